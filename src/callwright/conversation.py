@@ -8,12 +8,14 @@ model family.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
 
 from msgspec import Struct, field
 
-from callwright.events import Call, Shared, kept_with
+from callwright.events import Call
 from callwright.known_values import KnownObject
+from callwright.latest import Latest
+from callwright.shared import MadeOf, Shared, kept_with
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
@@ -38,6 +40,7 @@ __all__ = [
     "TextPart",
     "ToolChoice",
     "ToolTurn",
+    "kept_with_tools",
     "kept_with_turn",
     "parts_text",
 ]
@@ -231,6 +234,25 @@ def kept_with_turn(turn: ConversationTurn, name: str, by: object, make: Callable
         assert isinstance(turn, Message)
         values = [turn]
     return kept_with(values, name, by, make) if values else make()
+
+
+# What was made of the tools of requests, in memory of about so many bytes for all. Not with one of the tools: that may
+# come in others' lists, each time as large as all tools together.
+_OF_TOOLS: Final[Latest[tuple[Any, ...], MadeOf]] = Latest(16_777_216)
+_COPIES: Final = 8  # what is made of a tool, as multiples of its JSON, in bytes
+
+
+def kept_with_tools(tools: Sequence[FunctionTool], name: str, by: object, make: Callable[[], T]) -> T:
+    """What is made of the tools of a request, see `kept_with`."""
+    key = (name, *map(id, tools))  # of objects that are held with it, so of nothing else
+    found = _OF_TOOLS.young.get(key)
+    if found is None or found.by != by:
+        found = _OF_TOOLS.old.get(key)
+        if found is None or found.by != by:
+            found = MadeOf(tools, by, make())
+        _OF_TOOLS.keep(key, found, _COPIES * sum(len(tool.openai_json) for tool in tools))
+    made: T = found.made
+    return made
 
 
 class Conversation(Struct, frozen=True):

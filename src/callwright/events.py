@@ -10,11 +10,12 @@ Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`
 on as they came.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, final, get_args
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias, TypeVar, final, get_args
 
 from msgspec import Struct
+
+from callwright.shared import Shared
 
 __all__ = [
     "PROBLEM_KINDS",
@@ -34,11 +35,9 @@ __all__ = [
     "ProblemKind",
     "ReasoningDelta",
     "RefusalDelta",
-    "Shared",
     "TextEvent",
     "Usage",
     "finished",
-    "kept_with",
 ]
 
 T = TypeVar("T")
@@ -106,42 +105,6 @@ ProblemKind = Literal[
     "wrong_stop",
 ]
 PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
-
-
-class Shared(Struct, frozen=True, dict=True):
-    """A value that comes with one request after the other, and keeps what others make of it."""
-
-    @cached_property
-    def kept(self) -> dict[str, Any]:
-        """What was made of it and of nothing else, by names."""
-        return {}
-
-    def once(self, name: str, make: "Callable[[Any], T]") -> T:
-        """What is made of it under this name: made once. Not for what may be None."""
-        found: T | None = self.kept.get(name)
-        if found is None:
-            found = self.kept[name] = make(self)
-        return found
-
-
-class _MadeOf(NamedTuple):
-    """What was made of several values: by whom, of which beside the last one, and what it is."""
-
-    by: object
-    beside: Sequence[Shared]
-    made: Any
-
-
-def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]") -> T:
-    """What is made of these values and nothing else, kept under this name with the last one: they come again with one
-    request after the other. `by` equals that of the last time where it would come out the same.
-    """
-    last, beside = values[-1], values[:-1]
-    before: _MadeOf | None = last.kept.get(name)
-    if before is None or before.beside != beside or before.by != by:
-        before = last.kept[name] = _MadeOf(by, beside, make())
-    made: T = before.made
-    return made
 
 
 @final

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from callwright import Parser, RequestError, collect, parse, render, write
+from callwright.conversation import Conversation, Message, TextPart
 from callwright.dialects.base import Dialect, dialect_names, get_dialect
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.prompt import BREAK, neutralise, neutralise_json
@@ -285,3 +286,11 @@ def test_in_json_the_first_character_is_escaped_so_the_value_is_the_same() -> No
         escaped = neutralise_json(text, (one, other))
         assert not found(escaped, {one, other})
         assert json.loads(escaped) == json.loads(text)
+
+
+def test_an_option_may_be_an_object() -> None:
+    schema = {"type": "object", "properties": {"bed": {"type": "string"}}}
+    harmony = get_dialect("harmony")
+    options = harmony.options(response_format={"type": "json_schema", "json_schema": {"name": "beds", "schema": schema}})
+    (system, _) = harmony.messages(Conversation((Message("user", (TextPart("<|call|>?"),)),)), options)
+    assert "beds" in system["content"]

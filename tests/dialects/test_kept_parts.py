@@ -4,7 +4,9 @@ others as it writes one that nobody has seen.
 
 import copy
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -24,17 +26,30 @@ from callwright.conversation import (
 )
 from callwright.dialects.base import RenderOptions, dialect_names, get_dialect
 from callwright.dialects.tokenizers import added_tokens
+from callwright.latest import Latest
+
+T = TypeVar("T")
 
 ROUNDS = 12
 LOOK_ALIKES = ("<tool_call>", "<|im_end|>", "[TOOL_CALLS]", "<|call|>", "</s>")
 NAMES = ("water", "weed", "garden.sow")
 CHOICES: tuple[ToolChoice, ...] = ("auto", "none", "required", NamedTool("weed"))
-SCHEMA = {"type": "object", "properties": {"bed": {"type": "string", "enum": ["a", "b"]}, "cm": {"type": "integer"}}}
+BED = {"type": "string", "enum": ["a", "b"]}
+# Some are equal, as Python compares, and other JSON.
+SCHEMAS = [
+    *(
+        {"type": "object", "properties": {"bed": BED, "cm": {"enum": enum}}}
+        for enum in ([1, 0], [True, False], [1.0, 0])
+    ),
+    {"properties": {"cm": {"enum": [1, 0]}, "bed": BED}, "type": "object"},
+    None,
+]
 
 
-def _tools(chance: random.Random) -> list[FunctionTool]:
+def _tools(chance: random.Random) -> list[list[FunctionTool]]:
+    """Each in all its versions."""
     described = [f"Does it{word}." for word in ("", " well", " <|im_end|>")]
-    return [FunctionTool(name, chance.choice(described), chance.choice([SCHEMA, None])) for name in NAMES]
+    return [[FunctionTool(name, chance.choice(described), schema) for schema in SCHEMAS] for name in NAMES]
 
 
 def _items(chance: random.Random) -> list[Item]:
@@ -63,7 +78,7 @@ def _conversations(seed: int) -> list[Conversation]:
         begin = chance.choice([0, 0, chance.randrange(len(items))])
         # What is left out puts others together: a call stands first in a turn, or alone, or behind another text.
         kept = [item for item in items[begin:] if chance.random() < 0.8]
-        some = chance.sample(tools, chance.randrange(len(tools) + 1))
+        some = [chance.choice(versions) for versions in chance.sample(tools, chance.randrange(len(tools) + 1))]
         wanted = chance.choice([None, None, ResponseFormat("json_object")])
         choice = chance.choice(CHOICES) if some else "auto"
         if isinstance(choice, NamedTool) and choice.name not in [tool.name for tool in some]:
@@ -90,6 +105,12 @@ def _options(name: str) -> Sequence[RenderOptions]:
     return found
 
 
+def _unseen(conversation: Conversation, write: Callable[[Conversation, RenderOptions], T], options: RenderOptions) -> T:
+    """What is written of a conversation that nobody has seen, where nobody has seen any tools."""
+    with patch("callwright.conversation._OF_TOOLS", Latest(1)):
+        return write(copy.deepcopy(conversation), options)
+
+
 @pytest.mark.parametrize("name", dialect_names())
 def test_what_was_written_before_does_not_show(name: str) -> None:
     dialect = get_dialect(name)
@@ -97,8 +118,8 @@ def test_what_was_written_before_does_not_show(name: str) -> None:
         for conversation in _conversations(seed):
             new = copy.deepcopy(conversation)
             for options in _options(name):
-                assert dialect.messages(conversation, options) == dialect.messages(copy.deepcopy(new), options)
-                here, there = (dialect.render(each, options) for each in (conversation, copy.deepcopy(new)))
+                assert dialect.messages(conversation, options) == _unseen(new, dialect.messages, options)
+                here, there = dialect.render(conversation, options), _unseen(new, dialect.render, options)
                 assert here.wire_text == there.wire_text
                 assert (here.pieces, here.start) == (there.pieces, there.start)
 
@@ -110,8 +131,8 @@ def test_several_formats_take_turns() -> None:
             for name in dialect_names()[number % 3 :: 3]:
                 dialect = get_dialect(name)
                 options = dialect.options()
-                assert dialect.messages(conversation, options) == dialect.messages(copy.deepcopy(new), options)
-                assert dialect.render(conversation, options).text == dialect.render(copy.deepcopy(new), options).text
+                assert dialect.messages(conversation, options) == _unseen(new, dialect.messages, options)
+                assert dialect.render(conversation, options).text == _unseen(new, dialect.render, options).text
 
 
 def test_the_same_format_may_have_other_tokenizers() -> None:

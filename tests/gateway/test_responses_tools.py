@@ -262,6 +262,18 @@ def test_tools_of_an_item_can_be_called_without_any_others(gateway: str, model: 
     assert (call["type"], call["input"]) == ("custom_tool_call", "ls")
 
 
+def test_a_tool_that_an_item_changes_is_told_as_it_is_now(gateway: str, model: ModelServer) -> None:
+    """Also where both are equal as Python compares."""
+    before, now = (
+        {"type": "function", "name": "water", "parameters": {"type": "object", "properties": {"on": {"enum": enum}}}}
+        for enum in ([1, 0], [True, False])
+    )
+    model.plays(said("Done."))
+    items = [{"type": "additional_tools", "role": "developer", "tools": [now]}, {"role": "user", "content": "Water."}]
+    respond(gateway, stream=False, model="native", tools=[before], input=items)
+    assert "true, false" in str(model.body["messages"])
+
+
 @both
 def test_a_search_is_run_here_and_the_model_goes_on_with_what_it_found(
     gateway: str, model: ModelServer, stream: bool

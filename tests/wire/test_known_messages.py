@@ -196,7 +196,7 @@ def test_the_latest_are_kept_in_so_many_bytes_and_those_in_use_stay() -> None:
     for number in range(2_000):
         read(known, {"number": number, "text": "x" * 100})
         assert read(known, {"used": True})[0] is used
-        assert len(known._young) + len(known._old) < 70
+        assert len(known._latest.young) + len(known._latest.old) < 70
     assert read(known, {"first": True})[0] is not first
 
 

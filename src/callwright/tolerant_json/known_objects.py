@@ -4,13 +4,14 @@ An agent's request repeats all messages of the one before. What came in the same
 are kept, in bounded memory, for all requests of a process; who sends what another has sent learns nothing by it.
 """
 
+import re
 from collections.abc import Iterable
-from threading import Lock
 from typing import Any, Final
 
 from msgspec import Raw
 
 from callwright.known_values import KnownObject
+from callwright.latest import Latest
 from callwright.tolerant_json.codec import decode
 
 __all__ = ["KnownObjects"]
@@ -21,25 +22,18 @@ _OBJECT_BYTES: Final = 1_536
 _BRACKET_BYTES: Final = 200
 _COMMA_BYTES: Final = 64
 _COPIES: Final = 4
+_WIDEST: Final = re.compile(rb"[\xf0-\xff]").search  # in UTF-8, of characters beyond the first 65,536
 
 
 class KnownObjects:
-    """The latest objects, in about so many bytes of memory.
-
-    There are two generations: what is used comes into the young one; when that has half of the room, it becomes the old
-    one, and what was old is let go. So to find an object is to look into a dict, whichever thread asks.
-    """
+    """The latest objects, in about so many bytes of memory."""
 
     def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes // 2
-        self._young: dict[bytes, KnownObject] = {}
-        self._old: dict[bytes, KnownObject] = {}
-        self._bytes = 0
-        self._lock = Lock()
+        self._latest: Latest[bytes, KnownObject] = Latest(most_bytes)
 
     def read(self, texts: Iterable[Raw]) -> list[Any]:
         """The values of these texts; those that are objects are known from now on. Raises `NotJsonError`."""
-        young = self._young
+        young = self._latest.young
         values: list[Any] = []
         for text in map(bytes, texts):
             known = young.get(text)
@@ -47,21 +41,26 @@ class KnownObjects:
         return values
 
     def _found(self, text: bytes) -> Any:
-        known = self._old.get(text)
+        known = self._latest.old.get(text)
         if known is None:
             value = decode(text)
             if type(value) is not dict or len(text) > _LONGEST:
                 return value
             known = KnownObject(value)
-        size = _size(text)
-        with self._lock:
-            if self._bytes + size > self._most:
-                self._old, self._young, self._bytes = self._young, {}, 0
-            self._young[text] = known
-            self._bytes += size
+        self._latest.keep(text, known, _size(text))
         return known
 
 
 def _size(text: bytes) -> int:
     brackets = text.count(b"{") + text.count(b"[")
-    return _OBJECT_BYTES + _COPIES * len(text) + _BRACKET_BYTES * brackets + _COMMA_BYTES * text.count(b",")
+    size = _COPIES * _char_bytes(text) * len(text)
+    return _OBJECT_BYTES + size + _BRACKET_BYTES * brackets + _COMMA_BYTES * text.count(b",")
+
+
+def _char_bytes(text: bytes) -> int:
+    """How many bytes a character of a decoded text may take: as many as the one that takes most. What may be a control
+    token is broken by such a character, where it is shown to a model.
+    """
+    if b"\\u" in text or _WIDEST(text):
+        return 4
+    return 1 if text.isascii() and b"<" not in text else 2

@@ -84,6 +84,10 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     flavour: Literal["library", "hf"] = "library"
     tool_results: Literal["user", "harmony"] = "user"
 
+    def __hash__(self) -> int:
+        """Of some of it: a response format has no hash."""
+        return hash((self.reasoning_effort, self.current_date, self.header_order, self.flavour))
+
     def wanted_format(self) -> ResponseFormat | None:
         """The response format, when it was given as an option."""
         given = (self.response_format or {}).get("json_schema")

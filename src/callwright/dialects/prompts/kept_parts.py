@@ -1,12 +1,11 @@
 """Parts of a prompt that are the same from one request to the next: the tools, and the turns that came before. Each is
-kept with what it shows, as it was written last.
+kept as it was written last.
 """
 
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from callwright.conversation import Conversation, ConversationTurn, kept_with_turn
-from callwright.events import kept_with
+from callwright.conversation import Conversation, ConversationTurn, kept_with_tools, kept_with_turn
 from callwright.prompt import Collected, PromptBuilder
 
 __all__ = ["put_tools", "put_turn"]
@@ -23,14 +22,8 @@ def put_tools(
     **named: P.kwargs,
 ) -> PromptBuilder:
     """Append what `write` writes of the tools. It may depend on them and on what is given, and on nothing else."""
-
-    def written() -> Collected:
-        part = PromptBuilder()
-        write(part, conversation, *given, **named)
-        return part.collected()
-
-    tools = conversation.tools
-    return out.put(kept_with(tools, "prompt", (write, given, named), written) if tools else written())
+    make = _writing(write, conversation, *given, **named)
+    return out.put(kept_with_tools(conversation.tools, "prompt", (write, given, named), make))
 
 
 def put_turn(
@@ -41,10 +34,16 @@ def put_turn(
     **named: P.kwargs,
 ) -> PromptBuilder:
     """The same for a turn."""
+    make = _writing(write, turn, *given, **named)
+    return out.put(kept_with_turn(turn, "prompt", (write, given, named), make))
+
+
+def _writing(write: Callable[..., object], *given: Any, **named: Any) -> Callable[[], Collected]:
+    """What answers what is written."""
 
     def written() -> Collected:
         part = PromptBuilder()
-        write(part, turn, *given, **named)
+        write(part, *given, **named)
         return part.collected()
 
-    return out.put(kept_with_turn(turn, "prompt", (write, given, named), written))
+    return written

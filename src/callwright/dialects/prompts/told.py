@@ -13,6 +13,7 @@ from callwright.conversation import (
     Message,
     TextPart,
     ToolTurn,
+    kept_with_tools,
     kept_with_turn,
 )
 from callwright.dialects.prompts.chat_messages import (
@@ -22,7 +23,6 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.events import kept_with
 from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 
@@ -66,7 +66,7 @@ class ToldTurns(msgspec.Struct, frozen=True):
                 return KnownObject(self._system(instructions, [section], notes))
 
             by = (self, tools, given, named, instructions, notes)
-            chat.append(kept_with(conversation.tools, "told", by, shown))
+            chat.append(kept_with_tools(conversation.tools, "told", by, shown))
         elif instructions or notes:
             chat.append(self._system(instructions, [], notes))
         for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):

@@ -168,9 +168,9 @@ class InputItemReader:
                 found = self._of_names(self._offer.load(tools, f"{path}.tools"))
                 self._output(id_, (TextPart(found_text(found)),), path, "tool search call")
             case types.AdditionalTools(tools=tools):
-                before = self._offer.tools
+                before = {tool.openai_json for tool in self._offer.tools}
                 self._offer.add(tools, f"{path}.tools")
-                if added := [tool for tool in self._offer.tools if tool not in before]:
+                if added := [tool for tool in self._offer.tools if tool.openai_json not in before]:
                     self._add(Message("developer", (TextPart(found_text(added)),)), path)
             case types.Compaction(encrypted_content=content):
                 self._compaction(content, path)

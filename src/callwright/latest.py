@@ -1,0 +1,34 @@
+"""What was used latest, in bounded memory."""
+
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["Latest"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Latest(Generic[K, V]):
+    """The values that were kept latest, by their keys, in about so many bytes of memory.
+
+    There are two generations: what is used comes into the young one; when that has half of the room, it becomes the old
+    one, and what was old is let go. So to find a value is to look into a dict, whichever thread asks.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes // 2
+        self.young: dict[K, V] = {}
+        self.old: dict[K, V] = {}
+        self._bytes = 0
+        self._lock = Lock()
+
+    def keep(self, key: K, value: V, size: int) -> None:
+        """Keep a value of so many bytes as one of the young; not one that would take all their room."""
+        if size > self._most:
+            return
+        with self._lock:
+            if self._bytes + size > self._most:
+                self.old, self.young, self._bytes = self.young, {}, 0
+            self.young[key] = value
+            self._bytes += size
