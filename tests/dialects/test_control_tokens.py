@@ -291,6 +291,8 @@ def test_in_json_the_first_character_is_escaped_so_the_value_is_the_same() -> No
 def test_an_option_may_be_an_object() -> None:
     schema = {"type": "object", "properties": {"bed": {"type": "string"}}}
     harmony = get_dialect("harmony")
-    options = harmony.options(response_format={"type": "json_schema", "json_schema": {"name": "beds", "schema": schema}})
+    options = harmony.options(
+        response_format={"type": "json_schema", "json_schema": {"name": "beds", "schema": schema}}
+    )
     (system, _) = harmony.messages(Conversation((Message("user", (TextPart("<|call|>?"),)),)), options)
     assert "beds" in system["content"]

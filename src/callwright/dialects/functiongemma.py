@@ -13,6 +13,7 @@ from callwright.conversation import AssistantTurn, Conversation, Message, ToolTu
 from callwright.dialects._gemma import declare
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools, put_turn
 from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation
@@ -45,10 +46,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         instructions = [_CAN_CALL, *instructions]
     if instructions:
         _begin(out, "developer").text("\n".join(instructions))
-        for tool in conversation.tools:
-            out.control(_DECLARE[0])
-            declare(out, _FORM.quote, tool)
-            out.control(_DECLARE[1])
+        put_tools(out, conversation, _tools)
         out.control("<end_of_turn>").text("\n")
     answering = False
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
@@ -65,17 +63,21 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if not calls:
                     out.control("<end_of_turn>").text("\n")
                 answering = bool(calls)
-            case ToolTurn(outputs):
-                for name, output in outputs:
-                    out.control(_RESULT[0]).text(f"response:{name}")
-                    put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
-                    out.control(_RESULT[1])
+            case ToolTurn():
+                put_turn(out, turn, _results, number)
                 answering = True
             case _:
                 assert_never(turn)
     if options.add_generation_prompt and not answering:
         _begin(out, "model")
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _results(out: PromptBuilder, turn: ToolTurn, number: int) -> None:
+    for name, output in turn.outputs:
+        out.control(_RESULT[0]).text(f"response:{name}")
+        put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
+        out.control(_RESULT[1])
 
 
 _TOLD: Final = ToldTurns(

@@ -19,7 +19,7 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turn
 from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation, NotationReader
@@ -83,11 +83,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                 if not calls:
                     out.control("<turn|>").text("\n")
                 answering = bool(calls)
-            case ToolTurn(outputs):
-                for name, output in outputs:
-                    out.control(_RESULT[0]).text(f"response:{name}")
-                    put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
-                    out.control(_RESULT[1])
+            case ToolTurn():
+                put_turn(out, turn, _results, number)
                 answering = True
             case _:
                 assert_never(turn)
@@ -97,6 +94,13 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if not answering and not thinks:
             out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _results(out: PromptBuilder, turn: ToolTurn, number: int) -> None:
+    for name, output in turn.outputs:
+        out.control(_RESULT[0]).text(f"response:{name}")
+        put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
+        out.control(_RESULT[1])
 
 
 _TOLD: Final = ToldTurns(

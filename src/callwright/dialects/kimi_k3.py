@@ -13,10 +13,11 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, Message, NamedTool, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import choice_note, plain_text
+from callwright.dialects.prompts.kept_parts import put_tools, put_turn
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
@@ -112,31 +113,35 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     out = PromptBuilder()
     thinks = options.thinking_effort != "none"
     if conversation.tools:
-        _message(out, _shown(conversation), role="system", type="tool-declare")
+        put_tools(out, conversation, _declare)
     if thinks:
         _message(out, _EFFORT.format(options.thinking_effort), role="system", type="thinking-effort")
     for number, turn in enumerate(conversation.turns()):
-        match turn:
-            case Message(role, parts, name):
-                named = {"name": name} if name else {}
-                _message(out, plain_text(parts, number), role="user" if role == "user" else "system", **named)
-            case AssistantTurn(reasoning, message, _):
-                _open(out, "message", role="assistant")
-                if thinks:
-                    _close(_open(out, "think").text(reasoning or ""), "think")
-                _close(_open(out, "response").text(plain_text(message.parts, number) if message else ""), "response")
-                _put_calls(out, turn)
-                _close(out, "message").control(*_STOPS)
-            case ToolTurn(outputs):
-                for index, (name, output) in enumerate(outputs, 1):
-                    _message(out, plain_text(output.parts, number), role="tool", tool=name, index=str(index))
-            case _:
-                assert_never(turn)
+        put_turn(out, turn, _turn, number, thinks=thinks)
     _wishes(out, conversation)
     begins = options.add_generation_prompt
     if begins:
         _open(_open(out, "message", role="assistant"), "think" if thinks else "response")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, thinks: bool) -> None:
+    match turn:
+        case Message(role, parts, name):
+            named = {"name": name} if name else {}
+            _message(out, plain_text(parts, number), role="user" if role == "user" else "system", **named)
+        case AssistantTurn(reasoning, message, _):
+            _open(out, "message", role="assistant")
+            if thinks:
+                _close(_open(out, "think").text(reasoning or ""), "think")
+            _close(_open(out, "response").text(plain_text(message.parts, number) if message else ""), "response")
+            _put_calls(out, turn)
+            _close(out, "message").control(*_STOPS)
+        case ToolTurn(outputs):
+            for index, (name, output) in enumerate(outputs, 1):
+                _message(out, plain_text(output.parts, number), role="tool", tool=name, index=str(index))
+        case _:
+            assert_never(turn)
 
 
 def _wishes(out: PromptBuilder, conversation: Conversation) -> None:
@@ -182,6 +187,10 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
 
 def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_shown(conversation))
+
+
+def _declare(out: PromptBuilder, conversation: Conversation) -> None:
+    _message(out, _shown(conversation), role="system", type="tool-declare")
 
 
 def _shown(conversation: Conversation) -> str:

@@ -7,6 +7,7 @@ stand in the first user turn. Several calls, which the template refuses, are wri
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -73,9 +74,13 @@ _FRAME: Final = Frame(
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to where the model's answer begins."""
-    dates = f"Cutting Knowledge Date: December 2023\nToday Date: {options.current_date}\n\n"
-    frame = msgspec.structs.replace(_FRAME, preamble=dates, preamble_tools=f"Environment: ipython\n{dates}")
-    return frame.render(conversation, options)
+    return _dated(options.current_date).render(conversation, options)
+
+
+@lru_cache(maxsize=8)
+def _dated(today: str) -> Frame:
+    dates = f"Cutting Knowledge Date: December 2023\nToday Date: {today}\n\n"
+    return msgspec.structs.replace(_FRAME, preamble=dates, preamble_tools=f"Environment: ipython\n{dates}")
 
 
 DIALECT = Dialect(

@@ -10,6 +10,7 @@ model's chat template.
 """
 
 import re
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -19,7 +20,7 @@ from callwright.conversation import Conversation
 from callwright.dialects._minimax import END, minimax_frame, with_system
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.call_layout import CallLayout, ElementArguments
-from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tag_heads import attributes
@@ -92,8 +93,13 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt up to `]~b]ai`. System texts stand in the turn `developer`, behind the model's own."""
-    words = f"]~!b[]~b]system\n{_SYSTEM.format(mode=_MODES[options.thinking])}{END}\n"
-    return msgspec.structs.replace(_FRAME, begin=words).render(with_system(conversation), options)
+    return _framed(options.thinking).render(with_system(conversation), options)
+
+
+@cache
+def _framed(thinking: str) -> Frame:
+    words = f"]~!b[]~b]system\n{_SYSTEM.format(mode=_MODES[thinking])}{END}\n"
+    return msgspec.structs.replace(_FRAME, begin=words)
 
 
 _FRAME: Final = msgspec.structs.replace(

@@ -14,6 +14,7 @@ from callwright.conversation import AssistantTurn, Conversation, Message, ToolTu
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.python_calls import PythonForm
@@ -67,10 +68,13 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to the assistant's header."""
     out, turns = PromptBuilder().control("<|begin_of_text|>"), _TURNS[options.flavour]
     instructions, items = split_instructions(conversation.items)
-    instructions += [_tools(conversation)] if conversation.tools else []
-    instructions += format_note(conversation)
-    if instructions:
-        turns.put(out, "system").text("\n\n".join(instructions)).control(turns.end)
+    notes = format_note(conversation)
+    if instructions or conversation.tools or notes:
+        turns.put(out, "system").text("\n\n".join(instructions))
+        if conversation.tools:
+            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools)
+        out.text("\n\n" if notes and (instructions or conversation.tools) else "", "\n\n".join(notes))
+        out.control(turns.end)
     for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
         match turn:
             case Message(role, parts):
@@ -99,11 +103,7 @@ _TOLD: Final = ToldTurns(
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _told_tools)
-
-
-def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(_tools(conversation))
+    return _TOLD.messages(conversation, _tools)
 
 
 def write(turn: AssistantTurn) -> str:
@@ -117,10 +117,9 @@ def _said(turn: AssistantTurn) -> Prompt:
     return Prompt(out.pieces(), _CONTROLS)
 
 
-def _tools(conversation: Conversation) -> str:
-    return _HOW_TO + json.dumps(
-        [tool.as_openai()["function"] for tool in conversation.tools], ensure_ascii=False, indent=4
-    )
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = [tool.openai["function"] for tool in conversation.tools]
+    out.text(_HOW_TO, json.dumps(shown, ensure_ascii=False, indent=4))
 
 
 DIALECT = Dialect(
