@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -291,8 +291,7 @@ def test_in_json_the_first_character_is_escaped_so_the_value_is_the_same() -> No
 def test_an_option_may_be_an_object() -> None:
     schema = {"type": "object", "properties": {"bed": {"type": "string"}}}
     harmony = get_dialect("harmony")
-    options = harmony.options(
-        response_format={"type": "json_schema", "json_schema": {"name": "beds", "schema": schema}}
-    )
+    wanted = {"type": "json_schema", "json_schema": {"name": "beds", "schema": schema}}
+    options = cast(Any, harmony.options)(response_format=wanted)
     (system, _) = harmony.messages(Conversation((Message("user", (TextPart("<|call|>?"),)),)), options)
     assert "beds" in system["content"]

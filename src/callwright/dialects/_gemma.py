@@ -1,14 +1,17 @@
-"""How Gemma's models are shown a tool: declared in the notation of their calls, with types in capitals, keys sorted."""
+"""What Gemma's models are shown in the notation of their calls: tools, declared with types in capitals and sorted keys,
+and what tools have answered.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
-from callwright.conversation import FunctionTool
+from callwright.conversation import FunctionTool, ToolTurn
+from callwright.dialects.prompts.chat_messages import plain_text
 from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 
-__all__ = ["declare"]
+__all__ = ["declare", "put_results"]
 
 
 def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
@@ -18,6 +21,14 @@ def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
     if tool.parameters:
         declared["parameters"] = {**_object(tool.parameters), "type": _kind(tool.parameters)}
     put_value(out, quote, declared)
+
+
+def put_results(out: PromptBuilder, turn: ToolTurn, number: int, tokens: tuple[str, str], quote: str) -> None:
+    """Append outputs, each between these control tokens; `number` is that of the turn."""
+    for name, output in turn.outputs:
+        out.control(tokens[0]).text(f"response:{name}")
+        put_value(out, quote, {"value": plain_text(output.parts, number)})
+        out.control(tokens[1])
 
 
 def _shown(schema: object) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._gemma import declare
+from callwright.dialects._gemma import declare, put_results
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.kept_parts import put_tools, put_turn
-from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation
 from callwright.prompt import Prompt, PromptBuilder
@@ -64,20 +63,13 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                     out.control("<end_of_turn>").text("\n")
                 answering = bool(calls)
             case ToolTurn():
-                put_turn(out, turn, _results, number)
+                put_turn(out, turn, put_results, number, _RESULT, _FORM.quote)
                 answering = True
             case _:
                 assert_never(turn)
     if options.add_generation_prompt and not answering:
         _begin(out, "model")
     return Prompt(out.pieces(), _CONTROLS)
-
-
-def _results(out: PromptBuilder, turn: ToolTurn, number: int) -> None:
-    for name, output in turn.outputs:
-        out.control(_RESULT[0]).text(f"response:{name}")
-        put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
-        out.control(_RESULT[1])
 
 
 _TOLD: Final = ToldTurns(

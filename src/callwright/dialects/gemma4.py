@@ -11,7 +11,7 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._gemma import declare
+from callwright.dialects._gemma import declare, put_results
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import (
     format_note,
@@ -20,7 +20,6 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turn
-from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
@@ -84,7 +83,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
                     out.control("<turn|>").text("\n")
                 answering = bool(calls)
             case ToolTurn():
-                put_turn(out, turn, _results, number)
+                put_turn(out, turn, put_results, number, _RESULT, _FORM.quote)
                 answering = True
             case _:
                 assert_never(turn)
@@ -94,13 +93,6 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if not answering and not thinks:
             out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
     return Prompt(out.pieces(), _CONTROLS)
-
-
-def _results(out: PromptBuilder, turn: ToolTurn, number: int) -> None:
-    for name, output in turn.outputs:
-        out.control(_RESULT[0]).text(f"response:{name}")
-        put_value(out, _FORM.quote, {"value": plain_text(output.parts, number)})
-        out.control(_RESULT[1])
 
 
 _TOLD: Final = ToldTurns(
