@@ -39,13 +39,13 @@ class _Call(Struct):
     """A call as far as it has come."""
 
     index: int
-    span: JsonScanner
     name: str = ""
     id: str | None = None
     waiting: list[str] = []  # argument deltas that are held back
     said: list[str] = []  # all argument deltas
     started: bool = False
-    _scanned: int = 0  # how many of these `span` has seen
+    _span: JsonScanner | None = None
+    _scanned: int = 0  # how many of these it has seen
     _is_whole: bool = False
 
     @property
@@ -53,8 +53,13 @@ class _Call(Struct):
         """Whether its arguments are a complete JSON value. Looked for when somebody asks, not with each delta."""
         while not self._is_whole and self._scanned < len(self.said):
             rest = "".join(self.said[self._scanned :])
-            self._is_whole = (not self._scanned and _is_object(rest)) or self.span.end(rest, 0)[1]
             self._scanned = len(self.said)
+            if self._span is None:
+                if _is_object(rest):
+                    self._is_whole = True
+                    break
+                self._span = JsonScanner()
+            _, self._is_whole = self._span.end(rest, 0)
         return self._is_whole
 
 
@@ -105,7 +110,7 @@ class NativeCalls:
         return self._pushed(self._ready())
 
     def _begun(self, index: int) -> _Call:
-        call = _Call(_FIRST + len(self._all), JsonScanner())
+        call = _Call(_FIRST + len(self._all))
         self._latest[index] = self._calls[call.index] = call
         self._all.append(call)
         return call

@@ -25,6 +25,11 @@ _LISTS: Final = ("messages", "input", "items")
 _TOOLS: Final = "tools"
 # In Anthropic's API: the servers whose tools are asked for, and a tool that comes with a message.
 _SERVERS: Final = "mcp_servers"
+_EDITS: Final = "context_management"
+_STOPS: Final = "stop_sequences"
+# Fields that most requests have none of.
+_OPTIONS: Final = frozenset((_SERVERS, _EDITS, _STOPS))
+_FORMATS: Final = frozenset(("response_format", "text", "output_config", "output_format"))
 _ADDITION: Final = "tool_addition"
 
 
@@ -87,19 +92,9 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
         if isinstance(given.get(param), list):
             beside = system if param == "messages" and isinstance(system, list) else ()
             check_items(given[param], bounds, param, beside)
-    servers = given.get(_SERVERS)
-    if isinstance(servers, list) and len(servers) > bounds.max_tools:  # each counts once, as a namespace does
-        raise _too_long(_SERVERS, bounds.max_tools, len(servers))
-    edits = given.get("context_management")
-    options = {
-        "stop_sequences": given.get("stop_sequences"),
-        "context_management": edits,
-        "context_management.edits": edits.get("edits") if isinstance(edits, dict) else None,
-    }
-    for param, listed in options.items():
-        if isinstance(listed, list) and len(listed) > bounds.max_options:
-            raise _too_long(param, bounds.max_options, len(listed))
-    lists, formats = list(_tool_lists(given)), list(_formats(given))
+    if not _OPTIONS.isdisjoint(given):
+        _check_options(given, bounds)
+    lists, formats = list(_tool_lists(given)), [] if _FORMATS.isdisjoint(given) else list(_formats(given))
     messages = given.get("messages")
     for number, message in enumerate(messages if isinstance(messages, list) else ()):
         if made_once(message, "adds_tools", _adds_tools):
@@ -122,6 +117,21 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
         for schema in (*formats, *_schemas(lists)):
             if (fault := _fault(encode(schema.value), bounds)) is not None:
                 raise _invalid(schema, fault)
+
+
+def _check_options(given: Mapping[str, Any], bounds: Bounds) -> None:
+    servers = given.get(_SERVERS)
+    if isinstance(servers, list) and len(servers) > bounds.max_tools:  # each counts once, as a namespace does
+        raise _too_long(_SERVERS, bounds.max_tools, len(servers))
+    edits = given.get(_EDITS)
+    options = {
+        _STOPS: given.get(_STOPS),
+        _EDITS: edits,
+        f"{_EDITS}.edits": edits.get("edits") if isinstance(edits, dict) else None,
+    }
+    for param, listed in options.items():
+        if isinstance(listed, list) and len(listed) > bounds.max_options:
+            raise _too_long(param, bounds.max_options, len(listed))
 
 
 def check_choices(number: int | None, param: str, bounds: Bounds) -> None:
