@@ -191,6 +191,10 @@ class _Choice(Struct):
     text: str | None = None
     finish_reason: str | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.finish_reason)
+
 
 class _Chunk(AnswerFields, kw_only=True):
     choices: list[_Choice] | None = None
@@ -199,8 +203,10 @@ class _Chunk(AnswerFields, kw_only=True):
 
 def _read_openai(chunk: _Chunk, odd: OddForms, _: Sequence[str], read: list[Delta]) -> None:
     """Append the deltas of a chunk."""
-    for choice in chunk.choices or ():
-        # A server's own field may ask for several answers.
+    choices: Sequence[_Choice] = chunk.choices or ()
+    if len(choices) > 1:  # a server's own field may ask for several answers
+        choices = odd.one_answer(choices)
+    for choice in choices:
         if choice.index != odd.answer and not odd.is_answer(choice.index):
             continue
         if choice.text:
