@@ -315,7 +315,7 @@ REFUSED: dict[str, tuple[Answer, str]] = {
     ),
     "an error that is no message": (
         Answer(sse({"error": {"loc": 5, "msg": {"a": 1}}})),
-        "reports an error: {'loc': 5",
+        'reports an error: {"error":{"loc":5,"msg":{"a":1}}}',
     ),
     "a whole answer without a finish_reason": (
         whole({"choices": [{"index": 0, "message": {"content": "Hi"}}]}),

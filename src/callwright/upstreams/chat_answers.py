@@ -8,7 +8,7 @@ left out is told in the log, what has no plain meaning is refused by name. docs/
 import json
 import logging
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -221,6 +221,7 @@ class SaidOnce:
 
 
 class _Chunk(AnswerFields, kw_only=True):
+    mark: ClassVar = b'"choices"'
     choices: list[_Choice] | None = None
     usage: CountedTokens | None = None
 

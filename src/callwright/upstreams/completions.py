@@ -7,7 +7,7 @@ Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -197,6 +197,7 @@ class _Choice(Struct):
 
 
 class _Chunk(AnswerFields, kw_only=True):
+    mark: ClassVar = b'"choices"'
     choices: list[_Choice] | None = None
     usage: CountedTokens | None = None
 
@@ -222,6 +223,7 @@ class _LlamaTimings(Struct):
 
 
 class _LlamaChunk(Struct):
+    mark: ClassVar = b'"content"'
     index: int | None = None
     content: str | None = None
     stop: bool = False
