@@ -193,6 +193,13 @@ def choice(text: str, finish: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": {"content": text}, "finish_reason": finish}
 
 
+@pytest.mark.parametrize("words", [CUDA, "This model's maximum context length is 4096 tokens."])
+def test_text_that_is_held_goes_out_before_an_error(gateway: str, model: ModelServer, words: str) -> None:
+    begun = 'Hello\n{"name": "get_weather", "arg'
+    text, _ = told(model, gateway, chunk({"content": begun}), {"error": {"message": words}})
+    assert text == begun
+
+
 def test_chunks_without_choices_that_are_no_error_are_passed_over(gateway: str, model: ModelServer) -> None:
     model.plays(Answer((*sse({"type": "ping"}, {"id": "x", "message": None, "error": False}), *said("Hi").steps)))
     assert request(gateway + CHAT, body()).json["choices"][0]["message"]["content"] == "Hi"
