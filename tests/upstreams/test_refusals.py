@@ -203,3 +203,9 @@ def test_text_that_is_held_goes_out_before_an_error(gateway: str, model: ModelSe
 def test_chunks_without_choices_that_are_no_error_are_passed_over(gateway: str, model: ModelServer) -> None:
     model.plays(Answer((*sse({"type": "ping"}, {"id": "x", "message": None, "error": False}), *said("Hi").steps)))
     assert request(gateway + CHAT, body()).json["choices"][0]["message"]["content"] == "Hi"
+
+
+def test_an_error_of_a_choice_is_handed_on_with_the_rest_where_answers_are(gateway: str, model: ModelServer) -> None:
+    given = {"choices": [{"index": 0, "text": "Hi", "finish_reason": "stop", "error": {"message": CUDA}}]}
+    model.plays(whole(given))
+    assert request(gateway + "/v1/completions", {"model": "native", "prompt": "Hi"}).json["choices"] == given["choices"]

@@ -245,7 +245,7 @@ class ChatAnswer:
         self._odd = OddForms(name)
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
-        self._has_message = False
+        self._has_message = False  # messages are the pieces of this answer
         self.has_begun = False
         self.has_stopped = False
 
@@ -279,23 +279,24 @@ class ChatAnswer:
             deltas.append(event.usage.usage(self._odd))
 
     def _read_both(self, message: _Delta, choice: _Choice, out: list[Delta]) -> None:
-        """A whole message, behind the delta that may stand beside it."""
+        """A whole message, behind the delta that may stand beside it. Messages alone are pieces like deltas."""
         delta, logprobs = choice.delta, choice.logprobs
         if delta:
             own, logprobs = (logprobs, None) if delta.content else (None, logprobs)
             self._read_message(delta, own, out, is_whole=False)
-        message, logprobs = self._unsaid(message, logprobs)
+        is_first = not (self._said or self._calls)
+        if not (is_first or self._has_message):
+            message, logprobs = self._unsaid(message, logprobs)
         self._read_message(message, logprobs, out, is_whole=True)
+        if is_first:
+            self._has_message = bool(self._said or self._calls)
 
     def _unsaid(self, message: _Delta, logprobs: dict[str, Any] | None) -> tuple[_Delta, dict[str, Any] | None]:
-        """A message without what deltas before it have said: at the end of a stream some servers tell all of it again.
-        Messages alone are pieces like deltas.
+        """A message without what deltas before it have said: at the end of a stream some servers tell all of it
+        again.
         """
-        has = ", ".join([name for name in message.__struct_fields__ if getattr(message, name)])
-        if self._has_message or not (has and (self._said or self._calls)):
-            self._has_message = self._has_message or bool(has)
-            return message, logprobs
-        self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
+        if has := ", ".join([name for name in message.__struct_fields__ if getattr(message, name)]):
+            self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
         kept = _Delta()
         if not self._said.intersection(("content", "refusal")):
             kept.content, kept.refusal, kept.annotations = message.content, message.refusal, message.annotations

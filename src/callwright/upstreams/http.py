@@ -287,7 +287,7 @@ class HttpUpstream:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
         kind, most = reader.kind, self._bounds.max_answer_values
-        mark = _mark(kind)
+        mark: bytes = getattr(kind, "mark", b"")
         too_large: TooLongLineError | None = None
         try:
             batch = lines.feed(chunk)
@@ -296,7 +296,7 @@ class HttpUpstream:
         try:
             for data in batch:
                 if mark not in data or b'"error"' in data or isinstance(data, ErrorData):
-                    self._heed(data, reader, read)
+                    self._heed(data, reader, read, mark)
                 else:
                     reader.read(read_json(data, kind, most), read)
         except NotJsonError as error:
@@ -307,13 +307,13 @@ class HttpUpstream:
             return read, error
         return read, self._lied(f"sent {too_large}", too_large.shown) if too_large else None
 
-    def _heed(self, data: bytes, reader: EventReader[T, D], read: list[D]) -> None:
+    def _heed(self, data: bytes, reader: EventReader[T, D], read: list[D], mark: bytes) -> None:
         """Read an event that may be an error. What it says as an answer, too, is read before."""
         failure = self._maybe_failure(data, reader.kind)
         if failure is None:
             reader.read(self._known(data, reader.kind), read)
             return
-        if _mark(reader.kind) and _mark(reader.kind) in data:
+        if mark and mark in data:
             with suppress(NotJsonError, UnreadableError):  # the error says more
                 reader.read(read_json(data, reader.kind, self._bounds.max_answer_values), read)
         raise failure
@@ -331,7 +331,7 @@ class HttpUpstream:
 
     def _maybe_failure(self, data: bytes | bytearray, kind: type[Any]) -> RequestError | UpstreamError | None:
         """The error that an event or a whole answer is."""
-        mark = _mark(kind)
+        mark: bytes = getattr(kind, "mark", b"")
         if isinstance(data, ErrorData):
             found: Reported | None = reported(data)
         elif mark in data and b'"error"' not in data:
@@ -413,11 +413,6 @@ async def _in_turns(deltas: list[D]) -> AsyncGenerator[list[D], None]:
     for delta in deltas:
         yield [delta]
         await asyncio.sleep(0)
-
-
-def _mark(kind: type[Any]) -> bytes:
-    """See `EventReader`. What has none knows its own."""
-    return getattr(kind, "mark", b"")
 
 
 def _maybe_wait(said: str) -> str | None:

@@ -51,7 +51,7 @@ class Reported(Struct, frozen=True):
 
 
 class _Event(Struct):
-    """What tells an error from an answer. Its own `choices` stay unread."""
+    """What tells an error from an answer."""
 
     error: Any = None
     object: Any = None
@@ -75,15 +75,15 @@ def reported(body: bytes | bytearray, *, says_json: bool = False) -> Reported:
 
 
 def maybe_reported(data: bytes | bytearray, mark: bytes, most_values: int) -> Reported | None:
-    """The error in an event or a whole answer of status 200, if it is one: under `error`, also of a choice, or all of
-    it where it says so, or where it has words in place of what each answer has, its `mark` (empty: nothing). Raises
-    `UnreadableError` where these are no words.
+    """The error in an event or a whole answer of status 200, if it is one: what is under `error`, or all of it where
+    it says so. `mark` is what stands in each answer, empty if nobody knows. Where one is known, the `error` of a choice
+    and words without the mark are errors, too. Raises `UnreadableError` where these are no words.
     """
     try:
         event = read_json(data, _Event, most_values)
     except NotJsonError:
         return None
-    of_choice = next(_choice_errors(event.choices), None)
+    of_choice = next(_choice_errors(event.choices), None) if mark else None
     if event.error or "error" in (event.object, event.type):
         return reported(data)
     if of_choice is not None:
