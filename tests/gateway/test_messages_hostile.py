@@ -113,10 +113,15 @@ def test_a_whole_answer_does_not_wait_for_what_is_behind_a_stop_sequence(gateway
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("tools", [TOOLS, EAGER], ids=["held", "live"])
-@pytest.mark.parametrize("name", ["get_weather", "fly_home"])
-@pytest.mark.parametrize("written", ["[1, 2]", '"Oslo"', "null", "Oslo, please"])
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        *((name, no) for name in ("get_weather", "fly_home") for no in ("[1, 2]", '"Oslo"', "null", "Oslo, please")),
+        *(("fly_home", nothing) for nothing in ("", " ")),
+    ],
+)
 def test_an_input_that_is_no_object_goes_out_under_a_key_of_its_own(
-    gateway: str, model: ModelServer, written: str, name: str, tools: Any, stream: bool
+    gateway: str, model: ModelServer, name: str, written: str, tools: Any, stream: bool
 ) -> None:
     model.plays(calling(name, written[:2], written[2:]))
     body = {"model": "native", "messages": [user("Hi.")], "tools": tools}

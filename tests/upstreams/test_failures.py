@@ -263,7 +263,8 @@ PATHS: dict[str, dict[str, Any]] = {
         (CHAT, "messages[0].content", "messages"),
         (CHAT, "response_format.json_schema", None),  # which this request does not have
         (CHAT, "top_p", None),  # null in this request
-        *((CHAT, odd, None) for odd in ("", "[0]", ["temperature"], 5, None, "the temperature", "body.temperature")),
+        *((CHAT, odd, None) for odd in ("", "[0]", ["temperature"], 5, None, "the temperature")),
+        (CHAT, "body.temperature", "temperature"),
         ("/v1/responses", "temperature", "temperature"),
         ("/v1/responses", "max_tokens", None),
         ("/v1/responses", "messages", None),

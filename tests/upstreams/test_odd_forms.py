@@ -7,43 +7,23 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from tests.support.http_client import CHAT, Live, ask, assembled, request
-from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
-from tests.support.servers import Answer, ModelServer, calling, chat, chunk, said, sse, whole
+from tests.support.http_client import CHAT, ask, request
+from tests.support.odd_answers import (
+    NAME,
+    ROME_ARGUMENTS,
+    WHOLE,
+    beside,
+    body,
+    call,
+    ended_by,
+    in_both_forms,
+    whole_calls,
+)
+from tests.support.outputs import ARGUMENTS
+from tests.support.servers import Answer, ModelServer, chat, chunk, said, sse, whole
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-NAME = "get_weather"
-PARIS = (NAME, {"city": "Paris"})
-ROME = (NAME, {"city": "Rome"})
-ROME_ARGUMENTS = '{"city": "Rome"}'
 WAVES = "Hi \N{WAVING HAND SIGN}!"
-# A tool whose name begins like another's.
-GET = {"type": "function", "function": {"name": "get", "parameters": {"type": "object", "properties": {}}}}
-
-
-def body(way: str = "native", **fields: Any) -> dict[str, Any]:
-    return {"model": way, "messages": [QUESTION], "tools": TOOLS, **fields}
-
-
-def call(name: str | None, arguments: Any = None, **fields: Any) -> dict[str, Any]:
-    """A delta with one piece of a call; `index` is left out unless it is given."""
-    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
-    return {"tool_calls": [{**fields, "function": function}]}
-
-
-WHOLE = {"id": "a", "type": "function", "function": {"name": NAME, "arguments": ARGUMENTS}}
-
-
-def ended_by(message: dict[str, Any], *deltas: dict[str, Any]) -> Answer:
-    """A stream whose last event has a whole message in place of a delta."""
-    last = {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}]}
-    return Answer(sse(*map(chunk, deltas), last, "[DONE]"))
-
-
-def pieces(*names: str | None, **fields: Any) -> Answer:
-    """A call whose name comes like that, then its arguments in two pieces."""
-    heads = [call(name, "", **({"index": 0} | fields)) for name in names]
-    return chat(*heads, call(None, ARGUMENTS[:5], index=0), call(None, ARGUMENTS[5:], index=0), finish="tool_calls")
 
 
 def halves(event: str) -> Answer:
@@ -53,196 +33,6 @@ def halves(event: str) -> Answer:
     texts = ["Hi \\ud83d", "\\udc4b!"]
     events = [event % text for text in texts]
     return Answer(sse(*events, chunk({}, "stop"), "[DONE]"))
-
-
-def whole_calls(**fields: Any) -> Answer:
-    """A whole answer with two calls, for both of which `fields` hold."""
-    entries = [call(NAME, arguments, **fields)["tool_calls"][0] for arguments in (ARGUMENTS, ROME_ARGUMENTS)]
-    return whole({"choices": [{"index": 0, "message": {"tool_calls": entries}, "finish_reason": "tool_calls"}]})
-
-
-CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
-    "a name in pieces": (pieces("get_", "weather", id="a"), [PARIS]),
-    "a name in three pieces, the first of which is a tool": (pieces("get", "_wea", "ther"), [PARIS]),
-    "a name in pieces without a tool": (pieces("look_", "up"), [("look_up", {"city": "Paris"})]),
-    "a name that grows": (pieces("get_", "get_weather"), [PARIS]),
-    "the whole name in every piece": (pieces(NAME, NAME, NAME), [PARIS]),
-    "the name of no tool in every piece": (pieces("look", "look"), [("look", {"city": "Paris"})]),
-    "an empty name behind the name": (pieces(NAME, "", None), [PARIS]),
-    "an empty name before the name": (pieces("", NAME), [PARIS]),
-    "a tool whose name begins another's": (pieces("get"), [("get", {"city": "Paris"})]),
-    "a call id that is a number": (chat(call(NAME, ARGUMENTS, index=0, id=17)), [PARIS]),
-    "a call id that is empty behind the first": (
-        chat(call(NAME, "", index=0, id="a"), call(None, ARGUMENTS, index=0, id="")),
-        [PARIS],
-    ),
-    "an index that is a text": (
-        chat(
-            call(NAME, "", index="0", id="a"),
-            call(None, ARGUMENTS, index="0"),
-            call(NAME, ROME_ARGUMENTS, index="1", id="b"),
-        ),
-        [PARIS, ROME],
-    ),
-    "an index as a text, then as a number": (
-        chat(call(NAME, ARGUMENTS[:4], index="0"), call(None, ARGUMENTS[4:], index=0)),
-        [PARIS],
-    ),
-    "an index in the first piece only": (
-        chat(call(NAME, "", index=0, id="a"), call(None, ARGUMENTS[:4]), call(None, ARGUMENTS[4:])),
-        [PARIS],
-    ),
-    "an index in the first piece only, the id in each": (
-        chat(
-            *(call(NAME, "", index=at, id=id_) for at, id_ in enumerate("ab")),
-            call(None, ROME_ARGUMENTS, id="b"),
-            call(None, ARGUMENTS, id="a"),
-        ),
-        [PARIS, ROME],
-    ),
-    "arguments before the name, without an index": (chat(call(None, ARGUMENTS), call(NAME)), [PARIS]),
-    "another index for the same id, without a name": (
-        chat(call(NAME, "", index=0, id="a"), call(None, ARGUMENTS, index=1, id="a")),
-        [PARIS],
-    ),
-    "one id for two calls": (
-        chat(call(NAME, ARGUMENTS, index=0, id="a"), call(NAME, ROME_ARGUMENTS, index=1, id="a")),
-        [PARIS, ROME],
-    ),
-    "one id for two calls of a whole answer": (whole_calls(id="a"), [PARIS, ROME]),
-    "one id and one index for two calls of a whole answer": (whole_calls(id="a", index=0), [PARIS, ROME]),
-    "two calls of a whole answer without ids": (whole_calls(), [PARIS, ROME]),
-    "whole calls under one index, without ids": (
-        chat(call(NAME, ARGUMENTS, index=0), call(NAME, ROME_ARGUMENTS, index=0)),
-        [PARIS, ROME],
-    ),
-    "arguments as an object": (chat(call(NAME, {"city": "Paris"}, index=0)), [PARIS]),
-    "an empty piece of a call behind the next one": (
-        chat(
-            call(NAME, ARGUMENTS, index=0, id="a"),
-            call(NAME, ROME_ARGUMENTS, index=1, id="b"),
-            call(None, "", index=0),
-            call("", "", index=0, id="a"),
-            call(NAME, "", index=0),
-        ),
-        [PARIS, ROME],
-    ),
-    "a message that repeats calls": (
-        ended_by({"tool_calls": [WHOLE]}, {"tool_calls": [{"index": 0, **WHOLE}]}),
-        [PARIS],
-    ),
-    "a message with the calls, behind content": (ended_by({"tool_calls": [WHOLE]}, {"content": "Hi"}), [PARIS]),
-    "a character cut in two in arguments": (
-        Answer(
-            sse(
-                chunk(call(NAME, "", index=0)),
-                *(
-                    json.dumps(chunk(call(None, "{}", index=0))).replace('"{}"', f'"{text}"')
-                    for text in ('{\\"city\\": \\"\\ud83d', '\\udc4b\\"}')
-                ),
-                chunk({}, "tool_calls"),
-                "[DONE]",
-            )
-        ),
-        [(NAME, {"city": "\N{WAVING HAND SIGN}"})],
-    ),
-}
-
-
-@both
-@pytest.mark.parametrize("odd", CALLS)
-def test_calls(gateway: str, model: ModelServer, odd: str, stream: bool) -> None:
-    answer, expected = CALLS[odd]
-    model.plays(answer)
-    got = ask(gateway, body(tools=[*TOOLS, GET]), stream=stream)
-    assert got.calls == expected
-    ids = [call["id"] for call in got.message["tool_calls"]]
-    assert all(isinstance(id_, str) and id_ for id_ in ids)
-    assert len(set(ids)) == len(ids)
-
-
-def test_of_a_message_behind_its_deltas_what_they_did_not_say_is_read(gateway: str, model: ModelServer) -> None:
-    message = {"content": "Hi", "reasoning_content": "Hm.", "tool_calls": [WHOLE]}
-    said_by_deltas: dict[str, dict[str, Any]] = {
-        "reasoning": {"reasoning_content": "Hm."},
-        "content": {"content": "Hi"},
-        "calls": {"tool_calls": [{"index": 0, **WHOLE}]},
-        "role": {"role": "assistant", "content": ""},
-    }
-    for delta in said_by_deltas.values():
-        model.plays(ended_by(message, delta))
-        got = ask(gateway, body(), stream=True)
-        assert (got.message["content"], got.message["reasoning"], got.calls) == ("Hi", "Hm.", [PARIS])
-
-
-class NoArguments(Struct, frozen=True):
-    """A call without arguments, the schema of its tool, and what goes out of it."""
-
-    schema: dict[str, Any]
-    arguments: Any
-    written: str
-    problem: str | None = None
-    name: str = "ping"
-    finish: str = "tool_calls"
-
-
-EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
-OPTIONAL: dict[str, Any] = {"type": "object", "properties": {"zone": {"type": "string"}}}
-REQUIRED = {**OPTIONAL, "required": ["zone"]}
-SOMETHING = {**OPTIONAL, "minProperties": 1}
-NO_ARGUMENTS: dict[str, NoArguments] = {
-    "an empty text": NoArguments(EMPTY, "", "{}"),
-    "null": NoArguments(EMPTY, None, "{}"),
-    "none, where all are optional": NoArguments(OPTIONAL, "", "{}"),
-    "none, under another spelling of the name": NoArguments(EMPTY, "", "{}", "tool_name_repaired", name="Ping"),
-    "null as text": NoArguments(EMPTY, "null", "{}", "argument_dropped"),
-    "blanks": NoArguments(EMPTY, " ", " {}"),
-    "none, where some are required": NoArguments(REQUIRED, "", "", "incomplete_arguments"),
-    "none, where some are required, under another spelling": NoArguments(
-        REQUIRED, "", "", "incomplete_arguments", name="functions.ping"
-    ),
-    "null as text, where some are required": NoArguments(REQUIRED, "null", "null", "invalid_arguments"),
-    "none, where an empty object does not fit": NoArguments(SOMETHING, "", "", "non_json_arguments"),
-    "null as text, where an empty object does not fit": NoArguments(SOMETHING, "null", "null", "invalid_arguments"),
-    "none, as a limit cut them off": NoArguments(EMPTY, "", "", "incomplete_arguments", finish="length"),
-    "none, as a filter cut them off": NoArguments(EMPTY, "", "", "incomplete_arguments", finish="content_filter"),
-    "none, of no tool": NoArguments(EMPTY, "", "", "unknown_tool", name="look"),
-}
-
-
-@both
-@pytest.mark.parametrize("odd", NO_ARGUMENTS)
-def test_a_call_without_arguments(gateway: str, model: ModelServer, odd: str, stream: bool) -> None:
-    case = NO_ARGUMENTS[odd]
-    answer = chat(call(case.name, case.arguments, index=0, id="a"), finish=case.finish)
-    model.plays(answer, *[answer] * 3)
-    tool = {"type": "function", "function": {"name": "ping", "parameters": case.schema}}
-    reply = request(gateway + CHAT, body(tools=[tool], stream=stream))
-    got = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
-    assert [made["function"]["arguments"] for made in got["tool_calls"]] == [case.written]
-    assert case.problem in (reply.problems or (None,))
-    if case.written.endswith("{}"):
-        assert len(model.asked) == 1
-
-
-def test_calls_without_arguments_beside_others(gateway: str, model: ModelServer) -> None:
-    ping = {"type": "function", "function": {"name": "ping", "parameters": EMPTY}}
-    deltas = (call("ping", "", index=0, id="a"), call(NAME, ARGUMENTS, index=1, id="b"), call("ping", "", index=2))
-    model.plays(chat(*deltas, finish="tool_calls"))
-    got = ask(gateway, body(tools=[*TOOLS, ping]), stream=True)
-    assert got.calls == [("ping", {}), PARIS, ("ping", {})]
-
-
-def test_a_name_that_is_certain_goes_out_before_its_arguments(gateway: str, model: ModelServer) -> None:
-    gate = model.gate()
-    head, *rest = calling(NAME, ARGUMENTS).steps[1:]
-    model.plays(Answer((head, gate, *rest)))
-    with Live(gateway + CHAT, json.dumps(body(stream=True)).encode()) as live:
-        events = live.events()
-        while b'"name":"get_weather"' not in next(events):
-            pass
-        gate.open()
-        assert any(b"city" in event for event in events)
 
 
 class Text(Struct, frozen=True):
@@ -307,6 +97,21 @@ TEXTS: dict[str, Text] = {
         "Hi",
         "Hm.",
     ),
+    "a message beside an empty delta": Text(beside({"content": "Hi"}, {})),
+    "a message beside a delta with the role": Text(beside({"content": "Hi"}, {"role": "assistant", "content": ""})),
+    "messages beside deltas that say the same": Text(
+        Answer(
+            sse(
+                *(
+                    {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": text}}]}
+                    for text in ("", "", None)
+                ),
+                chunk({"content": "Hi"}, "stop"),
+                "[DONE]",
+            )
+        )
+    ),
+    "a piece of a call that says nothing": Text(chat({"content": "Hi"}, call(None, index=0))),
     "a chunk without choices": Text(Answer((*sse({"id": "x"}, {"choices": None}, {"choices": []}), *said("Hi").steps))),
     "a delta null": Text(Answer((*sse({"choices": [{"index": 0, "delta": None}]}), *said("Hi").steps))),
     "an empty finish_reason before the last": Text(
@@ -351,8 +156,20 @@ class Told(Struct, frozen=True):
 
     answer: Answer
     told: str
-    content: str = "Hi"
+    content: str | None = "Hi"
     usage: tuple[int, int] | None = None
+
+
+def two_choices(fields: dict[str, Any], kind: str) -> Answer:
+    """An event, or a whole answer, with two choices, for both of which `fields` hold."""
+    return whole(
+        {
+            "choices": [
+                {**fields, kind: {"role": "assistant", "content": text}, "finish_reason": "stop"}
+                for text in ("Hi", "No")
+            ]
+        }
+    )
 
 
 TOLD: dict[str, Told] = {
@@ -367,6 +184,47 @@ TOLD: dict[str, Told] = {
             )
         ),
         "a further answer, which is left out; its index: 1",
+    ),
+    "a further choice of a whole answer, without indexes": Told(
+        two_choices({}, "message"), "a further answer, which is left out; its index: None"
+    ),
+    "a further choice of a whole answer, of the same index": Told(
+        two_choices({"index": 0}, "message"), "a further answer, which is left out; its index: 0"
+    ),
+    "a further choice of an event, without indexes": Told(
+        two_choices({}, "delta"), "a further answer, which is left out; its index: None"
+    ),
+    "a call in both forms": Told(
+        chat(*in_both_forms(ARGUMENTS[:6], ARGUMENTS[6:]), finish="tool_calls"),
+        f"a function_call that a call beside it says, too: '{NAME}'",
+        content=None,
+    ),
+    "a call of a whole answer in both forms": Told(
+        whole(
+            {
+                "choices": [
+                    {
+                        "message": {"tool_calls": [WHOLE], "function_call": WHOLE["function"]},
+                        "finish_reason": "tool_calls",
+                    }
+                ]
+            }
+        ),
+        f"a function_call that a call beside it says, too: '{NAME}'",
+        content=None,
+    ),
+    "the id of another call": Told(
+        whole_calls(id="a"), "the id of one call for another, which gets a new one: 'a'", content=None
+    ),
+    "the id of a call that is over": Told(
+        chat(
+            call(NAME, ARGUMENTS, index=0, id="a"),
+            call(NAME, ROME_ARGUMENTS, index=1, id="b"),
+            call(NAME, ARGUMENTS, index=0, id="a"),
+            finish="tool_calls",
+        ),
+        "the id of one call for another, which gets a new one: 'a'",
+        content=None,
     ),
     "an unknown finish_reason": Told(finishing("tired"), "a finish_reason that nobody knows, read as 'stop': 'tired'"),
     "a message that repeats its deltas": Told(
@@ -400,6 +258,17 @@ def test_what_is_left_out_is_told(
 
 
 @both
+@pytest.mark.parametrize("fields", [{}, {"index": 0}], ids=["without indexes", "of one index"])
+def test_of_two_completions_in_one_answer_the_first_is_read(
+    gateway: str, model: ModelServer, fields: dict[str, Any], stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    choices = [{**fields, "text": text, "finish_reason": "stop"} for text in ("Hi", "No")]
+    model.plays(whole({"choices": choices}))
+    assert ask(gateway, body("raw-hermes-openai"), stream=stream).message["content"] == "Hi"
+    assert "a further answer, which is left out" in caplog.text
+
+
+@both
 @pytest.mark.parametrize(
     ("counts", "read"),
     [
@@ -422,6 +291,10 @@ REFUSED: dict[str, tuple[Answer, str]] = {
         parts({"type": "image_url", "image_url": {"url": "https://x.test"}}),
         "sent content of a type that is no text: 'image_url'",
     ),
+    "a call of no function": (
+        chat({"tool_calls": [{"index": 0, "id": "a", "type": "custom", "custom": {"name": NAME, "input": "Hi"}}]}),
+        "sent a call of a type that is no function: 'custom'",
+    ),
     "an answer that was given up": (finishing("abort"), "gave up its answer (finish_reason 'abort')"),
     "a network error": (finishing("network_error"), "gave up its answer (finish_reason 'network_error')"),
     "an error by its type": (
@@ -442,7 +315,7 @@ REFUSED: dict[str, tuple[Answer, str]] = {
     ),
     "an error that is no message": (
         Answer(sse({"error": {"loc": 5, "msg": {"a": 1}}})),
-        "reports an error: {'loc': 5",
+        'reports an error: {"error":{"loc":5,"msg":{"a":1}}}',
     ),
     "a whole answer without a finish_reason": (
         whole({"choices": [{"index": 0, "message": {"content": "Hi"}}]}),

@@ -49,6 +49,11 @@ SAID: list[tuple[str, tuple[int, int | None, int | None] | None]] = [
         (128000, 131500, None),
     ),
     ("prompt is too long: 40000 tokens > 32768 maximum", (32768, 40000, None)),
+    (
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 100 `max_new_tokens`",
+        (4096, 5000, 5000),
+    ),
+    ("`inputs` must have less than 4096 tokens. Given: 5000", (4096, 5000, 5000)),
     ("there is no such model", None),
 ]
 

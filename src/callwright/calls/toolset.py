@@ -126,13 +126,15 @@ class Toolset:
         return written.strip() != name and not written.strip().endswith(f".{name}")
 
     def requires_something(self, name: str) -> bool:
-        """Whether the tool has a required parameter."""
+        """Whether the tool cannot be called without arguments: its schema refuses the empty object. Where no validator
+        reads the schema, a required parameter at its top says so.
+        """
         tool = self.get(name)
-        return tool is not None and bool(required(tool.parameters))
+        return tool is not None and bool(required(tool.parameters) or self.faults(name, {}))
 
     def accepts_nothing(self, name: str) -> bool:
         """Whether the tool may be called without any argument: its schema accepts the empty object."""
-        return name in self._tools and not self.requires_something(name) and not self.faults(name, {})
+        return name in self._tools and not self.requires_something(name)
 
     def takes_nothing(self, name: str) -> bool:
         """Whether the tool declares no parameter."""

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.connection import Pieces
-from callwright.upstreams.http import credentials_in, no_connection, told_error, without_credentials
+from callwright.upstreams.http import credentials_in, no_connection, without_credentials
+from callwright.upstreams.refusals import reported
 
 __all__ = ["Asker", "Reply", "clipped", "dig"]
 
@@ -49,7 +50,7 @@ class Reply(Struct, frozen=True):
     @property
     def told(self) -> str:
         """What it says was wrong."""
-        return self.fault or f"HTTP {self.status}: {clipped(told_error(self.body))}"
+        return self.fault or f"HTTP {self.status}: {clipped(reported(self.body).words)}"
 
 
 class Asker:

@@ -26,7 +26,8 @@ from callwright.passing import Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonScanner
 from callwright.turn.candidates import candidate_spans
-from callwright.upstreams.base import ToolCallDelta
+from callwright.upstreams.base import ToolCallDelta, Upstream
+from callwright.upstreams.chat_answers import OddForms
 
 __all__ = ["NativeCalls", "PrintedCalls"]
 
@@ -64,11 +65,13 @@ class _Call(Struct):
 
 
 class NativeCalls:
-    """Passes a server's deltas to a filter as events, calls one after the other as in OpenAI's API."""
+    """Passes the deltas of a `server` to a filter as events, calls one after the other as in OpenAI's API."""
 
-    def __init__(self, filter_: Filter, tools: Toolset) -> None:
+    def __init__(self, filter_: Filter, tools: Toolset, server: Upstream) -> None:
         self._filter = filter_
         self._tools = tools
+        self._server = server
+        self._ids: set[str] = set()  # of calls that have gone out
         self._calls: dict[int, _Call] = {}  # by their own index: those that are not over, in order
         self._latest: dict[int, _Call] = {}  # by the server's index
         self._all: list[_Call] = []
@@ -138,7 +141,7 @@ class NativeCalls:
         """The answer is over; `cut`: not by the model's own will."""
         events: list[Event] = []
         for call in self._calls.values():
-            events += _out(call)
+            events += self._out(call)
             # An object that was begun and not closed is not all of the arguments, whatever the server says of its end;
             # nor is nothing where something has to be. Elsewhere nothing is how many servers write no arguments.
             said = "".join(call.said).lstrip()
@@ -157,11 +160,26 @@ class NativeCalls:
         for number, call in list(self._calls.items()):
             over = len(self._calls) > 1 and call.whole
             if over or self._has_name(call):
-                events += _out(call)
+                events += self._out(call)
             if not over:
                 break
             events.append(CallEnded(call.index))
             del self._calls[number]
+        return events
+
+    def _out(self, call: _Call) -> list[Event]:
+        """The begin of a call, if it has not gone out, and what waits of its arguments."""
+        events: list[Event] = []
+        if not call.started:
+            call.started = True
+            id_ = call.id if call.id not in self._ids else None
+            if id_ is not None:
+                self._ids.add(id_)
+            elif call.id is not None:
+                OddForms(self._server.name).tell("the id of one call for another, which gets a new one", call.id)
+            events.append(CallStarted(call.index, call.name, id=id_))
+        events += [ArgumentsDelta(call.index, text) for text in call.waiting]
+        call.waiting.clear()
         return events
 
     def _pushed(self, events: list[Event]) -> list[Event]:
@@ -270,11 +288,3 @@ def _same(one: str, other: str) -> bool:
         return bool(decode(one or "{}") == decode(other or "{}"))
     except NotJsonError:
         return one == other
-
-
-def _out(call: _Call) -> list[Event]:
-    events: list[Event] = [] if call.started else [CallStarted(call.index, call.name, id=call.id)]
-    call.started = True
-    events += [ArgumentsDelta(call.index, text) for text in call.waiting]
-    call.waiting.clear()
-    return events

@@ -80,6 +80,7 @@ class GenerationReader:
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
         self._trace = trace
+        self._upstream = model.upstream
         self._timings = self._waiting = generation.timings
         self._has_text = False
         self.check = Check(tools)
@@ -110,7 +111,7 @@ class GenerationReader:
     def _native(self) -> NativeCalls:
         """The calls that the server has parsed itself: none in mode raw, so made on first use."""
         if self._native_calls is None:
-            self._native_calls = NativeCalls(self.check, self._tools)
+            self._native_calls = NativeCalls(self.check, self._tools, self._upstream)
         return self._native_calls
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:

@@ -123,7 +123,7 @@ async def run_turn(
                     retry = RetryPolicy(asked, retries=model.retries, streamed=streamed, bounds=model.bounds)
                     ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
                     continue
-                if isinstance(error, UpstreamError) and (certain := passed(attempt.abandoned())):
+                if certain := passed(attempt.abandoned()):
                     yield certain
                 if not retry.fall_back():
                     raise

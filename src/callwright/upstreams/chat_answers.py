@@ -8,7 +8,7 @@ left out is told in the log, what has no plain meaning is refused by name. docs/
 import json
 import logging
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -20,6 +20,18 @@ from callwright.upstreams.connection import AT_ONCE
 __all__ = ["AnswerFields", "ChatAnswer", "CountedTokens", "OddForms", "SaidOnce", "finish_of", "text_pieces"]
 
 log = logging.getLogger("callwright.upstreams")
+
+
+class _AnyChoice(Protocol):
+    """One of the answers in an event; `is_whole`: all of it is there."""
+
+    index: int | None
+
+    @property
+    def is_whole(self) -> bool: ...
+
+
+C = TypeVar("C", bound=_AnyChoice)
 
 # In lower case. OpenAI's, and those of Gemini, Anthropic, Mistral, TGI, Together, DeepSeek, z.ai, vLLM and SGLang.
 _FINISHED: Final[Mapping[str, FinishReason]] = {
@@ -33,6 +45,9 @@ _FAILED: Final = frozenset(
     ("abort", "aborted", "cancel", "canceled", "cancelled", "error", "insufficient_system_resource", "network_error")
 )
 _MOST_TOKENS: Final = 1 << 53
+_FURTHER: Final = "a further answer, which is left out; its index"
+# Stands for an index where a server has none: there is one `function_call`.
+_FUNCTION_CALL: Final = "function_call"
 
 
 class OddForms:
@@ -56,8 +71,23 @@ class OddForms:
         if self.answer is None:
             self.answer = index
             return True
-        self.tell("a further answer, which is left out; its index", index)
+        self.tell(_FURTHER, index)
         return False
+
+    def one_answer(self, choices: Sequence[C]) -> Sequence[C]:
+        """Those of several choices in one event that may be of one answer: behind the first, one without an index is
+        another, as is one behind a whole one of its index.
+        """
+        kept: list[C] = []
+        whole: set[int | None] = set()
+        for at, choice in enumerate(choices):
+            if at and (choice.index is None or choice.index in whole):
+                self.tell(_FURTHER, choice.index)
+                continue
+            kept.append(choice)
+            if choice.is_whole:
+                whole.add(choice.index)
+        return kept
 
 
 def finish_of(said: str, odd: OddForms) -> FinishReason:
@@ -84,13 +114,24 @@ class _Function(Struct):
     arguments: Any = None
 
 
-_NO_FUNCTION: Final = _Function()
-
-
 class _Call(Struct):
+    """A call or a piece of one. Some servers leave `function` out, and write what is in it beside the id."""
+
     index: int | str | None = None
     id: int | str | None = None
+    type: Any = None
     function: _Function | None = None
+    name: str | None = None
+    arguments: Any = None
+
+    @property
+    def said(self) -> _Function:
+        """Its name and arguments. Raises `UnreadableError` for a call that is none of a function."""
+        if self.function is not None:
+            return self.function
+        if self.type not in (None, "", "function"):
+            raise UnreadableError(f"sent a call of a type that is no function: {str(self.type)[:100]!r}")
+        return _Function(self.name, self.arguments)
 
 
 class _Part(Struct):
@@ -118,6 +159,10 @@ class _Choice(Struct):
     message: _Delta | None = None
     finish_reason: str | None = None
     logprobs: dict[str, Any] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.message is not None
 
 
 class CountedTokens(Struct):
@@ -176,6 +221,7 @@ class SaidOnce:
 
 
 class _Chunk(AnswerFields, kw_only=True):
+    mark: ClassVar = b'"choices"'
     choices: list[_Choice] | None = None
     usage: CountedTokens | None = None
 
@@ -199,7 +245,7 @@ class ChatAnswer:
         self._odd = OddForms(name)
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
-        self._has_message = False
+        self._has_message = False  # messages are the pieces of this answer
         self.has_begun = False
         self.has_stopped = False
 
@@ -212,14 +258,16 @@ class ChatAnswer:
         """Append the deltas of a chunk, or of a whole answer that was not streamed."""
         if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
             self._of_answer.read(event, deltas)
-        for choice in event.choices or ():
+        choices: Sequence[_Choice] = event.choices or ()
+        if len(choices) > 1:
+            choices = self._odd.one_answer(choices)
+        for choice in choices:
             if choice.index != self._odd.answer and not self._odd.is_answer(choice.index):
                 continue
-            if choice.delta:
+            if choice.message:
+                self._read_both(choice.message, choice, deltas)
+            elif choice.delta:
                 self._read_message(choice.delta, choice.logprobs, deltas, is_whole=False)
-            elif choice.message:
-                message, logprobs = self._unsaid(choice.message, choice.logprobs)
-                self._read_message(message, logprobs, deltas, is_whole=True)
             elif choice.logprobs:
                 deltas.append(TextDelta("", choice.logprobs))
             if choice.finish_reason:
@@ -230,15 +278,25 @@ class ChatAnswer:
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
 
+    def _read_both(self, message: _Delta, choice: _Choice, out: list[Delta]) -> None:
+        """A whole message, behind the delta that may stand beside it. Messages alone are pieces like deltas."""
+        delta, logprobs = choice.delta, choice.logprobs
+        if delta:
+            own, logprobs = (logprobs, None) if delta.content else (None, logprobs)
+            self._read_message(delta, own, out, is_whole=False)
+        is_first = not (self._said or self._calls)
+        if not (is_first or self._has_message):
+            message, logprobs = self._unsaid(message, logprobs)
+        self._read_message(message, logprobs, out, is_whole=True)
+        if is_first:
+            self._has_message = bool(self._said or self._calls)
+
     def _unsaid(self, message: _Delta, logprobs: dict[str, Any] | None) -> tuple[_Delta, dict[str, Any] | None]:
-        """A message without what deltas before it have said: at the end of a stream some servers tell all of it again.
-        Messages alone are pieces like deltas.
+        """A message without what deltas before it have said: at the end of a stream some servers tell all of it
+        again.
         """
-        if self._has_message or not (self._said or self._calls):
-            self._has_message = True
-            return message, logprobs
-        has = ", ".join([name for name in message.__struct_fields__ if getattr(message, name)])
-        self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
+        if has := ", ".join([name for name in message.__struct_fields__ if getattr(message, name)]):
+            self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
         kept = _Delta()
         if not self._said.intersection(("content", "refusal")):
             kept.content, kept.refusal, kept.annotations = message.content, message.refusal, message.annotations
@@ -261,8 +319,11 @@ class ChatAnswer:
         taken: set[int] | None = set() if is_whole else None
         for call in delta.tool_calls or ():
             self._read_call(call, out, taken)
-        if delta.function_call:
-            self._read_call(_Call(0, None, delta.function_call), out)
+        if function := delta.function_call:
+            if any(_is_same(call.said, function) for call in delta.tool_calls or ()):  # llama-cpp-python sends both
+                self._odd.tell("a function_call that a call beside it says, too", function.name)
+            else:
+                self._read_call(_Call(_FUNCTION_CALL, function=function), out)
 
     def _say(self, key: Hashable, text: str, out: list[Delta], logprobs: dict[str, Any] | None = None) -> None:
         """Append a text: `content`, `reasoning`, or arguments of the call whose number the key is."""
@@ -302,10 +363,15 @@ class ChatAnswer:
 
     def _read_call(self, call: _Call, out: list[Delta], taken: set[int] | None = None) -> None:
         """Append what a piece of a call says. In a whole message each entry is a call of its own: `taken` has the
-        numbers of those before it, whatever index or id it shares with them.
+        numbers of those before it, whatever index or id it shares with them. What says nothing is no call.
         """
-        function = call.function or _NO_FUNCTION
+        function = call.function or call.said
         id_ = str(call.id) if call.id is not None and call.id != "" else None
+        arguments = function.arguments
+        if not isinstance(arguments, str):
+            arguments = _written(arguments)
+        if id_ is None and not (function.name or arguments):
+            return
         number = self._which(call.index, id_, function.name)
         if taken is not None:
             if number in taken:
@@ -313,12 +379,6 @@ class ChatAnswer:
             taken.add(number)
         if function.name:
             self._named.add(number)
-        arguments = function.arguments
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        if id_ is not None and self._by_id.setdefault(id_, number) != number:
-            self._odd.tell("the id of one call for another, which gets a new one", id_)
-            id_ = None
         first, *more = text_pieces(self._halves.joined(number, arguments))
         out.append(ToolCallDelta(number, id_, function.name, first))
         out += [ToolCallDelta(number, arguments=piece) for piece in more]
@@ -326,9 +386,10 @@ class ChatAnswer:
     def _which(self, index: int | str | None, id_: str | None, name: str | None) -> int:
         """The number of the call that a delta belongs to.
 
-        Another id than the open call's begins a new call, whatever the index says: some servers give every call index
-        0. Without an index a known id is that call's, and a name begins one unless the latest still lacks it. Without
-        any of these it is the latest call's.
+        Another id than that of the index's call is that of another call, known or new, whatever the index says: some
+        servers give every call index 0. A new index begins a call, unless the id is known and there is no name. Without
+        an index a known id is that call's, and a name begins one unless the latest still lacks it. Without any of these
+        it is the latest call's.
         """
         if index is None:
             number = self._by_id.get(id_) if id_ is not None else self._calls - 1
@@ -337,13 +398,13 @@ class ChatAnswer:
         else:
             key = str(index).strip()
             known = self._number.get(key)
-            if known is None and id_ is not None and not name:
+            is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
+            if id_ is not None and (is_anothers or (known is None and not name)):
                 known = self._by_id.get(id_)
-            if known is None or (id_ is not None and self._ids.get(known, id_) != id_):
-                known = self._new()
-            number = self._number[key] = known
+            number = self._number[key] = self._new() if known is None else known
         if id_ is not None:
             self._ids[number] = id_
+            self._by_id.setdefault(id_, number)
         return number
 
     def _new(self) -> int:
@@ -357,3 +418,14 @@ class ChatAnswer:
 
 def _thought(thinking: str | list[_Part]) -> str:
     return thinking if isinstance(thinking, str) else "".join(part.text or "" for part in thinking)
+
+
+def _written(arguments: object) -> str:
+    """Arguments as text: some servers send the value itself."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _is_same(one: _Function, other: _Function) -> bool:
+    return one.name == other.name and _written(one.arguments) == _written(other.arguments)

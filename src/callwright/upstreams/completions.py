@@ -7,7 +7,7 @@ Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -191,16 +191,23 @@ class _Choice(Struct):
     text: str | None = None
     finish_reason: str | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        return bool(self.finish_reason)
+
 
 class _Chunk(AnswerFields, kw_only=True):
+    mark: ClassVar = b'"choices"'
     choices: list[_Choice] | None = None
     usage: CountedTokens | None = None
 
 
 def _read_openai(chunk: _Chunk, odd: OddForms, _: Sequence[str], read: list[Delta]) -> None:
     """Append the deltas of a chunk."""
-    for choice in chunk.choices or ():
-        # A server's own field may ask for several answers.
+    choices: Sequence[_Choice] = chunk.choices or ()
+    if len(choices) > 1:  # a server's own field may ask for several answers
+        choices = odd.one_answer(choices)
+    for choice in choices:
         if choice.index != odd.answer and not odd.is_answer(choice.index):
             continue
         if choice.text:
@@ -216,6 +223,7 @@ class _LlamaTimings(Struct):
 
 
 class _LlamaChunk(Struct):
+    mark: ClassVar = b'"content"'
     index: int | None = None
     content: str | None = None
     stop: bool = False

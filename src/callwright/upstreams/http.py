@@ -9,6 +9,7 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import suppress
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
@@ -22,6 +23,7 @@ from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, read_json
 from callwright.upstreams.base_urls import base_url_hint
 from callwright.upstreams.connection import AT_ONCE, Connections, Pieces, Timeouts, TooLargeError, TooSlowError, whole
+from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
 __all__ = [
@@ -29,9 +31,7 @@ __all__ = [
     "HttpUpstream",
     "Timeouts",
     "credentials_in",
-    "maybe_too_long",
     "no_connection",
-    "told_error",
     "without_credentials",
 ]
 
@@ -45,17 +45,10 @@ _MAX_TOLD = 500
 # An event from this size on is decoded beside the event loop. The decoder itself lets nobody else run, but what stands
 # around it does.
 _LARGE = 1_048_576
-_MAX_NESTED = 8  # levels of an error in which its words are looked for
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
 # Statuses that blame the request.
 _CALLERS_FAULT = (400, 413, 422)
-# How servers say that a conversation is too long: OpenAI's code; the words of vLLM, SGLang, llama.cpp, LM Studio.
-_TOO_LONG = "context_length_exceeded"
-_TOO_LONG_WORDS = re.compile(
-    r"maximum context length|model's context length|context window|available context size"
-    r"|Context size has been exceeded|greater than the context length|context the overflows"
-)
 # Redirects are not followed: prompts and keys go only to the server that is configured.
 _REDIRECTS = 300
 _REFUSALS = 400
@@ -68,14 +61,6 @@ _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _DAY_S = 86_400
-
-
-class _Failure(Struct):
-    """An error in place of an answer: under `error`, or all of it where it says that it is one."""
-
-    error: Any = None
-    object: Any = None
-    type: Any = None
 
 
 class _Model(Struct):
@@ -111,13 +96,11 @@ def credentials_in(url: str) -> list[str]:
     return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]
 
 
-def told_error(body: bytes | bytearray) -> str:
-    """The message in an error's body, whatever form a server gave it."""
-    return _words(_error_of(body))
-
-
 class EventReader(Protocol[T, D]):
-    """Reads the events of one answer, each decoded as a `kind`. `has_stopped`: a finish reason has come."""
+    """Reads the events of one answer, each decoded as a `kind`. `has_stopped`: a finish reason has come.
+
+    A `mark` of the kind is what stands in each event of an answer: what has words in its place is an error.
+    """
 
     kind: type[T]
     has_stopped: bool
@@ -173,7 +156,9 @@ class HttpUpstream:
                 response = await self._connections.send("GET", base + path, None, None, _LISTING_S)
                 async with response:
                     if response.status >= _REDIRECTS:
-                        raise self._answered(response, path, self._told(_error_of(await self._error_body(response))))
+                        raise self._answered(
+                            response, path, self._told(reported(await self._error_body(response)).words)
+                        )
                     return await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
         except _FAILURES as error:
             raise self._named(error, _LISTING_S) from error
@@ -302,64 +287,85 @@ class HttpUpstream:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
         kind, most = reader.kind, self._bounds.max_answer_values
-        too_long: TooLongLineError | None = None
+        mark: bytes = getattr(kind, "mark", b"")
+        too_large: TooLongLineError | None = None
         try:
             batch = lines.feed(chunk)
         except TooLongLineError as error:
-            batch, too_long = error.before, error
+            batch, too_large = error.before, error
         try:
             for data in batch:
-                may_fail = b'"error"' in data or isinstance(data, ErrorData)
-                reader.read(self._decoded(data, kind) if may_fail else read_json(data, kind, most), read)
+                if mark not in data or b'"error"' in data or isinstance(data, ErrorData):
+                    self._heed(data, reader, read, mark)
+                else:
+                    reader.read(read_json(data, kind, most), read)
         except NotJsonError as error:
             return read, self._unknown(error, data)
         except UnreadableError as error:
             return read, self._failed(str(error), "protocol")
         except (RequestError, UpstreamError) as error:
             return read, error
-        return read, self._lied(f"sent {too_long}", too_long.shown) if too_long else None
+        return read, self._lied(f"sent {too_large}", too_large.shown) if too_large else None
+
+    def _heed(self, data: bytes, reader: EventReader[T, D], read: list[D], mark: bytes) -> None:
+        """Read an event that may be an error. What it says as an answer, too, is read before."""
+        failure = self._maybe_failure(data, reader.kind)
+        if failure is None:
+            reader.read(self._known(data, reader.kind), read)
+            return
+        if mark and mark in data:
+            with suppress(NotJsonError, UnreadableError):  # the error says more
+                reader.read(read_json(data, reader.kind, self._bounds.max_answer_values), read)
+        raise failure
 
     def _decoded(self, data: bytes | bytearray, kind: type[T]) -> T:
-        most = self._bounds.max_answer_values
+        if failure := self._maybe_failure(data, kind):
+            raise failure
+        return self._known(data, kind)
+
+    def _known(self, data: bytes | bytearray, kind: type[T]) -> T:
         try:
-            failure: object = None
-            if isinstance(data, ErrorData):
-                failure = _error_of(data)
-            elif b'"error"' in data:
-                said = read_json(data, _Failure, most)
-                failure = said.error or (_error_of(data) if "error" in (said.object, said.type) else None)
-            if not failure:
-                return read_json(data, kind, most)
+            return read_json(data, kind, self._bounds.max_answer_values)
         except NotJsonError as error:
             raise self._unknown(error, data) from error
-        told = self._told(failure)
-        if too_long := maybe_too_long(told):
-            raise too_long
-        reported = self._failed(f"reports an error: {told}", "status")
-        reported.said = self._without_secrets(_words(failure))
-        raise reported
+
+    def _maybe_failure(self, data: bytes | bytearray, kind: type[Any]) -> RequestError | UpstreamError | None:
+        """The error that an event or a whole answer is."""
+        mark: bytes = getattr(kind, "mark", b"")
+        if isinstance(data, ErrorData):
+            found: Reported | None = reported(data)
+        elif mark in data and b'"error"' not in data:
+            return None
+        else:
+            found = maybe_reported(data, mark, self._bounds.max_answer_values)
+        if found is None:
+            return None
+        told = self._told(found.words)
+        if found.is_too_long:
+            return too_long(told)
+        failure = self._failed(f"reports an error: {told}", "status")
+        failure.said = self._without_secrets(found.words)
+        return failure
 
     async def _refused(
         self, response: aiohttp.ClientResponse, path: str, model: object
     ) -> RequestError | UpstreamError:
         """The error for a status from 300 on: a `RequestError` if the request is to blame, else an `UpstreamError`."""
-        failure = _error_of(await self._error_body(response))
-        told = self._told(failure)
-        fields = failure if isinstance(failure, dict) else {}
-        code = fields.get("code")
-        if response.status in (*_CALLERS_FAULT, 500) and (code == _TOO_LONG or _TOO_LONG_WORDS.search(told)):
-            return _too_long(told)
-        if response.status in _CALLERS_FAULT and not isinstance(failure, _NoJson):
-            param = fields.get("param")
-            field = re.split(r"[.[]", param, maxsplit=1)[0] if isinstance(param, str) else None
-            return RefusedByServerError(told, code=self._told(code) if isinstance(code, str) else None, field=field)
+        body = await self._error_body(response)
+        found = reported(body, says_json=response.content_type.endswith("json"))
+        told = self._told(found.words)
+        code = self._told(found.code) if found.code else None
+        if response.status in (*_CALLERS_FAULT, 500) and found.is_too_long:
+            return too_long(told)
+        if response.status in _CALLERS_FAULT and found.is_json:
+            return RefusedByServerError(told, code=code, field=found.field)
         if response.status == _NOT_FOUND and (
-            code == "model_not_found" or fields.get("param") == "model" or _names(told, model)
+            code == "model_not_found" or found.field == "model" or _names(told, model)
         ):
             return RequestError(told, param="model", code="model_not_found", status=_NOT_FOUND)
         error = self._answered(response, path, told)
-        error.said = self._without_secrets(_words(failure))
-        error.code = self._told(code) if isinstance(code, str) else ""
+        error.said = self._without_secrets(found.words)
+        error.code = code or ""
         return error
 
     def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
@@ -374,9 +380,9 @@ class HttpUpstream:
         error.retry_after_s = _maybe_wait(response.headers.get("retry-after", ""))
         return error
 
-    def _told(self, failure: object) -> str:
+    def _told(self, words: str) -> str:
         """The first words of a server's error, without secrets."""
-        return self._without_secrets(_words(failure))[:_MAX_TOLD]
+        return self._without_secrets(words)[:_MAX_TOLD]
 
     def _without_secrets(self, words: str) -> str:
         for secret in self._secrets:
@@ -389,10 +395,11 @@ class HttpUpstream:
         return unknown
 
     def _lied(self, what: str, shown: bytes | bytearray) -> UpstreamError:
-        return self._failed(f"{what}: {self._told(_plain(shown))}", "protocol")
+        return self._failed(f"{what}: {self._told(plain(shown))}", "protocol")
 
     def _failed(self, what: str, fault: Any) -> UpstreamError:
         end = "" if what.endswith("?") else "."
+        what = self._without_secrets(what)
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
 
 
@@ -431,63 +438,9 @@ def no_connection(error: aiohttp.ClientConnectorError) -> str:
     return f"{place} ({os.strerror(number) if number > 0 else reason.strerror or reason})"
 
 
-def maybe_too_long(told: str) -> RequestError | None:
-    """The `RequestError` for a conversation that exceeds the context window, if a server's words say so."""
-    return _too_long(told) if _TOO_LONG_WORDS.search(told) else None
-
-
-def _too_long(told: str) -> RequestError:
-    return RequestError(
-        f"Your input exceeds the context window of this model. Please adjust your input and try again. (The server "
-        f"says: {told}.)",
-        param="messages",
-        code=_TOO_LONG,
-    )
-
-
-class _NoJson(str):
-    """The readable text of an error body that is not JSON."""
-
-
-def _error_of(body: bytes | bytearray) -> object:
-    """The error in a body: what is under `error`, or all of it."""
-    try:
-        answer = read_json(body, Any, _MAX_ERROR_BYTES)
-    except (NotJsonError, UnreadableError):
-        return _NoJson(_plain(body))
-    return answer.get("error", answer) if isinstance(answer, dict) else answer
-
-
 def _names(told: str, model: object) -> bool:
     """Whether an error mentions this model."""
     return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None
-
-
-def _words(failure: object, depth: int = 0) -> str:
-    """What an error says, whatever form it has: servers nest the message, and some send a list of them."""
-    if depth > _MAX_NESTED:
-        return "…"
-    if isinstance(failure, dict):
-        place = failure.get("loc")
-        if "msg" in failure and isinstance(place, list):  # pydantic's form
-            return f"{'.'.join(_words(step, depth + 1) for step in place)}: {_words(failure['msg'], depth + 1)}"
-        for key in ("message", "detail", "error"):
-            if failure.get(key):
-                return _words(failure[key], depth + 1)
-    if isinstance(failure, list):
-        return "; ".join(_words(each, depth + 1) for each in failure)
-    if not isinstance(failure, str):
-        try:
-            failure = str(failure)
-        except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
-            return "…"
-    return failure.strip().rstrip(".")
-
-
-def _plain(body: bytes | bytearray) -> str:
-    """The readable text of a body that is not JSON, without HTML tags."""
-    text = re.sub(r"<[^>]{0,200}>", " ", body.decode(errors="replace"))
-    return " ".join(text.split())[:_MAX_TOLD] or "(nothing)"
 
 
 def _reason(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """What servers say of a request that does not fit into the context window, as numbers.
 
 Sources: the messages of vLLM (`serving_engine.py`, `utils.py`), SGLang (`tokenizer_manager.py`), llama.cpp
-(`server-context.cpp`), LM Studio and OpenAI, 2025 and 2026.
+(`server-context.cpp`), TGI (`validation.rs`), LM Studio and OpenAI, 2025 and 2026.
 """
 
 import re
@@ -14,7 +14,8 @@ __all__ = ["Overflow", "read_overflow"]
 _NUMBER: Final = r"(\d[\d,]*)"
 # The window; what was asked for in all; and the prompt alone.
 _WINDOW: Final = re.compile(
-    rf"(?:context (?:length|window|size)|n_ctx)\b(?: of the model)?\D{{0,24}}?{_NUMBER}|>\s*{_NUMBER} maximum",
+    rf"(?:context (?:length|window|size)|n_ctx)\b(?: of the model)?\D{{0,24}}?{_NUMBER}|>\s*{_NUMBER} maximum"
+    rf"|`max_new_tokens` must be <= {_NUMBER}|`inputs` must have less than {_NUMBER}",
     re.IGNORECASE,
 )
 _TOTAL: Final = re.compile(
@@ -23,7 +24,8 @@ _TOTAL: Final = re.compile(
 )
 _PROMPT: Final = re.compile(
     rf"{_NUMBER}\s*(?:tokens )?(?:in the messages|in the prompt|from the input messages|input tokens|in your prompt)"
-    rf"|(?:input|request|prompt) \({_NUMBER} tokens\)",
+    rf"|(?:input|request|prompt) \({_NUMBER} tokens\)|{_NUMBER} `inputs` tokens"
+    rf"|less than \d+ tokens\. Given: {_NUMBER}",
     re.IGNORECASE,
 )
 

@@ -32,7 +32,7 @@ from callwright.upstreams.completions import IN_PROCESS, CompletionAnswer
 from callwright.upstreams.constrained import Grammars, constrains_itself
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile
 from callwright.upstreams.handed import counted, lacking
-from callwright.upstreams.http import maybe_too_long
+from callwright.upstreams.refusals import maybe_too_long
 
 __all__ = ["EmbeddedUpstream", "EngineOptions"]
 

@@ -17,7 +17,7 @@ _UNPARSED: Final = "__unparsedToolInput"
 def input_of(arguments: str) -> Mapping[str, Any]:
     """The arguments of a call (JSON text, or what the model wrote in its place) as an object."""
     try:
-        value = decode(arguments) if arguments.strip() else {}
+        value = decode(arguments)
     except NotJsonError:
         value = None
     return value if isinstance(value, dict) else {_UNPARSED: {"raw": arguments, "len": len(arguments)}}

@@ -296,9 +296,11 @@ class MessageWriter:
         self._add(text)
 
     def _end_call(self, *, complete: bool) -> None:
-        if self._input and (complete or self._input.lstrip().startswith("{")):
-            self._add(written_input(self._input) if complete else self._input)
-        self._input = None
+        held, self._input = self._input, None
+        if held is not None and complete:
+            self._add(written_input(held))
+        elif held and held.lstrip().startswith("{"):
+            self._add(held)
         self._close(is_whole=complete)
         self._call = None
         self._catch_up()
