@@ -9,6 +9,7 @@ import pytest
 from callwright import Agent, Context, Limits, RequestError, Result, RunResult, resume, run_sync, stream, tool
 from callwright.agent.events import ApprovalNeeded, HandedOver, NestedEvent, RunEvent, TextDelta, ToolEnded
 from callwright.events import Usage
+from callwright.upstreams.base import FinishDelta, ToolCallDelta
 from tests.support.scripted_agents import check_history, scripted
 
 
@@ -179,6 +180,93 @@ def test_a_decision_on_a_call_that_does_not_wait_is_told() -> None:
             asyncio.run(resume(outer, waiting, {other: True}))
     with pytest.raises(RequestError, match="Expected True, False"):
         asyncio.run(resume(outer, waiting, {"call_0/call_0": 1}))
+
+
+# Decisions on a call of a nested run that are none, where, and words of the error.
+MISTAKEN: dict[str, tuple[Any, str, str]] = {
+    "another parameter": ({"arguments": {"wal": "b"}}, "decisions.call_0/call_0.arguments", "'tear_down'"),
+    "another type": ({"arguments": {"wall": 5}}, "decisions.call_0/call_0.arguments", r"\$\.wall"),
+    "no arguments": ({"arguments": None}, "decisions.call_0/call_0", "arguments"),
+    "a text for arguments": ({"arguments": "south"}, "decisions.call_0/call_0", "arguments"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKEN)
+def test_a_decision_that_does_not_fit_a_call_within_is_told_before_anything_runs(case: str) -> None:
+    decision, param, words = MISTAKEN[case]
+    outer = asks(mason([("tear_down", {"wall": "north"})], "Down."), [REQUEST], "All done.")
+    pending = json.loads(json.dumps(run_sync(outer, "Go").pending))
+    with pytest.raises(RequestError, match=words) as raised:
+        run_sync(outer, pending, decisions={"call_0/call_0": decision})
+    assert raised.value.param == param
+    result = run_sync(outer, pending, decisions={"call_0/call_0": True})  # it is still there to decide on
+    assert (result.stop, result.text) == ("completed", "All done.")
+
+
+# What a person changes in the call that a nested run waits in: as a tool of one's own, and as an agent that is a tool.
+def paying(paid: list[int]) -> Agent[Any]:
+    inner = mason([("tear_down", {"wall": "north"})], "Down.")
+
+    @tool(approve=True)
+    async def pay(coins: int, ctx: Context) -> str:
+        """Pay for it."""
+        paid.append(coins)
+        await ctx.run(inner, "Go")
+        return f"paid {coins}"
+
+    model, _ = scripted([("pay", {"coins": 1000})], "Done.")
+    return Agent(model=model, tools=[pay])
+
+
+def test_what_a_person_changed_holds_when_a_person_is_asked_again_within() -> None:
+    paid: list[int] = []
+    outer = paying(paid)
+    result = run_sync(outer, "Go")
+    for decision in ({"arguments": {"coins": 10}}, True):
+        pending = json.loads(json.dumps(result.pending))
+        result = run_sync(outer, pending, decisions={pending["calls"][0]["id"]: decision})
+    assert (paid, result.calls[0].text) == ([10, 10], 'The user changed the arguments to {"coins":10}\npaid 10')
+
+
+def test_the_model_reads_that_the_request_to_an_agent_was_changed() -> None:
+    inner = mason([("tear_down", {"wall": "north"})], "Down.")
+    model, _ = scripted([REQUEST], "Done.")
+    outer: Agent[Any] = Agent(model=model, tools=[inner.as_tool(approve=True)])
+    first = run_sync(outer, "Go")
+    second = run_sync(outer, first, decisions={"call_0": {"arguments": {"request": "Tear one down."}}})
+    result = run_sync(outer, second, decisions={"call_0/call_0": True})
+    assert result.calls[0].text == 'The user changed the arguments to {"request":"Tear one down."}\nDown.'
+
+
+@pytest.mark.parametrize("outer_id", ["call_1", "call/1", "a/b"])
+@pytest.mark.parametrize("inner_id", ["call_1", "call/1", "b/c"])
+def test_whatever_ids_a_server_gives_a_yes_is_a_yes(outer_id: str, inner_id: str) -> None:
+    def made(id_: str, name: str, arguments: str) -> list[Any]:
+        return [ToolCallDelta(0, id_, name, arguments), FinishDelta("tool_calls")]
+
+    inner = mason(made(inner_id, "tear_down", '{"wall": "north"}'), "Down.")
+    outer = asks(inner, made(outer_id, "mason", '{"request": "Go"}'), "Done.")
+    waiting = run_sync(outer, "Go")
+    assert waiting.pending is not None
+    (call,) = waiting.pending["calls"]
+    run_sync(outer, waiting, decisions={call["id"]: True})
+    asked: Any = inner.model
+    assert [one["content"] for one in asked.upstream.asked[-1].messages if one["role"] == "tool"] == ["north is down"]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_always_is_for_one_tool_and_not_for_one_of_the_same_name(is_same: bool) -> None:
+    @tool(name="tear_down", approve=True)
+    def tear_down_in_earnest(wall: str) -> str:
+        """Tear a wall down."""
+        return f"{wall} is dust"
+
+    call = ("tear_down", {"wall": "north"})
+    other = mason([call], "Done.", name="other", tools=[tear_down if is_same else tear_down_in_earnest])
+    first = mason([call], [("transfer_to_other", {})], handoffs=[other])
+    waiting = run_sync(first, "Go")
+    result = run_sync(first, waiting, decisions={"call_0": {"always": True}})
+    assert (result.agent, result.stop) == ("other", "completed" if is_same else "pending")
 
 
 def test_what_was_used_before_a_person_decided_counts_once() -> None:

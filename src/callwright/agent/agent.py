@@ -196,7 +196,21 @@ class Agent(Generic[T]):
             is_text = self.output is None
             return Result(result.text) if is_text else Result(data=result.output)
 
-        return tool(function, name=_tool_name(called), description=about, approve=approve, timeout_s=float("inf"))
+        made = tool(function, name=_tool_name(called), description=about, approve=approve, timeout_s=float("inf"))
+        made.agent = self
+        return made
+
+    def member(self, name: str) -> "Agent[Any]":
+        """The agent of the team that has a conversation; without a name this one. Raises `RequestError` if none is
+        called so.
+        """
+        found = self.reachable(name) if name else self
+        if found is None:
+            raise RequestError(
+                f"The agent {name!r} has this conversation, and the agent {self.name!r} that was given reaches none "
+                "of this name. Go on with the agent that the run began with, with the same handoffs."
+            )
+        return found
 
     def reachable(self, name: str) -> "Agent[Any] | None":
         """The agent of this name among those that the conversation can be handed to; this one, too."""

@@ -23,11 +23,7 @@ __all__ = [
     "RunAgent",
     "Spent",
     "SubRuns",
-    "nested_id",
-    "own_and_nested",
 ]
-
-_BETWEEN = "/"  # the id of a call in a nested run stands behind the id of the call that it runs in
 
 
 class NeedsDecision(Exception):  # noqa: N818  # no error
@@ -154,21 +150,3 @@ class SubRuns:
         }
         less = {name: getattr(left, name) - used[name] for name in used if getattr(left, name) is not None}
         return msgspec.structs.replace(left, **less)
-
-
-def own_and_nested(decisions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Decisions by call id: those of this run, and those of nested ones by the call that they run in."""
-    own: dict[str, Any] = {}
-    nested: dict[str, dict[str, Any]] = {}
-    for id_, given in decisions.items():
-        outer, between, inner = str(id_).partition(_BETWEEN)
-        if between:
-            nested.setdefault(outer, {})[inner] = given
-        else:
-            own[id_] = given
-    return own, nested
-
-
-def nested_id(outer: str, inner: str) -> str:
-    """How a person knows a call of a nested run."""
-    return f"{outer}{_BETWEEN}{inner}"

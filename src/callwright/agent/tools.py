@@ -75,7 +75,8 @@ class HiddenParameter(NamedTuple):
 class Tool(Generic[P, R]):
     """A function that a model may call; called from Python it is that function, and type checkers know it as that.
 
-    `definition` is what the model is told, `hidden` what it is not.
+    `definition` is what the model is told, `hidden` what it is not. `agent` is the one whose runs its calls are, of a
+    tool that `Agent.as_tool` made.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Tool(Generic[P, R]):
         self.definition = definition
         self.hidden = hidden
         self.options = options
+        self.agent: Any = None
         self._arguments = arguments
         functools.update_wrapper(self, _inner(function), updated=())
 
