@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from callwright import Agent, Context, Limits, RequestError, Result, RunResult, resume, run_sync, stream, tool
+from callwright import Agent, Context, Hidden, Limits, RequestError, Result, RunResult, resume, run_sync, stream, tool
 from callwright.agent.events import ApprovalNeeded, HandedOver, NestedEvent, RunEvent, TextDelta, ToolEnded
 from callwright.events import Usage
 from callwright.upstreams.base import FinishDelta, ToolCallDelta
@@ -346,10 +346,99 @@ def test_what_waits_goes_on_with_the_agent_that_it_waited_in_or_not_at_all() -> 
     torn = mason("Down.", name="another")
     model, _ = scripted("Done.")
     again = Agent(model=model, tools=[*builder(torn).tools.values()])
-    (ended,) = run_sync(again, pending, decisions={"call_0/call_0": True}).calls
-    assert (ended.status, "'mason'" in str(ended.exception)) == ("failed", True)
+    with pytest.raises(RequestError, match=r"one of 'mason' before .* one of 'another' now"):
+        run_sync(again, pending, decisions={"call_0/call_0": True})
     left: Any = torn.model
     assert left.upstream.asked == []
+
+
+async def catches(agent: Agent[Any], ctx: Context) -> str:
+    try:
+        return str((await ctx.run(agent, "Go")).text)
+    except Exception as error:
+        return f"no: {error}"
+
+
+async def catches_all(agent: Agent[Any], ctx: Context) -> str:
+    try:
+        return str((await ctx.run(agent, "Go")).text)
+    except BaseException:  # as a bare except does
+        return str((await ctx.run(agent, "Go")).text)
+
+
+async def in_a_group(agent: Agent[Any], ctx: Context) -> str:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(ctx.run(agent, "Go"))
+    return str(task.result().text)
+
+
+CATCHING = {"catches errors": catches, "catches all": catches_all, "in a group": in_a_group}
+
+
+def catching(inner: Agent[Any], case: str) -> Agent[Any]:
+    """An agent with a tool that runs this one, and catches what that raises."""
+
+    @tool
+    async def careful(ctx: Context) -> str:
+        """Do it with care."""
+        return await CATCHING[case](inner, ctx)
+
+    model, _ = scripted([("careful", {})], "All done.")
+    return Agent(model=model, tools=[careful])
+
+
+@pytest.mark.parametrize("case", CATCHING)
+def test_no_tool_can_catch_that_a_person_is_asked(case: str) -> None:
+    inner = mason([("tear_down", {"wall": "north"})], "Down.")
+    outer = catching(inner, case)
+    waiting = run_sync(outer, "Go")
+    assert waiting.stop == "pending", waiting.calls
+    result = run_sync(outer, json.loads(json.dumps(waiting.pending)), decisions={"call_0/call_0": True})
+    assert (result.stop, result.calls[0].text) == ("completed", "Down.")
+
+
+@tool
+def paint(wall: str, colour: Annotated[str, Hidden]) -> str:
+    """Paint a wall."""
+    return f"{wall} is {colour}"
+
+
+def test_a_hidden_value_that_an_agent_as_a_tool_needs_is_asked_for_before_the_model_is() -> None:
+    middle = asks(mason(tools=[paint]), name="middle", description="Asks masons.")
+    model, upstream = scripted([("middle", {"request": "Go"})], "Done.")
+    with pytest.raises(RequestError, match="needs a hidden value 'colour'"):
+        run_sync(Agent(model=model, tools=[middle.as_tool()]), "Go")
+    assert upstream.asked == []
+
+
+@pytest.mark.parametrize("case", CATCHING)
+def test_what_the_program_must_mend_in_a_run_of_a_tool_is_raised(case: str) -> None:
+    ended: list[RunResult] = []
+    with pytest.raises(RequestError, match="needs a hidden value 'colour'"):
+        run_sync(catching(mason(tools=[paint]), case), "Go", on_end=ended.append)
+    check_history(ended[0].to_messages())
+
+
+def test_a_decision_that_does_not_fit_in_a_run_of_a_tool_is_raised_and_can_be_made_again() -> None:
+    outer = builder(mason([("tear_down", {"wall": "north"})], "Down."))
+    waiting = run_sync(outer, "Go")
+    with pytest.raises(RequestError, match="do not fit 'tear_down'"):
+        run_sync(outer, waiting, decisions={"call_0/call_0": {"arguments": {"wal": "south"}}})
+    result = run_sync(outer, waiting, decisions={"call_0/call_0": {"arguments": {"wall": "south"}}})
+    assert (result.stop, result.calls[0].value) == ("completed", ["Down."])
+
+
+def test_what_a_tool_gives_an_agent_and_is_no_input_is_a_failure_of_the_tool() -> None:
+    inner = mason("Five.")
+
+    @tool
+    async def ask(ctx: Context) -> str:
+        """Ask."""
+        return str((await ctx.run(inner, 5)).text)
+
+    model, _ = scripted([("ask", {})], "Done.")
+    result = run_sync(Agent(model=model, tools=[ask]), "Go")
+    assert (result.stop, result.calls[0].status, result.calls[0].text) == ("completed", "failed", "The tool failed.")
 
 
 # --- handoffs ---

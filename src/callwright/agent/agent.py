@@ -223,6 +223,14 @@ class Agent(Generic[T]):
             found += [other for other in one.handoffs.values() if other not in found]
         return found
 
+    def everyone(self) -> "list[Agent[Any]]":
+        """Its team, and the agents that are tools in it, with theirs."""
+        found: list[Agent[Any]] = [self]
+        for one in found:
+            as_tools = [made.agent for made in one.tools.values() if made.agent is not None]
+            found += [other for other in (*one.handoffs.values(), *as_tools) if other not in found]
+        return found
+
     def add_handoffs(self, *agents: "Agent[Any]") -> None:
         """Let the model hand the conversation to these, too; for agents that hand it to each other."""
         if not self.tools:

@@ -1,5 +1,6 @@
 """Runs of other agents within a call of a tool: they get what is left of the limits, what they used is counted, their
-events are handed on, and what a person must decide in them the whole run waits for.
+events are handed on, and what a person must decide in them, or the program must mend, ends the call: whatever the tool
+makes of it.
 
 Then the tool is called again from its beginning. Its runs are known by their number in the call: the one that waited
 goes on, those that had come to their end are not run again, but give the result that they had.
@@ -18,6 +19,7 @@ from callwright.events import Usage
 __all__ = [
     "CallRuns",
     "Done",
+    "Mistake",
     "NeedsDecision",
     "Resumed",
     "RunAgent",
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 
-class NeedsDecision(Exception):  # noqa: N818  # no error
+class NeedsDecision(BaseException):  # no error: a tool that catches those does not catch this
     """The nested run `number` of a call waits for a person; `pending` is its state, `agent` the name of who was asked.
     `done` are the results of other runs of the call by their number, each with the name of who was asked.
     """
@@ -37,6 +39,16 @@ class NeedsDecision(Exception):  # noqa: N818  # no error
         self.number = number
         self.agent = agent
         self.done = done
+
+
+class Mistake(BaseException):  # not the tool's, which cannot catch it
+    """A nested run cannot begin, or go on, for what the program has to mend: a hidden value that is missing, a decision
+    that does not fit. As of a run that is not nested, its `error` is raised.
+    """
+
+    def __init__(self, error: RequestError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Spent(Struct, frozen=True):
@@ -91,13 +103,16 @@ class Resumed(Struct, frozen=True):
         if found is not None and asked not in (None, agent):
             raise RequestError(
                 f"Run {number + 1} of this call was one of {asked!r} before a person decided, and is one of {agent!r} "
-                "now. A tool that runs agents has to run the same ones when it is called again."
+                "now. A tool that runs agents has to run the same ones when it is called again.",
+                param="pending",
             )
         return found
 
 
 class RunAgent(Protocol):
-    """Runs an agent within a call, or gives the result that it had. `ended` gets that of a run however it ends."""
+    """Runs an agent within a call, or gives the result that it had. `ended` gets that of a run however it ends. Raises
+    `Mistake`.
+    """
 
     async def __call__(
         self,
@@ -111,7 +126,9 @@ class RunAgent(Protocol):
 
 
 class SubRuns:
-    """The nested runs of one call. `left` are the limits that they have to keep to."""
+    """The nested runs of one call. `left` are the limits that they have to keep to. `stopped`: why the call cannot come
+    to its end.
+    """
 
     def __init__(self, run: RunAgent, left: Any, resumed: Resumed | None, emit: Callable[[Any], None]) -> None:
         self._run = run
@@ -121,12 +138,25 @@ class SubRuns:
         self._begun = 0
         self._done: dict[int, tuple[str, Any]] = {}
         self.spent = Spent()
+        self.stopped: NeedsDecision | Mistake | None = None
 
     async def run(self, agent: Any, given: Any) -> Any:
-        """The result of a run. Raises `NeedsDecision`."""
+        """The result of a run. Raises `NeedsDecision` and `Mistake`."""
+        if self.stopped is not None:
+            raise self.stopped
+        try:
+            return await self._next(agent, given)
+        except (NeedsDecision, Mistake) as stopped:
+            self.stopped = self.stopped or stopped
+            raise
+
+    async def _next(self, agent: Any, given: Any) -> Any:
         number = self._begun
         self._begun += 1
-        resumed = None if self._resumed is None else self._resumed.of(number, agent.name)
+        try:
+            resumed = None if self._resumed is None else self._resumed.of(number, agent.name)
+        except RequestError as error:
+            raise Mistake(error) from error
         before = resumed.spent if isinstance(resumed, Resumed) else Spent()
         ended = partial(self._note, before)
         result = await self._run(agent, given, self._left_now(before), resumed, self._emit, ended)

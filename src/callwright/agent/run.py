@@ -19,10 +19,11 @@ from callwright.agent.agent import Agent, Limits
 from callwright.agent.answers import AnswerCheck
 from callwright.agent.compaction import Compaction, threshold_of
 from callwright.agent.connect import connect
+from callwright.agent.decisions import check_decisions
 from callwright.agent.driver import Driver
 from callwright.agent.events import RunEnded, RunEvent, RunResult
 from callwright.agent.loop import Loop
-from callwright.agent.nested import Done, Resumed
+from callwright.agent.nested import Done, Mistake, Resumed
 from callwright.agent.replayed import replayed
 from callwright.agent.state import State, with_outputs
 from callwright.calls.history import drop_unreadable_calls
@@ -203,7 +204,7 @@ def _items(given: Any, param: str) -> list[Item]:
 
 
 def _check_hidden(agent: Agent[Any], hidden: Mapping[str, Any]) -> None:
-    for tool in [tool for one in agent.team() for tool in one.tools.values()]:
+    for tool in [tool for one in agent.everyone() for tool in one.tools.values()]:
         for parameter in tool.hidden:
             if parameter.source == "value" and not parameter.is_optional and parameter.name not in hidden:
                 raise RequestError(
@@ -324,7 +325,15 @@ async def _nested(
     hidden: Mapping[str, Any],
     streamed: bool,
 ) -> RunResult[Any]:
-    """A run within a call: in the limits that are left of the run that it is in. One that is done is not run again."""
+    """A run within a call: in the limits that are left of the run that it is in. One that is done is not run again.
+    What the tool gives it as its input is the tool's; the rest is the program's to mend.
+    """
+    try:
+        _check_hidden(agent, hidden)
+        if isinstance(resumed, Resumed):
+            check_decisions(agent, State.from_pending(resumed.pending), resumed.decisions)
+    except RequestError as error:
+        raise Mistake(error) from error
     if isinstance(resumed, Done):
         return await replayed(agent, resumed, hidden)
     narrowed = copy(agent)
