@@ -284,6 +284,70 @@ def test_what_was_used_before_a_person_decided_counts_once() -> None:
     assert spent == [("pending", 3, 30), ("pending", 4, 40), ("completed", 6, 60)]
 
 
+# Three levels, each with calls of its own: those of the mason, of the builder that asks it, of the owner that asks him.
+CALLS_OF_ALL = 3 + 3 + 2
+
+
+def tearing(torn: list[str], *, approve: bool) -> Any:
+    @tool(approve=approve)
+    def tear(wall: str) -> str:
+        """Tear a wall down."""
+        torn.append(wall)
+        return wall
+
+    return tear
+
+
+def owner(tear: Any, most: int | None) -> Agent[Any]:
+    count = ("count_bricks", {"wall": "north"})
+    turns = [
+        [(tear.name, {"wall": "a"})],
+        [("count_bricks", {})],
+        [(tear.name, {"wall": "b"}), ("count_bricks", {"wall": "c"})],
+    ]
+    inner = mason(*turns, "Down.", tools=[count_bricks, tear])
+    middle = asks(
+        inner, [count, REQUEST], [count], "Built.", name="builder", description="Builds.", tools=[count_bricks]
+    )
+    model, _ = scripted([("builder", {"request": "Go"})], [count], "All done.")
+    return Agent(model=model, tools=[middle.as_tool(), count_bricks], limits=Limits(calls=most))
+
+
+def all_agreed(agent: Agent[Any]) -> RunResult:
+    """The end of a run in which a person agrees to all."""
+    result = run_sync(agent, "Go")
+    while result.pending is not None:
+        pending = json.loads(json.dumps(result.pending))
+        result = run_sync(agent, pending, decisions={call["id"]: True for call in pending["calls"]})
+    return result
+
+
+@pytest.mark.parametrize("most", [*range(1, CALLS_OF_ALL + 1), None])
+def test_a_run_ends_alike_with_approvals_and_without(most: int | None) -> None:
+    ends = []
+    for approve in (False, True):
+        torn: list[str] = []
+        result = all_agreed(owner(tearing(torn, approve=approve), most))
+        ends.append((result.stop, result.call_count, result.turns, torn))
+    assert ends[0] == ends[1]
+    if most is None or most == CALLS_OF_ALL:
+        assert ends[0] == ("completed", CALLS_OF_ALL, 10, ["a", "b"])
+
+
+@pytest.mark.parametrize("decision", [True, False])
+def test_calls_that_do_not_run_within_count_as_in_a_run_of_its_own(decision: bool) -> None:
+    turns = [[("count_bricks", {})], [("tear_down", {"wall": "north"})]]  # the first one does not hold
+    alone = mason(*turns, "Done.")
+    outer = asks(mason(*turns, "Done."), [REQUEST], "Done.")
+    found = []
+    for agent in (alone, outer):
+        waiting = run_sync(agent, "Go")
+        assert waiting.pending is not None
+        decisions = {call["id"]: decision for call in waiting.pending["calls"]}
+        found.append(run_sync(agent, waiting, decisions=decisions).call_count)
+    assert found == ([1, 2] if decision else [0, 1])
+
+
 def test_an_image_of_the_turn_that_waits_reaches_the_model() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
 
@@ -513,3 +577,54 @@ def test_each_agent_has_a_name_of_its_own() -> None:
         Agent(model="simulated", handoffs=[nameless])
     with pytest.raises(RequestError, match="Two tools are called 'transfer_to_mason'"):
         Agent(model="simulated", handoffs=[mason(), mason()])
+    with pytest.raises(RequestError, match=r"called 'mason'\. Give each a name of its own"):
+        Agent(model="simulated", handoffs=[mason(name="desk", handoffs=[mason(name="mason", handoffs=[mason()])])])
+    far = mason(name="far")
+    desk: Agent[Any] = Agent(model="simulated", name="desk", handoffs=[far])
+    far.add_handoffs(mason(name="desk"))  # of which the desk hears when it runs
+    with pytest.raises(RequestError, match=r"called 'desk'\. Give each a name of its own"):
+        run_sync(desk, "Go")
+
+
+def test_a_run_that_waits_does_not_go_on_with_an_agent_that_it_was_not_in() -> None:
+    inner = mason([("tear_down", {"wall": "north"})])
+    model, _ = scripted([("transfer_to_mason", {})])
+    waiting = run_sync(Agent(model=model, name="desk", handoffs=[inner]), "Go")
+    alone: Agent[Any] = Agent(model="simulated", name="desk", tools=[tear_down])
+    with pytest.raises(RequestError, match=r"agent 'mason' has this conversation.*'desk'.*same handoffs"):
+        run_sync(alone, waiting, decisions={"call_1": True})
+
+
+# Limits of the first agent, what the second one does, and how its calls end.
+HELD: dict[str, tuple[Limits, Any, tuple[str, bool]]] = {
+    "time of a tool": (Limits(tool_timeout_s=0.01), "hang", ("timeout", False)),
+    "size of a result": (Limits(result_chars=10), "talk", ("ok", True)),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_the_limits_of_the_first_agent_hold_in_the_second(case: str) -> None:
+    limits, name, ends = HELD[case]
+
+    @tool
+    async def hang() -> None:
+        """Never end."""
+        await asyncio.Event().wait()
+
+    @tool
+    def talk() -> str:
+        """Talk much."""
+        return "wall " * 100
+
+    second = mason([(name, {})], "Done.", tools=[hang, talk], limits=Limits())
+    model, _ = scripted([("transfer_to_mason", {})])
+    result = run_sync(Agent(model=model, name="desk", handoffs=[second], limits=limits), "Go")
+    assert (result.calls[-1].status, result.calls[-1].is_cut) == ends
+
+
+@pytest.mark.parametrize("retries", [0, 3])
+def test_the_retries_of_the_first_agent_hold_for_the_answer_of_the_second(retries: int) -> None:
+    second = mason(*["none"] * 9, tools=[], output_type=list[int], output="text")
+    model, _ = scripted([("transfer_to_mason", {})])
+    result = run_sync(Agent(model=model, name="desk", handoffs=[second], limits=Limits(retries_per_tool=retries)), "Go")
+    assert (result.stop, result.turns) == ("failed", 1 + 1 + retries)

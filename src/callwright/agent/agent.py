@@ -29,7 +29,7 @@ else:
 
     T = TypeVar("T")
 
-__all__ = ["Agent", "Limits", "OnError"]
+__all__ = ["Agent", "Limits", "OnError", "check_team"]
 
 # What becomes of an exception in a tool: the model hears that it failed, the run raises it, or a function says in words
 # for the model why it failed.
@@ -252,6 +252,7 @@ class Agent(Generic[T]):
             made: Tool[..., Any] = Tool(partial(str, words), definition, None, (), ToolOptions(repeatable=True))
             self.tools[name] = made
             self.handoffs[name] = agent
+        check_team(self)
 
     def _with_search(self) -> None:
         """Give the model a search, where something is deferred."""
@@ -264,6 +265,21 @@ class Agent(Generic[T]):
             return found_words(self.search(query))
 
         self.tools[SEARCH_TOOL.name] = Tool(search, SEARCH_TOOL, None, (), ToolOptions(repeatable=True))
+
+
+def check_team(agent: Agent[Any]) -> None:
+    """Raises `RequestError` where a conversation can come to two agents of one name: a run that waits for a person
+    knows by the name who had it.
+    """
+    names: set[str] = set()
+    for one in agent.team():
+        if one.name in names:
+            raise RequestError(
+                f"Two agents that the conversation can be handed to are called {one.name!r}. Give each a name of its "
+                "own: Agent(name=…).",
+                param="handoffs",
+            )
+        names.add(one.name)
 
 
 def _listed(name: str, given: Any, what: str, kind: type | None = None) -> Any:

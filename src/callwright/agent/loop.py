@@ -63,7 +63,8 @@ _ONE_HANDOFF: Final = f"{NOT_RUN} A call before it hands the conversation over, 
 
 class Loop:
     """One run, or the rest of one. `decisions` are for the calls it waits on, by id; None = it is no such run. Without
-    a `compaction` the conversation stays as long as it is.
+    a `compaction` the conversation stays as long as it is. `limits` are the first agent's if there are no others.
+    `seconds` tells for how long it runs, not counting what was before a person decided.
     """
 
     def __init__(
@@ -73,9 +74,12 @@ class Loop:
         decisions: Mapping[str, Any] | None = None,
         answer_of: Callable[[Agent[Any]], AnswerCheck] = lambda _: AnswerCheck(None, "text", 0),
         compaction: Compaction | None = None,
+        limits: Limits | None = None,
+        seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._compaction = compaction
-        self._limits = agent.limits
+        self._limits = limits or agent.limits
+        self._seconds = seconds
         self._state = state
         self._counts = state.counts
         self._decisions: Mapping[str, Any] | None = None
@@ -121,6 +125,7 @@ class Loop:
 
     def _result(self, stop: Stop, detail: str) -> RunResult:
         state = self._state
+        self._counts.seconds += self._seconds()
         waiting = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in self._waiting]
         return RunResult(
             text=state.text,
@@ -132,6 +137,7 @@ class Loop:
             turns=self._counts.turns,
             problems=tuple(state.problems),
             calls=tuple(self._ended),
+            call_count=self._counts.calls,
             maybe_output=self._answer_check.value if stop == "completed" else None,
             agent=self._agent.name,
         )

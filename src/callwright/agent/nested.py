@@ -166,9 +166,9 @@ class SubRuns:
         return result
 
     def _note(self, before: Spent, result: Any) -> None:
-        """Count a run. Its result counts what it had spent `before` it waited, too; its calls are those since."""
+        """Count a run. Its result counts what it had spent `before` it waited, too."""
         usage, turns = result.usage.minus(before.usage), result.turns - before.turns
-        self.spent = self.spent.plus(Spent(usage, turns, len(result.calls)))
+        self.spent = self.spent.plus(Spent(usage, turns, result.call_count - before.calls))
 
     def _left_now(self, before: Spent) -> Any:
         """What the next run may use, together with what it has spent `before`."""

@@ -30,7 +30,7 @@ def _done(asked: str, result: RunResult[Any]) -> Done:
 
 async def replayed(agent: Agent[Any], done: Done, hidden: Mapping[str, Any]) -> RunResult[Any]:
     """The result that a run of this agent had. Its output is read again, and its hooks asked about it."""
-    answered = agent.reachable(done.agent) or agent
+    answered = agent.member(done.agent)
     items = tuple(read_messages(done.messages))
     output: Any = None
     if done.stop == "completed":

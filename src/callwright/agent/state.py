@@ -24,6 +24,7 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
 
     turns: int = 0
     calls: int = 0
+    seconds: float = 0.0
     usage: Usage = Usage()
     released: bool = False
     failures: int = 0
