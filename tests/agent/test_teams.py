@@ -2,11 +2,28 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any
 
 import pytest
 
-from callwright import Agent, Context, Hidden, Limits, RequestError, Result, RunResult, resume, run_sync, stream, tool
+from callwright import (
+    Agent,
+    Context,
+    Hidden,
+    Hooks,
+    Limits,
+    RequestError,
+    Result,
+    Retry,
+    RunResult,
+    resume,
+    run_sync,
+    stream,
+    tool,
+)
 from callwright.agent.events import ApprovalNeeded, HandedOver, NestedEvent, RunEvent, TextDelta, ToolEnded
 from callwright.events import Usage
 from callwright.upstreams.base import FinishDelta, ToolCallDelta
@@ -402,6 +419,57 @@ def test_runs_of_a_call_that_are_done_are_not_run_again_when_another_one_waited(
     asked: list[Any] = [agent.model for agent in masons]
     assert [len(model.upstream.asked) for model in asked] == [2, 2, 2]
     assert result.turns == 8
+
+
+@dataclass
+class Wall:
+    bricks: int
+    day: date = date(2026, 1, 2)
+
+
+# The type of the answer, the answer, what a hook makes of it, and what the tool has of it before and after a pause.
+MADE: dict[str, tuple[Any, str, Callable[[Any], Any], Any]] = {
+    "no change": (str, "Five.", lambda _: None, "Five."),
+    "another text": (str, "Five.", str.upper, "FIVE."),
+    "a value for a text": (str, "Five.", len, 5),
+    "of the type": (Wall, '{"bricks": 5}', lambda wall: Wall(wall.bricks + 1), Wall(6)),
+    "no change of a type": (Wall, '{"bricks": 5, "day": "2026-03-04"}', lambda _: None, Wall(5, date(2026, 3, 4))),
+    "of no type": (Wall, '{"bricks": 5}', lambda wall: [wall.bricks], [5]),
+    "of a wrapped type": (list[int], '{"value": [1, 2]}', sorted, [1, 2]),
+    "of a wrapped type, changed": (list[int], '{"value": [2, 1]}', sorted, [1, 2]),
+}
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_the_output_of_a_run_that_is_done_is_given_again_and_no_hook_is_asked_again(case: str) -> None:
+    type_, answer, make, output = MADE[case]
+    asked: list[Any] = []
+
+    def check(value: Any, _: Any) -> Any:
+        asked.append(value)
+        if len(asked) % 2:
+            raise Retry("Count again.")
+        return make(value)
+
+    one = mason(
+        answer, answer, name="one", tools=[], output_type=type_, output="text", hooks=[Hooks(after_output=check)]
+    )
+    seen: list[RunResult] = []
+    other = mason([("tear_down", {"wall": "north"})], "Down.", name="other")
+
+    @tool
+    async def build(ctx: Context) -> str:
+        """Build it all."""
+        seen.append(await ctx.run(one, "Go"))
+        await ctx.run(other, "Go")
+        return "built"
+
+    model, _ = scripted([("build", {})], "Done.")
+    result = all_agreed(Agent(model=model, tools=[build]))
+    assert (result.stop, result.calls[0].status, len(asked)) == ("completed", "ok", 2)
+    first, again = seen
+    assert (first.output, again.output) == (output, output)
+    assert [first.to_messages(), first.turns, first.usage] == [again.to_messages(), again.turns, again.usage]
 
 
 def test_what_waits_goes_on_with_the_agent_that_it_waited_in_or_not_at_all() -> None:

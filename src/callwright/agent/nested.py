@@ -30,10 +30,10 @@ __all__ = [
 
 class NeedsDecision(BaseException):  # no error: a tool that catches those does not catch this
     """The nested run `number` of a call waits for a person; `pending` is its state, `agent` the name of who was asked.
-    `done` are the results of other runs of the call by their number, each with the name of who was asked.
+    `done` are the results of other runs of the call by their number, each with the agent that was asked.
     """
 
-    def __init__(self, pending: dict[str, Any], number: int, agent: str, done: Mapping[int, tuple[str, Any]]) -> None:
+    def __init__(self, pending: dict[str, Any], number: int, agent: str, done: Mapping[int, tuple[Any, Any]]) -> None:
         super().__init__("a person must decide")
         self.pending = pending
         self.number = number
@@ -65,7 +65,7 @@ class Spent(Struct, frozen=True):
 
 class Done(Struct, frozen=True):
     """The result of a nested run, as plain data. `asked` is the name of the agent that was run, `agent` that of the one
-    that answered.
+    that answered; `output` is JSON, where it is not what the text says.
     """
 
     asked: str
@@ -76,6 +76,8 @@ class Done(Struct, frozen=True):
     turns: int
     usage: Usage
     messages: list[dict[str, Any]]
+    call_count: int = 0
+    output: str | None = None
 
 
 class CallRuns(Struct, frozen=True):
@@ -136,7 +138,7 @@ class SubRuns:
         self._resumed = resumed
         self._emit = emit
         self._begun = 0
-        self._done: dict[int, tuple[str, Any]] = {}
+        self._done: dict[int, tuple[Any, Any]] = {}
         self.spent = Spent()
         self.stopped: NeedsDecision | Mistake | None = None
 
@@ -162,7 +164,7 @@ class SubRuns:
         result = await self._run(agent, given, self._left_now(before), resumed, self._emit, ended)
         if result.stop == "pending":
             raise NeedsDecision(result.pending, number, agent.name, self._done)
-        self._done[number] = (agent.name, result)
+        self._done[number] = (agent, result)
         return result
 
     def _note(self, before: Spent, result: Any) -> None:

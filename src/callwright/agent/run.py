@@ -337,10 +337,10 @@ async def _nested(
         _check_hidden(agent, hidden)
         if isinstance(resumed, Resumed):
             check_decisions(agent, State.from_pending(resumed.pending), resumed.decisions)
+        if isinstance(resumed, Done):
+            return replayed(agent, resumed)
     except RequestError as error:
         raise Mistake(error) from error
-    if isinstance(resumed, Done):
-        return await replayed(agent, resumed, hidden)
     limits = _narrowed(agent.limits, left)
     decisions: Mapping[str, Any] | None = None
     if resumed is not None:
