@@ -190,7 +190,7 @@ class Execution:
         log.warning("tool %s failed: %s (call %s)", call.ready.name, type(error).__name__, call.ready.id)
         how = self._on_error
         if callable(how) and isinstance(error, Exception):
-            return "failed", str(how(error))
+            return "failed", _in_words(how, error)
         return "failed", _FAILED
 
     async def _value(self, call: ReadyCall, context: Context) -> Any:
@@ -349,6 +349,19 @@ async def _drained_async(value: Any, context: Context) -> Any:
                 context.progress(before)
             kept = [one]
     return kept[-1] if kept else None
+
+
+def _in_words(how: Callable[[Exception], str], error: Exception) -> str:
+    """What the program says of an exception. If it fails to say it, one failure does not become another one."""
+    try:
+        words: object = how(error)
+    except Exception as raised:
+        log.warning("on_error failed itself: %s, for a %s", type(raised).__name__, type(error).__name__)
+        return _FAILED
+    if not isinstance(words, str):
+        log.warning("on_error gave %s for a %s: expected a text", type(words).__name__, type(error).__name__)
+        return _FAILED
+    return words
 
 
 def _words(error: Exception) -> str:
