@@ -60,6 +60,36 @@ def doctor(*arguments: str, **how: Any) -> Result:
     return CliRunner().invoke(main, ["doctor", *arguments], **how)
 
 
+@pytest.mark.parametrize("depth", ["all", "mode"])
+def test_an_examination_is_stopped_anywhere_without_a_word(posing: PosingServer, depth: Depth) -> None:
+    """Where a task is made, the examination is stopped: at the first, in the next turn at the second, and so on. What
+    was begun and is never awaited is a warning, and those are errors.
+    """
+    posing.pose = POSES["vllm"]
+
+    async def stopped_at(number: int) -> bool:
+        left = number
+        examination: asyncio.Task[Findings] | None = None
+
+        def made(loop: asyncio.AbstractEventLoop, work: Any, **how: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0 and examination is not None:
+                examination.cancel()
+            return asyncio.Task(work, loop=loop, **how)
+
+        asyncio.get_running_loop().set_task_factory(made)
+        examination = asyncio.ensure_future(probe(posing.url, timeout_s=10.0, depth=depth))
+        await asyncio.wait([examination])
+        return examination.cancelled()
+
+    number = 2
+    while asyncio.run(stopped_at(number)):
+        number += 1
+        gc.collect()
+    assert number > {"all": 10, "mode": 5}[depth]
+
+
 # --- which server it is, and what it does ---
 
 # The pose, then: server, version, mode, dialect, `server` and `constrain` of the advice.

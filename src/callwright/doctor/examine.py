@@ -6,6 +6,7 @@ It never raises for what a server does: a closed port, a web page or nonsense ar
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -221,7 +222,7 @@ async def _constrained(target: Target, probe: str | None) -> list[ProbeResult]:
 
 
 async def _whole(target: Target, found: Findings, server: Server, watch: Watch) -> Findings:
-    (told, reasoning), (completed,) = await asyncio.gather(chat(target), _all([completions(target)], watch))
+    (told, reasoning), (completed,) = await asyncio.gather(chat(target), _all([partial(completions, target)], watch))
     watch(told)
     results = [told, completed]
     has_chat, has_completions = told.status == "works", completed.status == "works"
@@ -233,9 +234,9 @@ async def _whole(target: Target, found: Findings, server: Server, watch: Watch) 
             watch(result)
         results += read
     if has_chat:
-        results += await _all((tool_probe(target) for tool_probe in TOOL_PROBES), watch)
+        results += await _all([partial(tool_probe, target) for tool_probe in TOOL_PROBES], watch)
     fields = _fields(found, has_chat=has_chat, has_completions=has_completions)
-    held = await _all((constraint(target, field) for field in fields), watch)
+    held = await _all([partial(constraint, target, field) for field in fields], watch)
     lark = next((result.status for result in held if result.probe == LLGUIDANCE), None)
     return msgspec.structs.replace(
         found,
@@ -247,11 +248,13 @@ async def _whole(target: Target, found: Findings, server: Server, watch: Watch) 
     )
 
 
-async def _all(probes: Iterable[Awaitable[ProbeResult]], watch: Watch) -> list[ProbeResult]:
-    """The results of probes that may run side by side."""
+async def _all(probes: Iterable[Callable[[], Awaitable[ProbeResult]]], watch: Watch) -> list[ProbeResult]:
+    """The results of probes that may run side by side. Each begins when it runs: an examination that is stopped leaves
+    none that was begun and never awaited.
+    """
 
-    async def watched(probe: Awaitable[ProbeResult]) -> ProbeResult:
-        result = await probe
+    async def watched(probe: Callable[[], Awaitable[ProbeResult]]) -> ProbeResult:
+        result = await probe()
         watch(result)
         return result
 
