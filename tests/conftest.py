@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, SearchConfig, ServerConfig
+from tests.support.connection_server import Answering, ConnectionServer
 from tests.support.servers import ClosedPort, Gateway, ModelServer
 
 KEY = "sk-upstream-7f3"
 Served: TypeAlias = Callable[..., str]
+Connected: TypeAlias = Callable[[Answering], ConnectionServer]
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +42,20 @@ def closed_port() -> Iterator[str]:
     port = ClosedPort()
     yield port.url
     port.close()
+
+
+@pytest.fixture
+def connected() -> Iterator[Connected]:
+    """Starts a server that answers connections as a function says."""
+    started: list[ConnectionServer] = []
+
+    def start(answering: Answering) -> ConnectionServer:
+        started.append(ConnectionServer(answering))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
 
 
 @pytest.fixture

@@ -327,6 +327,11 @@ def test_ids_are_given_once() -> None:
     check_history(result.to_messages())
 
 
+def test_an_id_of_a_server_is_never_that_of_a_nested_call() -> None:
+    result = Played(Turn(None, None, (Call("poll", "{}", "call/1"),), "tool_calls"), "Done").run()
+    assert [item.id for item in result.items if isinstance(item, Call)] == ["call_0"]
+
+
 # --- approvals ---
 
 
@@ -403,6 +408,10 @@ NO_DECISIONS: dict[str, tuple[Mapping[str, Any], str, tuple[str, ...]]] = {
         "decisions.call_0.arguments",
         ("$.to", "string"),
     ),
+    "arguments that are none": ({"call_0": {"arguments": "x@y.z"}}, "decisions.call_0", ("arguments", "x@y.z")),
+    "a list": ([], "decisions", ("{'call_0': True}", "list")),  # type: ignore[dict-item]
+    "a word": ("yes", "decisions", ("{'call_0': True}", "str")),  # type: ignore[dict-item]
+    "yes to all": (True, "decisions", ("{'call_0': True}", "bool")),  # type: ignore[dict-item]
 }
 
 

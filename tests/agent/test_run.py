@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -661,6 +662,71 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], tuple[str, ...]
         ("does not wait",),
     ),
 }
+
+
+def takes(x: int) -> str:
+    """Take a number."""
+    return str(x)
+
+
+async def later(error: Exception) -> str:
+    return "failed"
+
+
+# What is given to make something: the parameter, values that are none, and words of the error.
+WRONG_OF_AGENT: dict[str, tuple[tuple[Any, ...], str]] = {
+    "name": ((5, None, b"x", ["a"]), "expected a text"),
+    "description": ((5, None, ["a"]), "expected a text"),
+    "model": ((["simulated"], 5, None, {}), "'simulated'"),
+    "parallel_tool_calls": (("yes", 5, None), "True or False"),
+    "tool_choice": ((None, 5, ["auto"]), "'auto'"),
+    "instructions": ((5, None, lambda a, b: "x", lambda *, q: "x"), "takes the RunContext or nothing"),
+    "on_error": ((5, lambda: "x", lambda a, b: "x", later), "a function of the exception that gives a text"),
+    "fields": ((5, "x", ["a"], {5: 1}, {"temperature": object()}), r"Agent\(fields=…\)"),
+    "tools": (([5], [None], {"takes": takes}, 5), r"expected (functions, or|a list)"),
+    "handoffs": (([5], [Agent]), "expected agents"),
+}
+WRONG_OF_TOOL: dict[str, tuple[tuple[Any, ...], str]] = {
+    "name": ((5, "", "a b"), r"(expected a text, got int: 5|Give it a name)"),
+    "description": ((5, ["a"]), "expected a text"),
+    "parameters": (([], "x", {"type": "nope"}, {"type": "object", "properties": []}), "(a JSON Schema|Invalid schema)"),
+    "strict": (("yes", 1), "True or False"),
+    "custom": (("yes", None), "True or False"),
+    "deferred": (("no", None), "True or False"),
+    "repeatable": ((1,), "True or False"),
+    "sequential": (("no",), "True or False"),
+    "approve": ((5, "yes", lambda a, b: True, bool), "a function of the call"),
+}
+WRONG_OF_HOOKS: dict[str, tuple[tuple[Any, ...], str]] = {
+    name: ((5, "x", lambda one: None, lambda one, *, two: None), "a function of two arguments, or None")
+    for name in ("before_model", "after_model", "before_tool", "after_tool", "after_output")
+}
+WRONG = [
+    (make, name, value, words)
+    for make, table in (
+        (partial(Agent, model="simulated"), WRONG_OF_AGENT),
+        (partial(tool, takes), WRONG_OF_TOOL),
+        (callwright.Hooks, WRONG_OF_HOOKS),
+    )
+    for name, (values, words) in table.items()
+    for value in values
+]
+
+
+@pytest.mark.parametrize(("make", "name", "value", "words"), WRONG)
+def test_what_is_of_a_wrong_kind_is_told_when_it_is_given(
+    make: Callable[..., object], name: str, value: Any, words: str
+) -> None:
+    with pytest.raises((RequestError, ConfigError), match=words) as raised:
+        make(**{name: value})
+    if isinstance(raised.value, RequestError):
+        assert re.split(r"[.\[]", str(raised.value.param))[0] == name
+
+
+def test_an_agent_among_the_tools_is_told_how_it_is_one() -> None:
+    for given in (Agent, agent()):
+        with pytest.raises(RequestError, match=r"agent\.as_tool\(\), or handoffs=\[agent\]"):
+            Agent(model="simulated", tools=[given])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("case", MISTAKES)

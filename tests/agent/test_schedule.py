@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import json
 import random
 import selectors
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from callwright import Limits, RunResult, run, tool
+from callwright import Agent, Limits, RunResult, resume, run, tool
 from tests.support.scripted_agents import agent, check_history
 
 
@@ -90,3 +91,46 @@ def test_a_call_that_hangs_takes_its_time_out_and_no_more() -> None:
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         result, took = runner.run(main())
     assert (result.stop, result.calls[0].status, took) == ("completed", "timeout", 60)
+
+
+@tool
+async def wait(seconds: float) -> str:
+    """Wait."""
+    await asyncio.sleep(seconds)
+    return "waited"
+
+
+@tool(approve=True)
+async def ask(seconds: float) -> str:
+    """Wait, if a person agrees."""
+    await asyncio.sleep(seconds)
+    return "agreed"
+
+
+def waits_twice(nested: bool, **how: Any) -> Agent[Any]:
+    """An agent that waits five seconds before it asks a person, and three seconds after it."""
+    turns = [[("wait", {"seconds": 5})], [("ask", {"seconds": 3})], "Fine."]
+    if not nested:
+        return agent(*turns, tools=[wait, ask], **how)
+    inner = agent(*turns, tools=[wait, ask], name="inner", description="Waits.")
+    return agent([("inner", {"request": "Go"})], "Fine.", tools=[inner.as_tool()], **how)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("most", "stop"), [(9, "completed"), (7, "seconds")])
+def test_the_seconds_of_a_run_go_on_behind_a_pause_and_those_of_the_person_are_not_counted(
+    most: float, stop: str, nested: bool
+) -> None:
+    waiter = waits_twice(nested, limits=Limits(seconds=most))
+
+    async def main() -> RunResult:
+        waiting = await run(waiter, "Work")
+        assert waiting.pending is not None
+        pending = json.loads(json.dumps(waiting.pending))
+        await asyncio.sleep(1000)
+        return await resume(waiter, pending, {call["id"]: True for call in pending["calls"]})
+
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        result = runner.run(main())
+    assert result.stop == stop
+    check_history(result.to_messages())

@@ -222,6 +222,29 @@ def test_an_exception_can_be_told_in_words() -> None:
     assert (ended.status, ended.text) == ("failed", "failed with KeyError")
 
 
+def breaks_itself(error: Exception) -> str:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("how", [breaks_itself, lambda _: None, lambda _: 5], ids=["raises", "None", "a number"])
+def test_words_for_an_exception_that_are_none_leave_it_as_it_was(how: Any, caplog: pytest.LogCaptureFixture) -> None:
+    ended, result = ends(raises(KeyError("a")), on_error=how)
+    assert (ended.status, ended.text, type(ended.exception)) == ("failed", "The tool failed.", KeyError)
+    assert result.stop == "completed"
+    assert "on_error" in caplog.text
+
+
+@pytest.mark.parametrize("kind", [dict, list])
+def test_a_type_that_does_not_tell_what_it_takes_fills_a_parameter(kind: type) -> None:
+    @callwright.tool
+    def fill(made: Annotated[Any, From(kind)]) -> str:
+        """Fill."""
+        return repr(made)
+
+    model, _ = scripted([("fill", {})], "Fine.")
+    assert run_sync(Agent(model=model, tools=[fill]), "Go").calls[0].text == repr(kind())
+
+
 def test_an_exception_can_end_the_run_with_a_history_that_goes_on() -> None:
     results: list[RunResult] = []
     never = asyncio.Event()

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import struct
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
@@ -9,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from tests.support.servers import HOST, JSON
 from tests.support.waiting import PATIENCE_S
 
-__all__ = ["ConnectionServer", "Reader", "Writer", "http_answer"]
+__all__ = ["Answering", "ConnectionServer", "Reader", "Writer", "http_answer", "read_request", "reset"]
 
 Reader: TypeAlias = asyncio.StreamReader
 Writer: TypeAlias = asyncio.StreamWriter
@@ -69,7 +71,7 @@ class ConnectionServer:
         connection, self._connections = self._connections, self._connections + 1
         number = 0
         try:
-            while await _read_request(reader):
+            while await read_request(reader):
                 self.asked.append((connection, number))
                 if not await self._answering(connection, number, writer):
                     break
@@ -81,7 +83,14 @@ class ConnectionServer:
             writer.close()
 
 
-async def _read_request(reader: Reader) -> bool:
+def reset(writer: Writer) -> None:
+    """End a connection with a reset, behind what was written."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+async def read_request(reader: Reader) -> bool:
+    """Read a request to its end; answers whether there was one."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
     except asyncio.IncompleteReadError:

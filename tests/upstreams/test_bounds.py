@@ -25,8 +25,8 @@ from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.http import HttpUpstream, Timeouts
-from tests.conftest import Served
-from tests.support.connection_server import ConnectionServer, Writer
+from tests.conftest import Connected, Served
+from tests.support.connection_server import Writer
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.messages_client import MESSAGES, named_events
 from tests.support.outputs import QUESTION, TOOLS
@@ -165,7 +165,7 @@ def test_what_is_small_and_stands_for_much_takes_little_memory(model: ModelServe
     assert most < 8_000_000
 
 
-def test_a_list_of_models_is_bounded(connection: Callable[..., ConnectionServer]) -> None:
+def test_a_list_of_models_is_bounded(connected: Connected) -> None:
     bomb = gzip.compress(b'{"data":[' + b'{"id":"m"},' * 3_000_000)
 
     async def answering(_: int, __: int, writer: Writer) -> bool:
@@ -184,7 +184,7 @@ def test_a_list_of_models_is_bounded(connection: Callable[..., ConnectionServer]
 
     tracemalloc.start()
     try:
-        error = asyncio.run(listed(connection(answering).url))
+        error = asyncio.run(listed(connected(answering).url))
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -422,20 +422,6 @@ Trickled: TypeAlias = tuple[bytes, bytes]
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
-@pytest.fixture
-def connection() -> Iterator[Callable[..., ConnectionServer]]:
-    """Starts a server that answers connections as a function says."""
-    started: list[ConnectionServer] = []
-
-    def start(answering: Any) -> ConnectionServer:
-        started.append(ConnectionServer(answering))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
-
-
 @pytest.mark.parametrize(
     ("begin", "drop"),
     [
@@ -447,9 +433,7 @@ def connection() -> Iterator[Callable[..., ConnectionServer]]:
     ],
     ids=["a head", "an answer", "a line", "an event", "an error"],
 )
-def test_what_comes_byte_by_byte_and_does_not_end_is_given_up(
-    connection: Callable[..., ConnectionServer], begin: bytes, drop: bytes
-) -> None:
+def test_what_comes_byte_by_byte_and_does_not_end_is_given_up(connected: Connected, begin: bytes, drop: bytes) -> None:
     async def answering(_: int, __: int, writer: Writer) -> bool:
         writer.write(begin)
         while True:
@@ -457,7 +441,7 @@ def test_what_comes_byte_by_byte_and_does_not_end_is_given_up(
             await writer.drain()
             await asyncio.sleep(0.02)
 
-    upstream = HttpUpstream(connection(answering).url, timeouts=Timeouts(connect_s=0.05, idle_s=0.1))
+    upstream = HttpUpstream(connected(answering).url, timeouts=Timeouts(connect_s=0.05, idle_s=0.1))
     error = asyncio.run(fails(upstream))
     assert error.fault == "timeout"
     assert "did not come to an end within 0.2 s, byte by byte" in str(error)

@@ -2,39 +2,24 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 
 from callwright.errors import UpstreamError
 from callwright.gateway.config.config import ModelConfig
 from callwright.upstreams.chat import ChatUpstream
-from tests.conftest import Served
-from tests.support.connection_server import ConnectionServer, Writer, http_answer
+from tests.conftest import Connected, Served
+from tests.support.connection_server import Writer, http_answer
 from tests.support.http_client import CHAT, Reply, ask, request
 from tests.support.outputs import QUESTION
 from tests.support.servers import ModelServer, chunk, sse
 from tests.support.waiting import PATIENCE_S
 
-Started: TypeAlias = Callable[..., ConnectionServer]
 KEPT = 10
 ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
-
-
-@pytest.fixture
-def connected() -> Iterator[Started]:
-    """Starts a server that answers connections as a function says."""
-    started: list[ConnectionServer] = []
-
-    def start(answering: Any) -> ConnectionServer:
-        started.append(ConnectionServer(answering))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
 
 
 def asked_at_once(gateway: str, what: str, number: int) -> list[Reply]:
@@ -60,7 +45,7 @@ def closing_on_the_second(how: bytes | None) -> Any:
 
 @pytest.mark.parametrize("what", ["answer", "list of models"])
 def test_of_ten_kept_connections_that_the_server_closes_at_once_no_request_fails(
-    serve: Served, connected: Started, what: str
+    serve: Served, connected: Connected, what: str
 ) -> None:
     all_there = asyncio.Barrier(KEPT)
 
@@ -82,7 +67,7 @@ def test_of_ten_kept_connections_that_the_server_closes_at_once_no_request_fails
 
 @pytest.mark.parametrize("how", [None, http_answer(b"", 408)], ids=["without a word", "with a 408"])
 def test_a_request_that_a_kept_connection_did_not_answer_is_sent_again_on_a_new_one(
-    serve: Served, connected: Started, how: bytes | None
+    serve: Served, connected: Connected, how: bytes | None
 ) -> None:
     server = connected(closing_on_the_second(how))
     gateway = serve(ModelConfig(name="m", upstream=server.url))
@@ -93,7 +78,7 @@ def test_a_request_that_a_kept_connection_did_not_answer_is_sent_again_on_a_new_
 @pytest.mark.parametrize(
     "how", [b"HTTP/1.1 200 OK\r\ncontent-type: appl", http_answer()[:-5]], ids=["in its head", "in its body"]
 )
-def test_an_answer_that_has_begun_is_not_asked_for_again(serve: Served, connected: Started, how: bytes) -> None:
+def test_an_answer_that_has_begun_is_not_asked_for_again(serve: Served, connected: Connected, how: bytes) -> None:
     server = connected(closing_on_the_second(how))
     gateway = serve(ModelConfig(name="m", upstream=server.url))
     statuses = [request(gateway + CHAT, ASKED).status for _ in range(2)]
@@ -124,7 +109,7 @@ def breaking_off(how: str, *events: Any) -> Any:
 
 
 @pytest.mark.parametrize("how", BREAKS)
-def test_what_came_before_a_connection_broke_is_passed_on(serve: Served, connected: Started, how: str) -> None:
+def test_what_came_before_a_connection_broke_is_passed_on(serve: Served, connected: Connected, how: str) -> None:
     server = connected(breaking_off(how, *[chunk({"content": "x"})] * MANY))
     *chunks, last = request(serve(ModelConfig(name="m", upstream=server.url)) + CHAT, {**ASKED, "stream": True}).events
     assert last["error"]["code"] == "upstream_cut"
@@ -133,13 +118,15 @@ def test_what_came_before_a_connection_broke_is_passed_on(serve: Served, connect
 
 @pytest.mark.parametrize("how", BREAKS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_behind_the_end_mark_a_connection_may_break(serve: Served, connected: Started, how: str, stream: bool) -> None:
+def test_behind_the_end_mark_a_connection_may_break(
+    serve: Served, connected: Connected, how: str, stream: bool
+) -> None:
     server = connected(breaking_off(how, *[chunk({"content": "x"})] * MANY, chunk({}, "stop"), "[DONE]"))
     answer = ask(serve(ModelConfig(name="m", upstream=server.url)), ASKED, stream=stream)
     assert (answer.message["content"], answer.finish_reason) == ("x" * MANY, "stop")
 
 
-def test_a_whole_answer_in_chunks_that_are_none_is_refused(serve: Served, connected: Started) -> None:
+def test_a_whole_answer_in_chunks_that_are_none_is_refused(serve: Served, connected: Connected) -> None:
     async def answering(_: int, __: int, writer: Writer) -> bool:
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         writer.write(head + b"%x\r\n%b\r\nzz\r\n" % (300_000, b" " * 300_000))
@@ -149,7 +136,7 @@ def test_a_whole_answer_in_chunks_that_are_none_is_refused(serve: Served, connec
     assert request(gateway + CHAT, ASKED).error["code"] == "upstream_cut"
 
 
-def test_a_request_on_a_new_connection_is_sent_once(serve: Served, connected: Started) -> None:
+def test_a_request_on_a_new_connection_is_sent_once(serve: Served, connected: Connected) -> None:
     async def answering(*_: object) -> bool:
         return False
 
@@ -159,7 +146,7 @@ def test_a_request_on_a_new_connection_is_sent_once(serve: Served, connected: St
     assert server.asked == [(0, 0)]
 
 
-def test_the_second_try_is_the_last(serve: Served, connected: Started) -> None:
+def test_the_second_try_is_the_last(serve: Served, connected: Connected) -> None:
     async def answering(connection: int, number: int, writer: Writer) -> bool:
         if connection or number:
             return False
@@ -172,7 +159,7 @@ def test_the_second_try_is_the_last(serve: Served, connected: Started) -> None:
     assert server.asked == [(0, 0), (0, 1), (1, 0)]
 
 
-def test_a_connection_that_a_server_says_it_closes_is_not_used_again(serve: Served, connected: Started) -> None:
+def test_a_connection_that_a_server_says_it_closes_is_not_used_again(serve: Served, connected: Connected) -> None:
     async def answering(_: int, __: int, writer: Writer) -> bool:
         writer.write(
             http_answer(
@@ -187,7 +174,7 @@ def test_a_connection_that_a_server_says_it_closes_is_not_used_again(serve: Serv
     assert server.asked == [(0, 0), (1, 0), (2, 0)]
 
 
-def test_no_cookie_of_a_server_is_kept(connected: Started) -> None:
+def test_no_cookie_of_a_server_is_kept(connected: Connected) -> None:
     async def answering(_: int, __: int, writer: Writer) -> bool:
         writer.write(http_answer({"data": []}, 200, "set-cookie: session=7"))
         return True
@@ -246,7 +233,7 @@ def test_event_loops_use_an_upstream_side_by_side(model: ModelServer) -> None:
     gc.collect()
 
 
-def test_an_upstream_that_nobody_has_any_more_closes_its_connections(connected: Started) -> None:
+def test_an_upstream_that_nobody_has_any_more_closes_its_connections(connected: Connected) -> None:
     """Who makes a model for each request keeps none of them; the loop goes on, and hears no complaint."""
 
     async def answering(_: int, __: int, writer: Writer) -> bool:

@@ -1,5 +1,7 @@
 """Server-sent events as the HTML standard has them, in every way that they can be cut."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
@@ -92,6 +94,43 @@ def test_of_an_event_that_is_too_large_what_came_before_is_told_in_every_cut(lin
         with pytest.raises(TooLongLineError) as error:
             told.extend(event for piece in pieces for event in lines.feed(piece))
         assert told + error.value.before == [A, B]
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["line feeds", "both"])
+@pytest.mark.parametrize(
+    "line", [b"data: %b", b": %b", b"\xef\xbb\xbfdata: %b", b"data: {}\ndata: %b", b"event: %b"], ids=bytes.hex
+)
+def test_what_is_too_large_is_so_in_every_cut(line: bytes, end: bytes) -> None:
+    """The data of an event so far and the line that follows, as it is written, are together no more than the bound."""
+    for size in range(80, 101):
+        written = line.replace(b"%b", b"x" * size) + end
+        whole, *cut = (
+            outcome(written[begin : begin + at] for begin in range(0, len(written), at))
+            for at in (len(written), 1, 7, len(written) - len(end), len(written) - 1)
+        )
+        assert cut == [whole] * len(cut), size
+
+
+def outcome(pieces: Iterable[bytes]) -> tuple[list[bytes], bytes | None]:
+    """The data that was read, and what is shown of an event that is too large."""
+    lines, told = SseLines(most=100), list[bytes]()
+    try:
+        for piece in pieces:
+            told += lines.feed(piece)
+    except TooLongLineError as error:
+        return told + error.before, error.shown
+    return told, None
+
+
+def test_behind_the_end_mark_nothing_is_too_large() -> None:
+    lines = SseLines(most=100)
+    assert lines.feed(b"data: {}\n\ndata: [DONE]\n\n: " + b"x" * 1_000) == [b"{}"]
+    assert lines.feed(b"x" * 1_000) == []
+
+
+@pytest.mark.parametrize("end", [b"[", b"[DO", b"[DONE"])
+def test_half_an_end_mark_is_no_event(end: bytes) -> None:
+    assert read(b"data: {}\n\ndata: " + end) == [b"{}"]
 
 
 @pytest.mark.parametrize("line", [b"x\n", b": a comment\n", b"data:\n", b"data: x\n\n"])

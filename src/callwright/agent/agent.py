@@ -1,5 +1,6 @@
 """What an agent is: a model, tools, instructions and limits. Values, checked when they are made."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -9,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.agent.annotations import Context, Failed, Result
+from callwright.agent.given import check_flag, check_function, check_json, check_listed, check_text, in_words, wrong
 from callwright.agent.hooks import Hooks
 from callwright.agent.output import FINAL_TOOL, Output, OutputWay, Way, chosen_way
 from callwright.agent.tools import Approve, LiveTools, Tool, ToolOptions, tool
@@ -29,7 +31,7 @@ else:
 
     T = TypeVar("T")
 
-__all__ = ["Agent", "Limits", "OnError"]
+__all__ = ["Agent", "Limits", "OnError", "check_team"]
 
 # What becomes of an exception in a tool: the model hears that it failed, the run raises it, or a function says in words
 # for the model why it failed.
@@ -115,31 +117,39 @@ class Agent(Generic[T]):
         handoffs: "Sequence[Agent[Any]]" = (),
         hooks: Sequence[Hooks] = (),
     ) -> None:
+        check_text("Agent(name=…)", name)
+        check_text("Agent(description=…)", description)
+        check_flag("Agent(parallel_tool_calls=…)", parallel_tool_calls)
         self.model = model
         self.name = name
         self.description = description
-        tools = _listed("tools", tools, "functions")
-        handoffs = _listed("handoffs", handoffs, "agents", Agent)
-        self.hooks = tuple(_listed("hooks", hooks, "Hooks", Hooks))
+        tools = check_listed("Agent(tools=…)", tools, "functions")
+        handoffs = check_listed("Agent(handoffs=…)", handoffs, "agents", Agent)
+        self.hooks = tuple(check_listed("Agent(hooks=…)", hooks, "Hooks", Hooks))
         self.handoffs: dict[str, Agent[Any]] = {}  # by the tool that makes them
         self._live = [one for one in (tools, *tools) if isinstance(one, LiveTools)]
         self.tools = _by_name(_flat(tools))
         self._with_search()
         self._with_handoffs(handoffs)
-        if not isinstance(instructions, str) and not callable(instructions):
-            got = type(instructions).__name__
-            raise RequestError(f"Agent(instructions=…): expected a text or a function that gives one, got {got}.")
+        if not isinstance(instructions, str):
+            what = "a text, or a function that gives one and takes the RunContext or nothing"
+            check_function("Agent(instructions=…)", instructions, what, 1, may_take_none=True)
         self.instructions = instructions
         self.output = None if output_type in (str, None) else Output(output_type)
         self.output_way = output
         chosen_way(output, "native", has_tools=False, takes_choice=True)  # raises for what is no way
         self.limits = _checked(Limits() if limits is None else limits)
-        if on_error not in ("tell", "raise") and not callable(on_error):
-            raise RequestError(f"Agent(on_error=…): expected 'tell', 'raise' or a function, got {on_error!r:.80}.")
+        if on_error not in ("tell", "raise"):
+            what = "'tell', 'raise' or a function of the exception that gives a text"
+            check_function("Agent(on_error=…)", on_error, what, 1)
+            if inspect.iscoroutinefunction(on_error):
+                raise RequestError(f"Agent(on_error=…): expected {what}, got an async one.", param="on_error")
         self.on_error = on_error
-        self.fields = _checked_fields(fields or {})
+        self.fields = _checked_fields({} if fields is None else fields)
         self.parallel_tool_calls = parallel_tool_calls
         definitions = tuple(one.definition for one in self.tools.values())
+        if not isinstance(tool_choice, str | Mapping):
+            raise wrong("Agent(tool_choice=…)", "'auto', the name of a tool or another choice of OpenAI's", tool_choice)
         if isinstance(tool_choice, str) and tool_choice in self.tools:
             tool_choice = {"type": "function", "function": {"name": tool_choice}}
         choice = read_tool_choice(tool_choice, definitions)
@@ -149,7 +159,8 @@ class Agent(Generic[T]):
         if not definitions and (choice == "required" or isinstance(choice, NamedTool)):
             raise RequestError("Invalid value for 'tool_choice': the agent has no tools.", param="tool_choice")
         is_url = isinstance(model, str) and model.startswith("http") and bool(model.partition("#")[2])
-        if not isinstance(model, Model) and model not in SIMULATED and not is_url:
+        is_simulated = isinstance(model, str) and model in SIMULATED
+        if not isinstance(model, Model) and not is_simulated and not is_url:
             raise ConfigError(
                 f"Unknown model {model!r}. Expected {', '.join(map(repr, SIMULATED))}, what "
                 "callwright.connect('http://localhost:8000/v1', 'name') gives, or the two in one text, URL#name."
@@ -196,7 +207,21 @@ class Agent(Generic[T]):
             is_text = self.output is None
             return Result(result.text) if is_text else Result(data=result.output)
 
-        return tool(function, name=_tool_name(called), description=about, approve=approve, timeout_s=float("inf"))
+        made = tool(function, name=_tool_name(called), description=about, approve=approve, timeout_s=float("inf"))
+        made.agent = self
+        return made
+
+    def member(self, name: str) -> "Agent[Any]":
+        """The agent of the team that has a conversation; without a name this one. Raises `RequestError` if none is
+        called so.
+        """
+        found = self.reachable(name) if name else self
+        if found is None:
+            raise RequestError(
+                f"The agent {name!r} has this conversation, and the agent {self.name!r} that was given reaches none "
+                "of this name. Go on with the agent that the run began with, with the same handoffs."
+            )
+        return found
 
     def reachable(self, name: str) -> "Agent[Any] | None":
         """The agent of this name among those that the conversation can be handed to; this one, too."""
@@ -207,6 +232,14 @@ class Agent(Generic[T]):
         found: list[Agent[Any]] = [self]
         for one in found:
             found += [other for other in one.handoffs.values() if other not in found]
+        return found
+
+    def everyone(self) -> "list[Agent[Any]]":
+        """Its team, and the agents that are tools in it, with theirs."""
+        found: list[Agent[Any]] = [self]
+        for one in found:
+            as_tools = [made.agent for made in one.tools.values() if made.agent is not None]
+            found += [other for other in (*one.handoffs.values(), *as_tools) if other not in found]
         return found
 
     def add_handoffs(self, *agents: "Agent[Any]") -> None:
@@ -230,6 +263,7 @@ class Agent(Generic[T]):
             made: Tool[..., Any] = Tool(partial(str, words), definition, None, (), ToolOptions(repeatable=True))
             self.tools[name] = made
             self.handoffs[name] = agent
+        check_team(self)
 
     def _with_search(self) -> None:
         """Give the model a search, where something is deferred."""
@@ -244,16 +278,19 @@ class Agent(Generic[T]):
         self.tools[SEARCH_TOOL.name] = Tool(search, SEARCH_TOOL, None, (), ToolOptions(repeatable=True))
 
 
-def _listed(name: str, given: Any, what: str, kind: type | None = None) -> Any:
-    """What was given, if it is a list (of one kind)."""
-    if not isinstance(given, Iterable) or isinstance(given, str):
-        got = type(given).__name__
-        raise RequestError(f"Agent({name}=…): expected a list of {what}, got {got}. Write {name}=[…].", param=name)
-    for number, one in enumerate(given if kind is not None else ()):
-        if kind is not None and not isinstance(one, kind):
-            got = type(one).__name__
-            raise RequestError(f"Agent({name}=…): expected {what}, got {got}.", param=f"{name}[{number}]")
-    return given
+def check_team(agent: Agent[Any]) -> None:
+    """Raises `RequestError` where a conversation can come to two agents of one name: a run that waits for a person
+    knows by the name who had it.
+    """
+    names: set[str] = set()
+    for one in agent.team():
+        if one.name in names:
+            raise RequestError(
+                f"Two agents that the conversation can be handed to are called {one.name!r}. Give each a name of its "
+                "own: Agent(name=…).",
+                param="handoffs",
+            )
+        names.add(one.name)
 
 
 def _flat(tools: Iterable[Any]) -> list[Any]:
@@ -264,8 +301,14 @@ def _flat(tools: Iterable[Any]) -> list[Any]:
 def _by_name(functions: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for number, function in enumerate(functions):
-        if not callable(function):
-            raise RequestError(f"Expected a function, got {type(function).__name__}.", param=f"tools[{number}]")
+        if not callable(function) or function is Agent:
+            is_agent = function is Agent or isinstance(function, Agent)
+            instead = " For an agent write agent.as_tool(), or handoffs=[agent]." if is_agent else ""
+            raise RequestError(
+                "Agent(tools=…): expected functions, or what callwright.tool makes of them, got "
+                f"{in_words(function)}.{instead}",
+                param=f"tools[{number}]",
+            )
         made = function if isinstance(function, Tool) else tool(function)
         if made.name == FINAL_TOOL:
             raise RequestError(f"{FINAL_TOOL!r} is the call of the answer: call this tool otherwise.")
@@ -281,6 +324,7 @@ def _tool_name(name: str) -> str:
 
 def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the request. Others than the known ones go to the server too: each server has its own."""
+    check_json("Agent(fields=…)", fields)
     for name in fields:
         param = f"fields.{name}"
         if name in CONSUMED:

@@ -5,11 +5,13 @@ def search(query: str, user: Annotated[str, Hidden], ctx: Context, db: Annotated
 
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from callwright.agent.given import check_function
 from callwright.agent.nested import SubRuns
 from callwright.conversation import Item
 from callwright.errors import RequestError
@@ -41,6 +43,10 @@ class From:
     """
 
     def __init__(self, make: Callable[..., Any]) -> None:
+        if isinstance(make, type) and make.__module__ == "builtins":
+            make = partial(lambda made: made(), make)  # `dict` and the like do not tell what they take
+        what = "a function that takes the Context or nothing"
+        check_function("From(make=…)", make, what, 1, may_take_none=True)
         self.make = make
 
 

@@ -13,7 +13,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from callwright.agent.agent import Agent
+from callwright.agent.agent import Agent, Limits
 from callwright.agent.annotations import Retry, RunContext
 from callwright.agent.answers import AnswerCheck
 from callwright.agent.calls import ReadyCall
@@ -75,13 +75,14 @@ class _Job:
 
 
 class Driver:
-    """Drives a loop: does what it commands and hands on its events. `span` is that of the run. `result` is there when
-    it has ended. In `held` each step is kept before the next begins.
+    """Drives a loop: does what it commands and hands on its events. `limits` and `span` are those of the run, whoever
+    has the conversation. `result` is there when it has ended. In `held` each step is kept before the next begins.
     """
 
     def __init__(
         self,
         agent: Agent[Any],
+        limits: Limits,
         model_of: Callable[[Agent[Any]], Model],
         hidden: Mapping[str, Any],
         span: RunSpan,
@@ -91,6 +92,7 @@ class Driver:
         held: "HeldSession | None" = None,
     ) -> None:
         self._agent = agent
+        self._limits = limits
         self._held = held
         self._span = span
         self._model_of = model_of
@@ -100,11 +102,17 @@ class Driver:
         self._today = date.today().isoformat()
         self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()  # None: look what has happened
         self._stop: tuple[Stop, str] | None = None
+        self._clock = asyncio.get_running_loop().time
+        self._begun = self._clock()
         self.result: RunResult | None = None
 
-    def watching(self, cancel: asyncio.Event | None) -> "_Watch":
-        """Ends the run when `cancel` is set or its time is over."""
-        return _Watch(self.interrupt, self._agent.limits.seconds, cancel)
+    def seconds(self) -> float:
+        """For how long it runs."""
+        return self._clock() - self._begun
+
+    def watching(self, cancel: asyncio.Event | None, before_s: float) -> "_Watch":
+        """Ends the run when `cancel` is set or its time is over, of which it used so much before a person decided."""
+        return _Watch(self.interrupt, self._limits.seconds, before_s, cancel)
 
     def interrupt(self, stop: Stop, detail: str) -> None:
         """End the run with what it has."""
@@ -196,7 +204,7 @@ class Driver:
             execution = Execution(
                 step.calls,
                 emit,
-                agent.limits,
+                self._limits,
                 on_error=agent.on_error,
                 items=step.items,
                 hidden=self._hidden,
@@ -227,10 +235,15 @@ class _Watch:
     """Calls `interrupt` when the time is over or an event is set."""
 
     def __init__(
-        self, interrupt: Callable[[Stop, str], None], seconds: float | None, cancel: asyncio.Event | None
+        self,
+        interrupt: Callable[[Stop, str], None],
+        seconds: float | None,
+        before_s: float,
+        cancel: asyncio.Event | None,
     ) -> None:
         self._interrupt = interrupt
         self._seconds = seconds
+        self._before_s = before_s
         self._cancel = cancel
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -238,7 +251,8 @@ class _Watch:
     def __enter__(self) -> None:
         if self._seconds is not None:
             words = f"the run took more than {self._seconds:g} s"
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._interrupt, "seconds", words)
+            left = max(0.0, self._seconds - self._before_s)
+            self._timer = asyncio.get_running_loop().call_later(left, self._interrupt, "seconds", words)
         if self._cancel is not None:
             self._task = asyncio.create_task(self._wait(self._cancel))
 

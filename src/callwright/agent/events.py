@@ -188,8 +188,9 @@ class RunResult(Struct, Generic[T], frozen=True):
     `text` is the model's last text. `stop` says why the run ended, `detail` the same in words where it was not
     `completed`. `items` are the conversation, without the instructions; each call in it has one output, but for those
     of a `pending` run. `pending` is then plain JSON data, from which `resume` goes on, in another process too:
-    `pending["calls"]` are the calls to decide on. `calls` are the calls that were
-    answered. `agent` is the name of the one that answered.
+    `pending["calls"]` are the calls to decide on. `calls` are the calls that were answered, `call_count` how many count
+    for `Limits(calls=…)`: those that were to run, in this run and those within it. `agent` is the name of the one that
+    answered.
     """
 
     text: str
@@ -201,6 +202,7 @@ class RunResult(Struct, Generic[T], frozen=True):
     turns: int = 0
     problems: tuple[Problem, ...] = ()
     calls: tuple[ToolEnded, ...] = ()
+    call_count: int = 0
     maybe_output: T | None = None
     agent: str = ""
 

@@ -21,7 +21,7 @@ from callwright.agent.annotations import Context, Failed, From, Result, Retry
 from callwright.agent.calls import ReadyCall, fitted
 from callwright.agent.events import CallReady, NestedEvent, RunEvent, Status, ToolEnded, ToolProgress, ToolStarted
 from callwright.agent.hooks import EndRun, Hooks, apply
-from callwright.agent.nested import NeedsDecision, Resumed, RunAgent, Spent, SubRuns
+from callwright.agent.nested import Mistake, Resumed, RunAgent, Spent, SubRuns
 from callwright.agent.results import cut_text, write_result
 from callwright.agent.state import INTERRUPTED, NOT_RUN
 from callwright.agent.threads import in_thread
@@ -89,7 +89,9 @@ class Execution:
         return found
 
     async def run(self) -> list[ToolEnded]:
-        """Run them all; answers `ended`. With `on_error="raise"` it raises what a tool raises."""
+        """Run them all; answers `ended`. With `on_error="raise"` it raises what a tool raises, and always what the
+        program must mend in a nested run.
+        """
         for group in _groups(self._calls):
             tasks = [asyncio.create_task(self._one(call)) for call in group]
             try:
@@ -136,12 +138,18 @@ class Execution:
                 done, _ = await asyncio.wait({task}, timeout=timeout)
             finally:
                 context.is_over = task.done()
-            if done:
-                ended = self._outcome(call, task)
-            else:
+            if not done:
                 context.is_over = True
                 task.cancel()
                 abandon(task)
+            stopped = self._sub_runs[ready.id].stopped if ready.id in self._sub_runs else None
+            if isinstance(stopped, Mistake):
+                raise stopped.error
+            if stopped is not None:
+                ended = msgspec.structs.replace(_ended(call, "waiting", NOT_RUN), app=stopped)
+            elif done:
+                ended = self._outcome(call, task)
+            else:
                 ended = _ended(call, "timeout", f"No answer within {timeout:g} s; it may still have taken effect.")
             ended = msgspec.structs.replace(ended, duration_s=loop.time() - begun)
             if isinstance(ended.exception, EndRun):
@@ -159,8 +167,6 @@ class Execution:
         own = call.tool.options.result_chars
         most = self._limits.result_chars if own is None else own
         error = RuntimeError("the tool was cancelled, and not by the run") if task.cancelled() else task.exception()
-        if isinstance(error, NeedsDecision):
-            return msgspec.structs.replace(_ended(call, "waiting", NOT_RUN), app=error)
         if error is None:
             value = task.result()
             try:
@@ -184,7 +190,7 @@ class Execution:
         log.warning("tool %s failed: %s (call %s)", call.ready.name, type(error).__name__, call.ready.id)
         how = self._on_error
         if callable(how) and isinstance(error, Exception):
-            return "failed", str(how(error))
+            return "failed", _in_words(how, error)
         return "failed", _FAILED
 
     async def _value(self, call: ReadyCall, context: Context) -> Any:
@@ -343,6 +349,19 @@ async def _drained_async(value: Any, context: Context) -> Any:
                 context.progress(before)
             kept = [one]
     return kept[-1] if kept else None
+
+
+def _in_words(how: Callable[[Exception], str], error: Exception) -> str:
+    """What the program says of an exception. If it fails to say it, one failure does not become another one."""
+    try:
+        words: object = how(error)
+    except Exception as raised:
+        log.warning("on_error failed itself: %s, for a %s", type(raised).__name__, type(error).__name__)
+        return _FAILED
+    if not isinstance(words, str):
+        log.warning("on_error gave %s for a %s: expected a text", type(words).__name__, type(error).__name__)
+        return _FAILED
+    return words
 
 
 def _words(error: Exception) -> str:

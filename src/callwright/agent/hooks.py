@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from callwright.agent.given import check_function
 from callwright.errors import RequestError
 
 __all__ = ["EndRun", "Hooks", "apply"]
@@ -41,6 +42,12 @@ class Hooks(Struct, frozen=True, kw_only=True):
     before_tool: Callable[..., Any] | None = None
     after_tool: Callable[..., Any] | None = None
     after_output: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            hook = getattr(self, name)
+            if hook is not None:
+                check_function(f"Hooks({name}=…)", hook, "a function of two arguments, or None", 2)
 
 
 async def apply(hooks: Sequence[Hooks], name: str, value: Any, context: object) -> Any:

@@ -12,9 +12,10 @@ import msgspec
 
 from callwright.agent.agent import Agent, Limits
 from callwright.agent.answers import AnswerCheck
-from callwright.agent.calls import ReadyCall, call_key, check_decisions, decided, prepared
+from callwright.agent.calls import ReadyCall, call_key, prepared
 from callwright.agent.commands import Approve, AskModel, CheckOutput, Compact, Instruct, Interrupt, RunCalls, Step
 from callwright.agent.compaction import Compaction
+from callwright.agent.decisions import changed, check_decisions, decided, nested_id, own_and_nested
 from callwright.agent.events import (
     ApprovalNeeded,
     CallReady,
@@ -27,7 +28,7 @@ from callwright.agent.events import (
     ToolEnded,
     TurnEnded,
 )
-from callwright.agent.nested import Resumed, nested_id, own_and_nested
+from callwright.agent.nested import Resumed
 from callwright.agent.output import FINAL_TOOL
 from callwright.agent.replayed import call_runs
 from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
@@ -62,7 +63,8 @@ _ONE_HANDOFF: Final = f"{NOT_RUN} A call before it hands the conversation over, 
 
 class Loop:
     """One run, or the rest of one. `decisions` are for the calls it waits on, by id; None = it is no such run. Without
-    a `compaction` the conversation stays as long as it is.
+    a `compaction` the conversation stays as long as it is. `limits` are the first agent's if there are no others.
+    `seconds` tells for how long it runs, not counting what was before a person decided.
     """
 
     def __init__(
@@ -72,26 +74,30 @@ class Loop:
         decisions: Mapping[str, Any] | None = None,
         answer_of: Callable[[Agent[Any]], AnswerCheck] = lambda _: AnswerCheck(None, "text", 0),
         compaction: Compaction | None = None,
+        limits: Limits | None = None,
+        seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._compaction = compaction
-        self._limits = agent.limits
+        self._limits = limits or agent.limits
+        self._seconds = seconds
         self._state = state
         self._counts = state.counts
         self._decisions: Mapping[str, Any] | None = None
         self._resumed: Mapping[str, Resumed] = {}
         if decisions is not None:
-            self._decisions, nested = own_and_nested(decisions)
+            check_decisions(agent, state, decisions)
+            self._decisions, nested = own_and_nested(decisions, state.nested)
             self._resumed = state.resumed(nested)
         self._answer_of = answer_of
         self._ended: list[ToolEnded] = []
         self._early: dict[str, ToolEnded] = {}  # answers to open calls, by id
         self._waiting: list[CallReady] = []
+        self._notes: dict[str, str] = {}  # what a person changed in the calls that run, by id
         self._nudges = 0
         self._shown: list[Item]  # the items as models can read them, the first `_seen`
         self._seen: int
-        self._take_over(agent.reachable(state.counts.agent) or agent if state.counts.agent else agent)
-        if decisions is not None:
-            check_decisions(decisions, state.asked, open_calls(state.items), self._agent.tools)
+        self._first = agent
+        self._take_over(agent.member(state.counts.agent))
 
     def _take_over(self, agent: Agent[Any]) -> None:
         """The agent has the conversation now. What it is told is known when it is asked."""
@@ -119,6 +125,7 @@ class Loop:
 
     def _result(self, stop: Stop, detail: str) -> RunResult:
         state = self._state
+        self._counts.seconds += self._seconds()
         waiting = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in self._waiting]
         return RunResult(
             text=state.text,
@@ -130,6 +137,7 @@ class Loop:
             turns=self._counts.turns,
             problems=tuple(state.problems),
             calls=tuple(self._ended),
+            call_count=self._counts.calls,
             maybe_output=self._answer_check.value if stop == "completed" else None,
             agent=self._agent.name,
         )
@@ -277,6 +285,8 @@ class Loop:
                 self._early[call.id] = ended_before
                 continue
             found = prepared(index, call, self._agent.tools)
+            if isinstance(found, ReadyCall) and call.id in state.changed:
+                found = changed(found, state.changed[call.id])
             hands_over = call.name in self._agent.handoffs
             if hands_over and any(one.ready.name in self._agent.handoffs for one in ready):
                 self._early[call.id] = ToolEnded(index, call.id, call.name, "not_run", _ONE_HANDOFF)
@@ -297,7 +307,7 @@ class Loop:
             one.ready.index
             for one in ready
             if (one.ready.index in waiting or one.ready.id in self._state.asked)
-            and one.ready.name not in self._counts.always
+            and not self._may_always(one)
             and one.ready.id not in state.nested
         }
         if waiting and self._decisions is None:
@@ -309,7 +319,7 @@ class Loop:
         for one in ready:
             given = (self._decisions or {}).get(one.ready.id) if one.ready.index in waiting else True
             if isinstance(given, Mapping) and given.get("always"):
-                self._counts.always.append(one.ready.name)
+                self._counts.always.append((self._agent.name, one.ready.name))
             made = decided(one, given)
             if isinstance(made, ReadyCall):
                 approved.append(made)
@@ -318,14 +328,17 @@ class Loop:
                 yield made
         self._decisions, state.asked = None, frozenset()
         resumed, self._resumed = self._resumed, {}
-        state.nested, state.runs, state.answered, state.media = {}, {}, {}, {}
+        state.nested, state.runs, state.answered, state.media, state.changed = {}, {}, {}, {}, {}
         self._counts.calls += sum(one.ready.id not in resumed for one in approved)  # those were counted
         outcomes: Sequence[ToolEnded] = ()
         if approved:
+            self._notes = {one.ready.id: one.note for one in approved if one.note}
             outcomes = yield RunCalls(tuple(approved), tuple(state.items), self._agent, self._left(), resumed)
-            outcomes = [_noted(one, call.note) for one, call in zip(outcomes, approved, strict=True)]
+            outcomes = self._noted(outcomes)
             self._spend(outcomes)
         if waits := [one for one in outcomes if one.status == "waiting"]:
+            kept = {one.ready.id: dict(one.ready.arguments) for one in approved if one.note}
+            state.changed = {one.id: kept[one.id] for one in waits if one.id in kept}
             return (yield from self._wait_within(waits, outcomes))
         answered = self._answer(calls, outcomes)
         if ended := self._count(answered, approved):
@@ -355,6 +368,16 @@ class Loop:
                 self._waiting.append(wanted)
                 yield ApprovalNeeded(wanted.index, wanted.id, wanted.name, wanted.arguments)
         return "pending", f"{len(self._waiting)} calls wait for approval"
+
+    def _may_always(self, call: ReadyCall) -> bool:
+        """Whether a person said so of this very tool: another agent may have one of the same name."""
+        members = ((self._first.reachable(agent), name) for agent, name in self._counts.always)
+        return any(agent is not None and agent.tools.get(name) is call.tool for agent, name in members)
+
+    def _noted(self, outcomes: Sequence[ToolEnded]) -> list[ToolEnded]:
+        """With what the model is told of changed arguments."""
+        notes, self._notes = self._notes, {}
+        return [msgspec.structs.replace(one, text=notes.get(one.id, "") + one.text) for one in outcomes]
 
     def _left(self) -> Limits:
         """What a nested run may use."""
@@ -439,13 +462,9 @@ class Loop:
             state.problems += turn.problems
             self._counts.turns += 1
         self._spend(interrupt.ended)
-        by_id = {**self._early, **{one.id: one for one in interrupt.ended}}
+        by_id = {**self._early, **{one.id: one for one in self._noted(interrupt.ended)}}
         self._ended += [by_id[call.id] for call in open_calls(state.items) if call.id in by_id]
         state.items = with_outputs(state.items, {id_: one.text for id_, one in by_id.items()})
-
-
-def _noted(ended: ToolEnded, note: str) -> ToolEnded:
-    return msgspec.structs.replace(ended, text=note + ended.text) if note else ended
 
 
 def _query(arguments: str) -> str:

@@ -94,8 +94,10 @@ class Output:
         return found.get(_WRAPPED) if self._is_wrapped and isinstance(found, Mapping) else found
 
     def _converted(self, given: Any) -> Any:
-        if self._is_wrapped:
-            given = given[_WRAPPED]
+        return self.value_of(given[_WRAPPED] if self._is_wrapped else given)
+
+    def value_of(self, given: Any) -> Any:
+        """The value that plain JSON stands for, which fits the schema. Raises `MisfitError`."""
         if self._type is None:
             return given
         try:

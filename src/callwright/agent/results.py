@@ -13,7 +13,7 @@ from callwright.agent.annotations import Result
 from callwright.conversation import MediaPart
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Output", "cut_text", "write_result"]
+__all__ = ["Output", "cut_text", "json_text", "write_result"]
 
 _DONE: Final = "done"
 _LESS: Final = "Ask for less if you need more of it"
@@ -45,7 +45,7 @@ def write_result(value: Any, most: int) -> Output:
         return _text(_bytes(bytes(value)), most)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return _list(value, most)
-    return _text(_json(value), most)
+    return _text(json_text(value), most)
 
 
 def cut_text(text: str, most: int) -> str:
@@ -66,7 +66,7 @@ def _text(text: str, most: int) -> Output:
 
 def _list(items: Sequence[Any], most: int) -> Output:
     """JSON that is cut between items."""
-    texts = [_json(item) for item in items]
+    texts = [json_text(item) for item in items]
     if sum(map(len, texts)) + len(texts) + 1 <= most:
         return Output(f"[{','.join(texts)}]")
     head = _fitting(texts, int(most * _HEAD))
@@ -114,7 +114,7 @@ def _bytes(value: bytes) -> str:
     return f"binary data, {len(value):,} bytes" if "\0" in text else text
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
     """Compact JSON text. Raises `TypeError`."""
     try:
         return encode(msgspec.to_builtins(value, str_keys=True, enc_hook=_builtin)).decode()

@@ -9,20 +9,20 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from callwright.agent.agent import Agent, Limits
+from callwright.agent.agent import Agent, Limits, check_team
 from callwright.agent.answers import AnswerCheck
 from callwright.agent.compaction import Compaction, threshold_of
 from callwright.agent.connect import connect
+from callwright.agent.decisions import check_decisions
 from callwright.agent.driver import Driver
 from callwright.agent.events import RunEnded, RunEvent, RunResult
 from callwright.agent.loop import Loop
-from callwright.agent.nested import Done, Resumed
+from callwright.agent.nested import Done, Mistake, Resumed
 from callwright.agent.replayed import replayed
 from callwright.agent.state import State, with_outputs
 from callwright.calls.history import drop_unreadable_calls
@@ -203,7 +203,7 @@ def _items(given: Any, param: str) -> list[Item]:
 
 
 def _check_hidden(agent: Agent[Any], hidden: Mapping[str, Any]) -> None:
-    for tool in [tool for one in agent.team() for tool in one.tools.values()]:
+    for tool in [tool for one in agent.everyone() for tool in one.tools.values()]:
         for parameter in tool.hidden:
             if parameter.source == "value" and not parameter.is_optional and parameter.name not in hidden:
                 raise RequestError(
@@ -228,11 +228,11 @@ class _Models:
             self._own[agent.model] = connect(url, name)
         return self._own[agent.model]
 
-    def answer_of(self, agent: Agent[Any]) -> AnswerCheck:
-        """What an agent is to come to."""
+    def answer_of(self, limits: Limits, agent: Agent[Any]) -> AnswerCheck:
+        """What an agent is to come to, in the limits of the run."""
         model = self.of(agent)
         is_native = model.mode == "native"
-        return AnswerCheck(agent.output, agent.way(model), agent.limits.retries_per_tool, is_native=is_native)
+        return AnswerCheck(agent.output, agent.way(model), limits.retries_per_tool, is_native=is_native)
 
     async def close(self) -> None:
         """Close those that were made."""
@@ -254,21 +254,26 @@ async def _events(
     on_end: OnEnd | None,
     *,
     streamed: bool,
+    limits: Limits | None = None,
 ) -> AsyncGenerator[RunEvent, None]:
     hidden = dict(hidden or {})
+    limits = limits or agent.limits
+    check_team(agent)
     _check_hidden(agent, hidden)
     models = _Models()
     async with _held(session, input_, history, decisions) as held:
         state = _state(input_, history, decisions, held.items if held else ())
         compaction = await _compaction(session, held, models.of(agent)) if session and held else None
-        loop = Loop(agent, state, decisions, models.answer_of, compaction)
+        before_s = state.counts.seconds
         span = RunSpan(agent.name, models.of(agent))
         nested = partial(_nested, hidden=hidden, streamed=streamed)
-        driver = Driver(agent, models.of, hidden, span, nested, streamed=streamed, held=held)
+        driver = Driver(agent, limits, models.of, hidden, span, nested, streamed=streamed, held=held)
+        answer_of = partial(models.answer_of, limits)
+        loop = Loop(agent, state, decisions, answer_of, compaction, limits, driver.seconds)
         told = kept = False
         failure: BaseException | None = None
         try:
-            with driver.watching(cancel):
+            with driver.watching(cancel, before_s):
                 async with aclosing(driver.events(loop)) as events:
                     async for event in events:
                         if isinstance(event, RunEnded):
@@ -324,16 +329,24 @@ async def _nested(
     hidden: Mapping[str, Any],
     streamed: bool,
 ) -> RunResult[Any]:
-    """A run within a call: in the limits that are left of the run that it is in. One that is done is not run again."""
-    if isinstance(resumed, Done):
-        return await replayed(agent, resumed, hidden)
-    narrowed = copy(agent)
-    narrowed.limits = _narrowed(agent.limits, left)
+    """A run within a call: in the limits that are left of the run that it is in. One that is done is not run again.
+    What the tool gives it as its input is the tool's; the rest is the program's to mend.
+    """
+    try:
+        check_team(agent)
+        _check_hidden(agent, hidden)
+        if isinstance(resumed, Resumed):
+            check_decisions(agent, State.from_pending(resumed.pending), resumed.decisions)
+        if isinstance(resumed, Done):
+            return replayed(agent, resumed)
+    except RequestError as error:
+        raise Mistake(error) from error
+    limits = _narrowed(agent.limits, left)
     decisions: Mapping[str, Any] | None = None
     if resumed is not None:
         given, decisions = resumed.pending, resumed.decisions
     result: RunResult[Any] | None = None
-    run = _events(narrowed, given, None, None, hidden, decisions, None, ended, streamed=streamed)
+    run = _events(agent, given, None, None, hidden, decisions, None, ended, streamed=streamed, limits=limits)
     async with aclosing(run) as events:
         async for event in events:
             emit(event)

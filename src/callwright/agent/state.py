@@ -11,10 +11,11 @@ from callwright.errors import RequestError
 from callwright.events import Problem, Usage
 from callwright.openai_format.messages import read_messages, write_messages
 
-__all__ = ["INTERRUPTED", "NOT_RUN", "State", "open_calls", "with_outputs"]
+__all__ = ["ID_BETWEEN", "INTERRUPTED", "NOT_RUN", "State", "open_calls", "with_outputs"]
 
 NOT_RUN: Final = "This call was not run."
 INTERRUPTED: Final = "Interrupted while it ran; its effect is unknown."
+ID_BETWEEN: Final = "/"  # stands between the id of a call and that of one in a run within it
 _VERSION: Final = 1
 
 
@@ -23,13 +24,14 @@ class _Kept(msgspec.Struct, forbid_unknown_fields=True):
 
     turns: int = 0
     calls: int = 0
+    seconds: float = 0.0
     usage: Usage = Usage()
     released: bool = False
     failures: int = 0
     retries: dict[str, int] = {}
     told: dict[str, str] = {}
     repeats: dict[str, int] = {}
-    always: list[str] = []
+    always: list[tuple[str, str]] = []  # agent and tool, by name
     agent: str = ""
 
 
@@ -44,13 +46,14 @@ class _Pending(msgspec.Struct):
     media: dict[str, list[dict[str, Any]]] = {}  # parts of what is answered that are no text, by call
     nested: dict[str, dict[str, Any]] = {}  # runs that wait, by the call that they run in
     runs: dict[str, CallRuns] = {}  # and the others of these calls
+    changed: dict[str, dict[str, Any]] = {}  # the arguments that a person gave these calls
 
 
 class State:
     """The items so far and the counts: `retries` in a row and what was `told` last by tool, `repeats` by call, the
     tools that may `always` run, whether a forced choice was `released`, `failures` in a row, the `agent` that has the
     conversation. Of a turn with nested runs that wait: what of it is `answered`, with which `media`, the `nested`
-    runs, and the other `runs` of their calls.
+    runs, the other `runs` of their calls, and the arguments that a person `changed` in these calls.
     """
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
@@ -61,6 +64,7 @@ class State:
         self.media: dict[str, list[dict[str, Any]]] = {}
         self.nested: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, CallRuns] = {}
+        self.changed: dict[str, dict[str, Any]] = {}
         self.problems: list[Problem] = []
         self.text = ""
         self._ids: set[str] | None = None  # of the calls
@@ -78,7 +82,7 @@ class State:
         state.counts = pending.counts
         state.asked = frozenset(str(call.get("id")) for call in pending.calls)
         state.answered, state.media = pending.answered, pending.media
-        state.nested, state.runs = pending.nested, pending.runs
+        state.nested, state.runs, state.changed = pending.nested, pending.runs, pending.changed
         return state
 
     def to_pending(self, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -93,6 +97,7 @@ class State:
                 self.media,
                 self.nested,
                 self.runs,
+                self.changed,
             )
         )
         return made
@@ -107,12 +112,12 @@ class State:
         return found
 
     def new_id(self, wanted: str) -> str:
-        """The id for a call: the wanted one, if no other call has it."""
+        """The id for a call: the wanted one, if no other call has it and it is not like that of a nested one."""
         if self._ids is None:
             self._ids = {item.id for item in self.items if isinstance(item, Call)}
         number = len(self._ids)
         id_ = wanted
-        while not id_ or id_ in self._ids:
+        while not id_ or id_ in self._ids or ID_BETWEEN in id_:
             id_ = f"call_{number}"
             number += 1
         self._ids.add(id_)

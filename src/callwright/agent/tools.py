@@ -19,10 +19,12 @@ from msgspec.inspect import Field
 
 from callwright.agent.annotations import Context, From, Hidden, split_annotation
 from callwright.agent.function_schema import Types, convert, read_docstring
+from callwright.agent.given import check_flag, check_function, check_text, wrong
 from callwright.calls.custom_tools import INPUT, custom_tool
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError, did_you_mean
 from callwright.grammar.grammar import Grammar
+from callwright.openai_format.tools import check_parameters
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import NotJsonError, encode
 
@@ -75,7 +77,8 @@ class HiddenParameter(NamedTuple):
 class Tool(Generic[P, R]):
     """A function that a model may call; called from Python it is that function, and type checkers know it as that.
 
-    `definition` is what the model is told, `hidden` what it is not.
+    `definition` is what the model is told, `hidden` what it is not. `agent` is the one whose runs its calls are, of a
+    tool that `Agent.as_tool` made.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Tool(Generic[P, R]):
         self.definition = definition
         self.hidden = hidden
         self.options = options
+        self.agent: Any = None
         self._arguments = arguments
         functools.update_wrapper(self, _inner(function), updated=())
 
@@ -194,13 +198,17 @@ def tool(
     in its only parameter, held to the grammar. The other options are those of `ToolOptions`.
     """
     local_names = sys._getframe(1).f_locals
+    check_text("tool(name=…)", name, may_be_none=True)
+    check_text("tool(description=…)", description, may_be_none=True)
+    check_flag("tool(strict=…)", strict, may_be_none=True)
+    check_flag("tool(custom=…)", custom)
 
     def made(function: Function) -> Tool[..., Any]:
         own = ToolOptions(**options)
         _check_options(own)
         if isinstance(function, Tool):
             function = function.function
-        called = name or str(getattr(_inner(function), "__name__", type(function).__name__))
+        called = name if name is not None else str(getattr(_inner(function), "__name__", type(function).__name__))
         if not _NAME.fullmatch(called):
             raise RequestError(
                 f"A tool cannot be called {called!r}: expected up to 64 of A-Z, a-z, 0-9, _ and -. Give it a name: "
@@ -213,7 +221,7 @@ def tool(
             reader.check_custom()
             return Tool(function, custom_tool(called, about or None, grammar), None, reader.hidden, own)
         if parameters is not None:
-            return Tool(function, FunctionTool(called, about or None, parameters, strict), None, (), own)
+            return Tool(function, _with_schema(called, about, parameters, strict), None, (), own)
         arguments, schema = reader.arguments()
         if strict and (problems := strict_problems(schema)):
             raise RequestError(f"The tool {called!r} cannot be strict: {problems[0]}", param="strict")
@@ -222,13 +230,22 @@ def tool(
     return made if function is None else made(function)
 
 
+def _with_schema(name: str, about: str, parameters: object, strict: bool | None) -> FunctionTool:
+    """A tool whose schema was given. Raises `RequestError` for what is none."""
+    if not isinstance(parameters, Mapping):
+        raise wrong("tool(parameters=…)", "a JSON Schema of an object", parameters)
+    made = FunctionTool(name, about or None, dict(parameters), strict)
+    check_parameters(made, "parameters")
+    return made
+
+
 def _check_options(options: ToolOptions) -> None:
     """Raises `RequestError` for what no option can be; else the first call would fail."""
-    if not isinstance(options.approve, bool) and not callable(options.approve):
-        got = repr(options.approve)
-        raise RequestError(
-            f"tool(approve=…): expected True, False or a function of the call, got {got:.80}.", param="approve"
-        )
+    if not isinstance(options.approve, bool):
+        what = "True, False or a function of the call"
+        check_function("tool(approve=…)", options.approve, what, 1, may_take_none=True)
+    for name in ("sequential", "repeatable", "deferred"):
+        check_flag(f"tool({name}=…)", getattr(options, name))
     for name, kinds, what in (("timeout_s", int | float, "seconds"), ("result_chars", int, "a number of characters")):
         value = getattr(options, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds) or not value > 0):

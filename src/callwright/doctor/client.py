@@ -12,8 +12,9 @@ import aiohttp
 from msgspec import Struct
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.upstreams.connection import Pieces
-from callwright.upstreams.http import credentials_in, no_connection, without_credentials
+from callwright.upstreams.faults import no_connection, not_http
+from callwright.upstreams.http import credentials_in, without_credentials
+from callwright.upstreams.received import Connector, Pieces, TooLargeError
 from callwright.upstreams.refusals import reported
 
 __all__ = ["Asker", "Reply", "clipped", "dig"]
@@ -69,7 +70,7 @@ class Asker:
 
     async def __aenter__(self) -> Self:
         # A connection for each request: one that was kept may be closed by the server just when it is asked.
-        connector = aiohttp.TCPConnector(force_close=True)
+        connector = Connector(keep=False)
         headers = {"accept-encoding": "identity", **self.headers}
         self._session = aiohttp.ClientSession(headers=headers, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
@@ -124,14 +125,16 @@ class Asker:
 
     async def _read(self, response: aiohttp.ClientResponse, left_s: float) -> tuple[bytes, str]:
         """The body, as far as it may go, and what was wrong with it."""
-        body = bytearray()
+        body, pieces = bytearray(), Pieces(response.content, _MAX_BYTES)
         try:
-            async for chunk in Pieces(response.content):
+            async for chunk in pieces:
                 body += chunk
-                if len(body) > _MAX_BYTES:
-                    return bytes(body), f"an answer of more than {_MAX_BYTES:,} bytes"
         except TimeoutError:
             return bytes(body), f"an answer without an end ({len(body):,} bytes in {left_s:.3g} s)"
+        if isinstance(pieces.broken, TooLargeError):
+            return bytes(body), str(pieces.broken)
+        if pieces.broken is not None:
+            raise pieces.broken
         for secret in self._secrets:
             body = body.replace(secret, "…".encode())
         return bytes(body), ""
@@ -160,4 +163,4 @@ def _fault(error: Exception) -> str:
         return "it closed the connection without an answer"
     if isinstance(error, aiohttp.ClientPayloadError):
         return "it closed the connection in the middle of its answer"
-    return f"it does not speak HTTP as expected: {clipped(without_credentials(str(error)) or type(error).__name__)}"
+    return f"it does not speak HTTP as expected: {clipped(without_credentials(not_http(error)))}"

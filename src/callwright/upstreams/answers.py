@@ -9,7 +9,7 @@ import msgspec
 
 from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
 
-__all__ = ["HalfCharacters", "RawAnswer", "RawFields", "UnreadableError", "read_json"]
+__all__ = ["HalfCharacters", "RawAnswer", "RawFields", "UnreadableError", "is_unfinished", "read_json"]
 
 T = TypeVar("T")
 # An object whose values stay as they were written; an answer is one, or a list of them.
@@ -51,6 +51,19 @@ def read_json(data: bytes | bytearray, kind: type[T], most_values: int) -> T:
         return msgspec.convert(_with_halves(json.loads(data)), kind)
     except (ValueError, RecursionError) as error:
         raise NotJsonError(str(error)) from error
+
+
+def is_unfinished(data: bytes | bytearray) -> bool:
+    """Whether this is how a JSON text begins, and no more of it."""
+    whole_characters = _SURROGATE_ESCAPE.sub(rb"\\u00", data)
+    try:
+        msgspec.json.decode(whole_characters, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        # A number has its end where the text has it.
+        return bool(data.strip()) and str(error).endswith(("was truncated", f"(byte {len(data)})"))
+    except RecursionError:
+        pass
+    return False
 
 
 def _with_halves(value: Any) -> Any:

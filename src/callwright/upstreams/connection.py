@@ -1,27 +1,23 @@
-"""Connections to one server: requests that survive a connection which the server has closed, answers of bounded size.
+"""Connections to one server: requests that survive a connection which the server has closed.
 
-Knows HTTP and nothing of what is sent. What goes wrong is raised as aiohttp has it; `TooLargeError` and
-`TooSlowError` are of this module.
+Knows HTTP and nothing of what is sent. What goes wrong is raised as aiohttp has it, or as `received` has.
 """
 
 import asyncio
-import socket
 import weakref
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
-from typing import Final, Self
+from typing import Final
 
 import aiohttp
 from msgspec import Struct
 
-__all__ = ["AT_ONCE", "Connections", "Pieces", "Timeouts", "TooLargeError", "TooSlowError", "whole"]
+from callwright.upstreams.received import Connector, Sending, TooSlowError, sending
 
-# Bytes of an answer that are read before the event loop gets its turn: aiohttp hands over up to 512 KB at once, and
-# what was compressed comes without any pause.
-AT_ONCE: Final = 16_384
+__all__ = ["Connections", "Timeouts"]
+
 # aiohttp sends a file in pieces, so that a large body does not block the event loop.
 _SMALL_BYTES: Final = 65_536
 _REQUEST_TIMEOUT: Final = 408
@@ -39,35 +35,6 @@ class Timeouts(Struct, frozen=True):
     def whole_s(self) -> float:
         """Seconds to wait for an answer that is not streamed."""
         return 2 * self.idle_s
-
-
-class TooLargeError(Exception):
-    """An answer of more bytes than `most`."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"an answer of more than {most:,} bytes")
-        self.most = most
-
-
-class TooSlowError(Exception):
-    """An answer that comes, byte by byte, and does not come to its end."""
-
-
-class _Sending(Struct):
-    """A request on its way. `opened`: a connection was opened for it, it did not go over one that was kept."""
-
-    opened: bool = False
-
-
-# A context variable, as aiohttp may open the socket in a task of its own.
-_sending: ContextVar[_Sending | None] = ContextVar("callwright_sending", default=None)
-
-
-def _opened_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    if (request := _sending.get()) is not None:
-        request.opened = True
-    family, kind, protocol, *_ = address
-    return socket.socket(family, kind, protocol)
 
 
 @cache
@@ -149,21 +116,18 @@ class Connections:
         mine = await self._of_this_loop()
         if mine.kept is None:
             mine.kept = self._session(keep=True)
-        request = _Sending()
-        token = _sending.set(request)
+        request = Sending()
         try:
-            response = await self._send(mine.kept, method, url, body, headers, silent_s)
+            response = await self._send(mine.kept, request, method, url, body, headers, silent_s)
             if request.opened or response.status != _REQUEST_TIMEOUT:
                 return response
             response.close()  # a server says so when it closes a connection that was idle
         except aiohttp.ClientConnectionError as error:
-            if request.opened or not _is_unanswered(error):
+            if request.opened or isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
                 raise
-        finally:
-            _sending.reset(token)
         if mine.fresh is None:
             mine.fresh = self._session(keep=False)
-        return await self._send(mine.fresh, method, url, body, headers, silent_s)
+        return await self._send(mine.fresh, Sending(), method, url, body, headers, silent_s)
 
     async def close(self) -> None:
         """Close all connections of this event loop."""
@@ -185,22 +149,23 @@ class Connections:
     def _session(self, *, keep: bool) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             headers=self._headers,
-            connector=aiohttp.TCPConnector(
-                limit=0, ttl_dns_cache=60, socket_factory=_opened_socket, force_close=not keep
-            ),
+            connector=Connector(keep=keep),
             cookie_jar=aiohttp.DummyCookieJar(),  # a server's cookies are no client's, and would be kept for ever
         )
 
     async def _send(
         self,
         session: aiohttp.ClientSession,
+        request: Sending,
         method: str,
         url: str,
         body: bytes | None,
         headers: Mapping[str, str] | None,
         silent_s: float,
     ) -> aiohttp.ClientResponse:
+        """Raises `ClientPayloadError` where the connection ended in the head, `ClientConnectionError` before it."""
         connect_s = self._timeouts.connect_s
+        token = sending.set(request)
         try:
             # A head that comes byte by byte is never silent, so there is a bound on all of it.
             async with asyncio.timeout(connect_s + 2 * silent_s) as limit:
@@ -216,78 +181,10 @@ class Connections:
             if limit.expired():
                 raise TooSlowError from error
             raise
-
-
-class Pieces:
-    """The bytes of a body as they come. Raises `aiohttp.ClientError` where the connection breaks.
-
-    aiohttp then forgets what has come and was not read yet, and says so only once; here that comes before the error.
-    """
-
-    def __init__(self, body: aiohttp.StreamReader) -> None:
-        self._body = body
-        self._broken: aiohttp.ClientError | None = None
-
-    def __aiter__(self) -> Self:
-        """See the language."""
-        return self
-
-    async def __anext__(self) -> bytes:
-        """See the language."""
-        if self._broken is not None:
-            raise self._broken
-        try:
-            piece = await self._body.readany()
-        except aiohttp.ClientError as error:
-            self._broken = error
-            self._body.set_exception(None)  # type: ignore[arg-type]  # which alone keeps it from what it has
-            piece = self._body.read_nowait()
-            if not piece:
-                raise
-        except RuntimeError as error:  # where what came was no HTTP
-            raise aiohttp.ClientPayloadError(str(error)) from error
-        if not piece:
-            raise StopAsyncIteration
-        return piece
-
-    async def skip_end(self, within_s: float) -> None:
-        """Wait for the end, so that the connection can be used again. Nobody needs it: it may be missing."""
-        with suppress(TimeoutError, aiohttp.ClientError, StopAsyncIteration):
-            async with asyncio.timeout(within_s):
-                await anext(self)
-
-
-async def whole(response: aiohttp.ClientResponse, most: int, within_s: float, *, cut: bool = False) -> bytearray:
-    """All of the body. `cut`: what is more than `most` is left out, else it raises `TooLargeError`. Raises
-    `TooSlowError` if the end does not come in time.
-
-    aiohttp decompresses up to 256 KB at once, as long as nobody calls `read`, which lifts that.
-    """
-    if response.content.is_eof() and response.content.total_bytes <= AT_ONCE <= most:  # it came with its head
-        return bytearray(response.content.read_nowait())
-    body = bytearray()
-    try:
-        async with asyncio.timeout(within_s) as limit:
-            async for chunk in Pieces(response.content):
-                if len(body) + len(chunk) > most:
-                    response.close()
-                    raise TooLargeError(most)
-                body += chunk
-                if len(chunk) > AT_ONCE:
-                    await asyncio.sleep(0)
-    except BaseException as error:
-        if cut and isinstance(error, TooLargeError):
-            return body
-        body.clear()  # an exception keeps its frames alive, and with them this
-        if isinstance(error, TimeoutError) and limit.expired():
-            raise TooSlowError from error
-        raise
-    return body
-
-
-def _is_unanswered(error: Exception) -> bool:
-    """Whether the connection ended before a byte of the answer had come."""
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ServerTimeoutError):
-        return False
-    # The message of an answer that had begun is its head, as far as it came.
-    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
+        except aiohttp.ClientConnectionError as error:
+            if request.answered and not isinstance(error, aiohttp.ClientConnectorError):
+                # Its words are the head as far as it came, which is told nowhere.
+                raise aiohttp.ClientPayloadError("it ended in its head") from None
+            raise
+        finally:
+            sending.reset(token)

@@ -5,7 +5,6 @@ Knows no API beyond the path: an `EventReader` turns events into deltas.
 
 import asyncio
 import math
-import os
 import re
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -20,9 +19,11 @@ from msgspec import Struct
 from callwright.bounds import Bounds
 from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
-from callwright.upstreams.answers import UnreadableError, read_json
+from callwright.upstreams.answers import UnreadableError, is_unfinished, read_json
 from callwright.upstreams.base_urls import base_url_hint
-from callwright.upstreams.connection import AT_ONCE, Connections, Pieces, Timeouts, TooLargeError, TooSlowError, whole
+from callwright.upstreams.connection import Connections, Timeouts
+from callwright.upstreams.faults import FAILURES, fault_of
+from callwright.upstreams.received import AT_ONCE, Pieces, TooSlowError, whole
 from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
@@ -31,7 +32,6 @@ __all__ = [
     "HttpUpstream",
     "Timeouts",
     "credentials_in",
-    "no_connection",
     "without_credentials",
 ]
 
@@ -55,8 +55,6 @@ _REFUSALS = 400
 _NO_ACCESS = (401, 403)
 _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
-# What can go wrong between here and a server.
-_FAILURES = (aiohttp.ClientError, TooLargeError, TooSlowError, UnreadableError, TimeoutError)
 _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
@@ -160,7 +158,7 @@ class HttpUpstream:
                             response, path, self._told(reported(await self._error_body(response)).words)
                         )
                     return await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise self._named(error, _LISTING_S) from error
 
     def window(self, model: str) -> int | None:
@@ -199,13 +197,9 @@ class HttpUpstream:
                         )
                     return
                 lines = SseLines(self._bounds.max_event_bytes)
-                taken, now, begun_s = 0, asyncio.get_running_loop().time, 0.0
-                pieces = Pieces(response.content)
+                now, begun_s = asyncio.get_running_loop().time, 0.0
+                pieces = Pieces(response.content, self._bounds.max_answer_bytes)
                 async for chunk in pieces:
-                    taken += len(chunk)
-                    if taken > self._bounds.max_answer_bytes:
-                        response.close()
-                        raise TooLargeError(self._bounds.max_answer_bytes)
                     for at in range(0, len(chunk), AT_ONCE):
                         is_large = lines.held > AT_ONCE
                         part = chunk[at : at + AT_ONCE]
@@ -231,12 +225,15 @@ class HttpUpstream:
                     if lines.is_over:
                         await pieces.skip_end(_CLOSING_S)
                         break
+                broken = pieces.broken
                 for data in lines.finish():
                     last: list[D] = []
-                    reader.read(await _beside(len(data), self._decoded, data, reader.kind), last)
+                    reader.read(await _beside(len(data), self._last, data, reader.kind, broken), last)
                     async for batch in _in_turns(last):
                         yield batch
-        except _FAILURES as error:
+                if broken is not None and not lines.is_over:
+                    raise broken
+        except FAILURES as error:
             raise self._named(error, silent_s) from error
         if not reader.has_stopped:
             raise self.cut()
@@ -250,7 +247,7 @@ class HttpUpstream:
             raise self._lied(what, await self._error_body(response))
         answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
         read: list[D] = []
-        reader.read(await _beside(len(answer), self._decoded, answer, reader.kind), read)
+        reader.read(await _beside(len(answer), self._last, answer, reader.kind, None), read)
         return read, len(answer) > AT_ONCE
 
     async def _error_body(self, response: aiohttp.ClientResponse) -> bytearray:
@@ -263,25 +260,9 @@ class HttpUpstream:
         return self._failed("ended its stream in the middle of the answer", "cut")
 
     def _named(self, error: Exception, idle_s: float) -> UpstreamError:
-        """One of `_FAILURES` as an `UpstreamError` that names this server; `idle_s` is the time it may be silent."""
-        match error:
-            case aiohttp.ConnectionTimeoutError():
-                return self._failed(f"could not be reached within {self._timeouts.connect_s:g} s", "unreachable")
-            case aiohttp.ClientConnectorError():
-                return self._failed(f"cannot be reached: {no_connection(error)}", "unreachable")
-            case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
-                return self._failed(f"cannot be reached: {_reason(error)}", "unreachable")
-            case TooLargeError():
-                return self._failed(f"sent {error} (`max_answer_bytes` in [limits])", "protocol")
-            case TooSlowError():
-                return self._failed(f"did not come to an end within {idle_s:g} s, byte by byte", "timeout")
-            case UnreadableError():
-                return self._failed(str(error), "protocol")
-            case TimeoutError():
-                return self._failed(f"was silent for too long (more than {idle_s:g} s)", "timeout")
-            case aiohttp.ClientPayloadError():
-                return self._failed("closed the connection in the middle of its answer", "cut")
-        return self._failed(f"does not speak HTTP as expected: {_reason(error)}", "protocol")
+        """One of `FAILURES` as an `UpstreamError` that names this server; `idle_s` is the time it may be silent."""
+        what, fault = fault_of(error, self._timeouts.connect_s, idle_s)
+        return self._failed(self._without_secrets(what), fault)
 
     def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
@@ -346,6 +327,15 @@ class HttpUpstream:
         failure = self._failed(f"reports an error: {told}", "status")
         failure.said = self._without_secrets(found.words)
         return failure
+
+    def _last(self, data: bytes | bytearray, kind: type[T], broken: Exception | None) -> T:
+        """The last event, or all of an answer: where that lacks its end it was cut off. `broken`: by what."""
+        try:
+            return self._decoded(data, kind)
+        except UpstreamError as error:
+            if error.fault == "protocol" and is_unfinished(data):
+                raise broken or self.cut()  # noqa: B904  # its cause is what it has
+            raise
 
     async def _refused(
         self, response: aiohttp.ClientResponse, path: str, model: object
@@ -426,22 +416,6 @@ def _maybe_wait(said: str) -> str | None:
         return None
 
 
-def no_connection(error: aiohttp.ClientConnectorError) -> str:
-    """Why a connection failed, in words."""
-    place = f"no connection to {error.host}, port {error.port}"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"{place}: its certificate is not trusted ({error.certificate_error})"
-    if isinstance(error, aiohttp.ClientSSLError):
-        return f"{place}: it does not speak https:// (is it http://?)"
-    reason = error.os_error
-    number = reason.errno or 0  # negative if the host name cannot be resolved
-    return f"{place} ({os.strerror(number) if number > 0 else reason.strerror or reason})"
-
-
 def _names(told: str, model: object) -> bool:
     """Whether an error mentions this model."""
     return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None
-
-
-def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__

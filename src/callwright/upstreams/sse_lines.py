@@ -38,7 +38,7 @@ class SseLines:
 
     def __init__(self, most: int = _MAX_EVENT_BYTES) -> None:
         self.is_over = False
-        self.held = 0
+        self.held = 0  # the data of the event so far, and the line that has begun
         self._most = most
         self._begun: list[bytes] = []  # pieces of an unfinished line, joined once it ends
         self._data: bytes | bytearray = b""  # of the event, so far
@@ -56,37 +56,38 @@ class SseLines:
         if b"\n" not in chunk:
             self.held += len(chunk)
             if self.held > self._most:
-                raise self._too_long([])
+                raise self._too_long([], b"".join(piece[:_SHOWN] for piece in self._begun[:_SHOWN]))
             return []
         *lines, rest = b"".join(self._begun).split(b"\n")
-        if self._is_first:
-            lines[0], self._is_first = lines[0].removeprefix(_BOM), False
         self._begun = [rest]
         batch: list[bytes] = []
         for line in lines:
+            if len(line) + len(self._data) > self._most:
+                raise self._too_long(batch, line)
+            if self._is_first:
+                line, self._is_first = line.removeprefix(_BOM), False
             data = line[5:].strip() if line.startswith(b"data:") else None
             # What no JSON has, a brace behind the last one, begins another event.
             if not line or data == DONE or (data is not None and data[:1] == b"{" and self._data[-1:] == b"}"):
                 if self._data:
-                    if len(self._data) > self._most:
-                        raise self._too_long(batch)
                     batch.append(ErrorData(self._data) if self._is_error else bytes(self._data))
                 self._data, self._is_error = b"", False
             if data == DONE:
-                self.is_over = True
-                break
+                self.is_over, self.held = True, 0
+                return batch
             if data is not None:
                 self._data = self._joined(data) if self._data else data
             elif line.startswith(b"event:"):
                 self._is_error = line[6:].strip() == b"error"
         self.held = len(rest) + len(self._data)
         if self.held > self._most:
-            raise self._too_long(batch)
+            raise self._too_long(batch, rest)
         return batch
 
     def finish(self) -> list[bytes]:
-        """The stream is over: the data of a last event without an empty line behind it."""
-        return self.feed(b"\n\n")
+        """The stream is over: the data of a last event without an empty line behind it. Half an end mark is none."""
+        last = self.feed(b"\n\n")
+        return last[:-1] if last and DONE.startswith(last[-1]) else last
 
     def _joined(self, line: bytes) -> bytearray:
         data = self._data if isinstance(self._data, bytearray) else bytearray(self._data)
@@ -100,7 +101,7 @@ class SseLines:
         self._after_cr = self._after_cr or chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _too_long(self, before: list[bytes]) -> TooLongLineError:
-        shown = bytes(self._data[:_SHOWN]) or b"".join(self._begun[:2])[:_SHOWN]
+    def _too_long(self, before: list[bytes], line: bytes) -> TooLongLineError:
+        shown = bytes(self._data or line)[: min(_SHOWN, self._most)]  # also of a line that is all there
         self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
         return TooLongLineError(shown, self._most, before)

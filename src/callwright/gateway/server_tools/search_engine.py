@@ -27,8 +27,9 @@ from callwright.openai_format.mcp_tools import AskedServer
 from callwright.schema.keywords import properties, required
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.upstreams.answers import UnreadableError, read_json
-from callwright.upstreams.connection import Connections, Timeouts, TooLargeError, TooSlowError, whole
+from callwright.upstreams.connection import Connections, Timeouts
 from callwright.upstreams.http import without_credentials
+from callwright.upstreams.received import TooLargeError, TooSlowError, whole
 from callwright.wire.server_events import SearchFault
 
 __all__ = ["Found", "Page", "SearchEngine", "SearchError", "search_engine"]
