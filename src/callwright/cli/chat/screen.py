@@ -30,6 +30,7 @@ from callwright.agent.events import (
     ToolEnded,
     ToolProgress,
 )
+from callwright.cli.process import reading
 from callwright.cli.terminal import counted
 
 __all__ = ["Screen", "plain"]
@@ -151,7 +152,8 @@ class Screen:
         """A line of the person. Raises `EOFError` and `KeyboardInterrupt`."""
         self.end_line()
         if not self.is_interactive:
-            line = sys.stdin.readline()
+            with reading(sys.stdin):
+                line = sys.stdin.readline()
             if not line:
                 raise EOFError
             return line.rstrip("\n")
