@@ -152,8 +152,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def reason_of(error: BaseException) -> str:
     """What went wrong, in words: of an error of the system without its number and its path, which the sentence around
-    it names; of text that is none, which byte.
+    it names.
     """
-    if isinstance(error, UnicodeDecodeError):
-        return f"not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start}"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -172,10 +172,8 @@ def test_bad_syntax_is_told_each_time() -> None:
 
 
 def test_a_template_that_does_not_show_the_user_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"'odd\.jinja' is no chat template\. The path of a file must be a Path\."):
-        template_dialect("odd.jinja")
     with pytest.raises(ConfigError, match="does not show what the user says"):
-        template_dialect("<|user|>Hello!{{ '' }}<|assistant|>")
+        template_dialect("<|user|>Hello!<|assistant|>")
 
 
 @pytest.mark.parametrize("arguments", ["", "no JSON", '{"text": ', "[1]"])

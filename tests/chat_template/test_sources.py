@@ -67,5 +67,5 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no chat template"):
         read_template(tmp_path)
     (tmp_path / "binary.jinja").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ConfigError, match="not UTF-8: byte 0xff at position 0"):
+    with pytest.raises(ConfigError, match="is no text"):
         read_template(tmp_path / "binary.jinja")

@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ from callwright.cli import main
 from callwright.cli.chat.screen import plain
 from tests.support import scripted_agents as running
 from tests.support.servers import ModelServer, said
-from tests.support.waiting import until
 
 TOOLS = '''
 from typing import Annotated, Literal
@@ -295,13 +293,6 @@ def test_what_turns_the_direction_of_text_is_made_visible() -> None:
 _IN_TERMINAL = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
 
 
-def sleeps(pid: int) -> None:
-    """Wait until the first thread of a process waits for something."""
-    stat = Path(f"/proc/{pid}/task/{pid}/stat")
-    if stat.exists():
-        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "S")
-
-
 class Terminal:
     """A chat before a pseudo-terminal. `text` is what has been shown so far."""
 
@@ -340,11 +331,6 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._own, text.encode())
-
-    def interrupt(self) -> None:
-        """Ctrl-C, once the chat waits for what is typed: in the moment before, Python misses a signal."""
-        sleeps(self._process.pid)
-        self.type("\x03")
 
     def status(self) -> int:
         """How it ended."""
@@ -402,43 +388,6 @@ def test_in_a_terminal_people_approve_interrupt_and_leave(file: Path, tmp_path: 
     assert kept[-1]["content"] == "You said: thank you"
 
 
-@pytest.mark.processes
-def test_the_second_of_two_interrupts_at_the_prompt_ends_the_chat() -> None:
-    ready = "> \x1b[0m"
-    with Terminal() as terminal:
-        terminal.expect(ready)
-        terminal.interrupt()
-        assert "Ctrl-C again ends the chat." in terminal.expect(ready)
-        terminal.type("thank you\n")  # they are no longer in a row
-        assert "You said: thank you" in terminal.expect(ready)
-        terminal.interrupt()
-        terminal.expect(ready)
-        terminal.interrupt()
-        assert terminal.status() == 0
-        assert "Traceback" not in terminal.text
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_without_a_terminal_an_interrupt_ends_the_chat(is_terminal: bool) -> None:
-    ours, theirs = pty.openpty() if is_terminal else os.pipe()[::-1]
-    command = [str(Path(sys.executable).parent / "callwright"), "chat"]
-    process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
-    assert process.stdout is not None
-    try:
-        os.write(ours, b"hello\n")
-        assert process.stdout.readline() == "You said: hello\n"
-        sleeps(process.pid)
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("", "\nAborted!\n")
-        assert process.returncode == 1
-    finally:
-        process.kill()
-        process.communicate()
-        os.close(ours)
-        os.close(theirs)
-
-
 _ASKING = Path(__file__).parents[1] / "clients" / "mcp_asking_server.py"
 
 
@@ -460,7 +409,9 @@ def test_in_a_terminal_an_mcp_server_asks_the_person() -> None:
         assert "tank: decline" in terminal.expect(ready)
         terminal.type('Fill the thing "tank"\n')
         terminal.expect("Litres: ")
-        terminal.interrupt()
+        terminal.type("7")  # what it echoes it reads: before that, Python may miss a signal
+        terminal.expect("7")
+        terminal.type("\x03")
         assert "[interrupted]" in terminal.expect(ready)
         terminal.type("thank you\n")
         assert "You said: thank you" in terminal.expect(ready)

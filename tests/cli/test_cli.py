@@ -461,48 +461,6 @@ def test_parse_changes_no_line_end(tmp_path: Path, written: str) -> None:
     assert json.loads(succeeds("parse", "--dialect", "hermes", str(output)))["content"] == written
 
 
-def test_parse_tells_of_bytes_that_are_no_text() -> None:
-    result = run("parse", "--dialect", "hermes", given=b"Rain \xe2\x82")
-    assert (result.exit_code, json.loads(result.stdout)["content"]) == (0, "Rain \ufffd")
-    assert result.stderr.startswith("Warning: standard input is not UTF-8: byte 0xe2 at position 5. ")
-
-
-NO_TEXT = b"\xff\xfe\x00bad"
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["parse --response-template", "dialects --template", "config", "serve --port 0 --config", "eval --cases"],
-)
-def test_a_file_that_is_no_text_is_named_with_the_byte(tmp_path: Path, command: str) -> None:
-    path = tmp_path / "odd"
-    path.write_bytes(NO_TEXT)
-    is_refused(run(*command.split(), str(path)), f"{path}: not UTF-8: byte 0xff at position 0.")
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("text", ["", "nope"])
-def test_a_template_that_shows_nothing_is_named_before_anything_is_told_of_it(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "odd.jinja"
-    path.write_text(text)
-    is_refused(run("dialects", "--template", str(path)), str(path), "does not show what the user says")
-
-
-def test_a_model_of_which_nothing_is_known_is_named() -> None:
-    assert "Nothing is known of 'zorblax'." in run("dialects", "--model", "zorblax").stderr
-
-
-@pytest.mark.parametrize("line", [b"nope", b"\xff\xfe", b'{"a": 1}', b"", b'{"vers'])
-def test_replay_leaves_out_only_what_began_as_a_record(tmp_path: Path, line: bytes) -> None:
-    path = tmp_path / "turns.jsonl"
-    path.write_bytes(line)
-    result = run("replay", str(path))
-    if b'{"version":'.startswith(line):
-        assert (result.exit_code, result.stderr) == (0, "")
-    else:
-        is_refused(result, f"{path}:1: it is no record of a turn")
-
-
 def test_parse_reads_a_file_as_it_reads_standard_input(tmp_path: Path, weather: str) -> None:
     output = tmp_path / "output.txt"
     output.write_text(WRITTEN["hermes"]["call"])

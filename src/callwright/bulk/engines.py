@@ -5,14 +5,9 @@ Ray and Daft are extras. Workers on other machines need the files under the same
 
 import multiprocessing
 import os
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
-from multiprocessing import resource_tracker
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -59,48 +54,17 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
         yield from map(job.do, parts)
         return
     spawn = multiprocessing.get_context("spawn")
-    with ExitStack() as ends:
+    with ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn, initializer=_end_with_parent) as pool:
         try:
-            with _signals_kept():  # the processes are started as work is given
-                pool = ProcessPoolExecutor(min(workers, len(parts)), mp_context=spawn, initializer=_begin)
-                ends.callback(pool.shutdown, wait=True, cancel_futures=True)
-                given = [pool.submit(job.do, part) for part in parts]
-            for future in as_completed(given):
+            for future in as_completed([pool.submit(job.do, part) for part in parts]):
                 yield future.result()
         except BrokenProcessPool as error:
             raise ConfigError("A worker process died. The same command goes on with what is not done yet.") from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """What a terminal sends to all of its processes is for this one, which ends the others: those that are started
-    meanwhile never get it. What comes meanwhile counts afterwards, so that none is left half started.
-    """
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    signs = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-    handlers = [signal.signal(sign, lambda sign, _: came.append(sign)) for sign in signs]
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # processes begin with it
-    try:
-        resource_tracker.ensure_running()  # which unblocks the other two, once it has begun
-        signal.pthread_sigmask(signal.SIG_BLOCK, signs)
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for sign, handler in zip(signs, handlers, strict=True):
-            signal.signal(sign, handler)
-        for each in came:
-            signal.raise_signal(each)
-
-
-def _begin() -> None:
-    """A pool that breaks while its processes are started waits for ever for those that come later (CPython 3.11): none
-    ends before all are there. From here on a broken pool can end them.
-    """
-    if sys.platform != "win32":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+def _end_with_parent() -> None:
     when_parent_ends(lambda: os._exit(1))
 
 

@@ -71,7 +71,6 @@ TELLINGS: Final = (
     Telling(objects=False),
     Telling(objects=False, ids="functions"),
 )
-_SHOWN: Final = 100  # characters of what is no template
 _NESTED: Final = '{"zeta": "a \\"b\\"\\nc", "sigma": 7, "theta": true, "rho": ["x", 2], "phi": {"deep": null}}'
 _SEVERAL: Final = "two calls"
 CASES: Final[Mapping[str, Sequence[Call]]] = {
@@ -107,11 +106,7 @@ def template_dialect(template: str | Path | ChatTemplate) -> Dialect:
     """
     if isinstance(template, Path):
         template = read_template(template)
-    if isinstance(template, str):
-        if "{" not in template:  # it would say the same of every conversation
-            raise ConfigError(f"{template[:_SHOWN]!r} is no chat template. The path of a file must be a Path.")
-        template = ChatTemplate(template)
-    return _template_dialect(template)
+    return _template_dialect(ChatTemplate(template) if isinstance(template, str) else template)
 
 
 @lru_cache(maxsize=64)

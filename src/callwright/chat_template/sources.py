@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.errors import ConfigError, reason_of
+from callwright.errors import ConfigError
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile, is_file, read_gguf
 
 __all__ = ["ChatTemplate", "read_template", "template_of_file"]
@@ -91,8 +91,10 @@ def _word(given: Any) -> str:
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read the chat template {path}: {reason_of(error)}.") from error
+    except OSError as error:
+        raise ConfigError(f"Cannot read the chat template {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no text: {error}.") from error
 
 
 def _object(text: str, path: Path) -> dict[str, Any]:

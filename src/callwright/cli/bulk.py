@@ -14,7 +14,7 @@ from callwright.bulk.files import Part
 from callwright.bulk.job import Done, Job
 from callwright.bulk.rows import OPERATIONS, Operation, Work
 from callwright.cli.bulk_streams import STREAM, streams
-from callwright.cli.options import TOOLS, NumberRange, dialect_option, named_values, read_json
+from callwright.cli.options import TOOLS, dialect_option, named_value, read_json
 from callwright.cli.progress import progress_bar
 from callwright.cli.terminal import counted, shortened
 from callwright.errors import ConfigError, reason_of
@@ -23,8 +23,6 @@ from callwright.tolerant_json.codec import encode
 __all__ = ["bulk"]
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-# A part is worked on by one worker and kept whole until it is done; nobody means more by one.
-_MAX_PART_MB: Final = 1_000_000
 # So many of the reasons why rows have errors are told, each as far as that.
 _REASONS: Final = 5
 _REASON_CHARS: Final = 200
@@ -51,7 +49,7 @@ FailOn: TypeAlias = Literal["all", "error", "problem"]
 )
 @click.option(
     "--part-mb",
-    type=NumberRange(0, _MAX_PART_MB, min_open=True),
+    type=click.FloatRange(0, min_open=True),
     metavar="MB",
     help="How much of the input is one part.  [default: a 32nd of it, 8 at most]",
 )
@@ -98,7 +96,7 @@ def bulk(
     if summary == target == STREAM:
         raise ConfigError("--summary and OUT are both standard output: name a file for one of them.")
     check_workers(engine, workers)
-    work = Work(operation, dialect, _tools(tools), named_values("--option", options), from_, to)
+    work = Work(operation, dialect, _tools(tools), dict(map(named_value, options)), from_, to)
     with streams(sources, target) as (inputs, output, known_as):
         job = Job(work, inputs, output, int(part_mb * 1e6) if part_mb else None, known_as)
         began = time.monotonic()

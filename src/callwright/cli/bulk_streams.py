@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from callwright.bulk.job import Source
-from callwright.cli.process import reading
 from callwright.errors import ConfigError
 
 __all__ = ["STREAM", "streams"]
@@ -44,7 +43,7 @@ def streams(sources: Sequence[Path], target: Path) -> Iterator[tuple[tuple[Path,
 
 def _kept(path: Path) -> Source:
     digest, size = hashlib.sha256(), 0
-    with path.open("wb") as file, reading(sys.stdin.buffer):
+    with path.open("wb") as file:
         while piece := sys.stdin.buffer.read(_PIECE):
             file.write(piece)
             digest.update(piece)

@@ -10,7 +10,7 @@ import click
 
 from callwright.chat_template.dialect import find_format
 from callwright.chat_template.sources import ChatTemplate, read_template
-from callwright.cli.options import complete_dialect, told_of
+from callwright.cli.options import complete_dialect
 from callwright.cli.terminal import table, width
 from callwright.conversation import Call
 from callwright.dialects.base import dialect_names, get_dialect
@@ -44,18 +44,13 @@ def dialects(name: str | None, model: str | None, template: Path | None) -> None
     if (name is not None) + (model is not None) + (template is not None) > 1:
         raise ConfigError("NAME, --model and --template ask for different things: leave out all but one.")
     if template is not None:
-        given = read_template(template)
-        with told_of(str(template)):
-            lines = list(_of_template(given))  # all of it, or none
-        for line in lines:
+        for line in _of_template(read_template(template)):
             click.echo(line)
         return
     if model is not None:
         found = by_name(model)
         if found is None:
-            raise RequestError(
-                f"Nothing is known of {model!r}. `callwright dialects` lists the dialects; json works with any."
-            )
+            raise RequestError("Nothing is known of it. `callwright dialects` lists the dialects; json works with any.")
         click.echo(f"{found.dialect}  ({found.reason})")
         return
     for line in _list() if name is None else _whole(name):

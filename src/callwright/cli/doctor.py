@@ -10,7 +10,7 @@ from typing import Final
 import click
 import msgspec
 
-from callwright.cli.options import NumberRange, dialect_option
+from callwright.cli.options import dialect_option
 from callwright.cli.progress import status
 from callwright.cli.terminal import width
 from callwright.dialects.base import get_dialect
@@ -50,7 +50,7 @@ _STATUS_WIDTH: Final = 8
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
 @click.option(
     "--timeout",
-    type=NumberRange(1, 3_600),
+    type=click.FloatRange(1, 3_600),
     default=60.0,
     show_default=True,
     metavar="S",

@@ -3,18 +3,20 @@
 A command's module is loaded when it is run, so that no command waits for what others need.
 """
 
+import errno
 import os
-import sys
 from importlib import import_module
 from typing import Any, Final
 
 import click
 
 from callwright.cli.loading import loading
-from callwright.cli.process import fault_of, open_streams, stopped_by_signals
-from callwright.errors import CallwrightError, ConfigError, RequestError
+from callwright.errors import CallwrightError, ConfigError, RequestError, reason_of
 
 __all__ = ["main"]
+
+# A full disk, a full quota: of the machine, wherever a command writes.
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Later(click.Command):
@@ -65,17 +67,6 @@ class _Commands(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, _Later) else command, rest
 
-    def main(self, *args: Any, **extra: Any) -> Any:
-        open_streams()
-        try:
-            with stopped_by_signals():
-                return super().main(*args, **extra)
-        except OSError as error:  # a help text is written, too
-            if (told := fault_of(error)) is None:
-                raise
-            click.echo(f"Error: {told}", err=True)
-            sys.exit(1)
-
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -84,6 +75,11 @@ class _Commands(click.Group):
             ctx.exit(2)
         except CallwrightError as error:
             click.echo(f"Error: {error}", err=True)
+            ctx.exit(1)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            click.echo(f"Error: Cannot write {error.filename or 'the output'}: {reason_of(error)}.", err=True)
             ctx.exit(1)
 
 

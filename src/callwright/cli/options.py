@@ -1,17 +1,17 @@
 """What the commands share: options of the same meaning, and what is read from them or from the files they name."""
 
 import codecs
-import math
+import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar, get_args
 
 import click
 
-from callwright.cli.process import name_of, reading
 from callwright.config_errors import SlipError, read_settings
 from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError
@@ -22,11 +22,10 @@ from callwright.wire.errors import json_fault
 
 __all__ = [
     "TOOLS",
-    "NumberRange",
     "checked",
     "complete_dialect",
     "dialect_option",
-    "named_values",
+    "named_value",
     "option_of",
     "read_json",
     "server_options",
@@ -51,20 +50,6 @@ _SETTING: Final = re.compile(r"\b(upstream|name|dialect|mode|server) = '([^']*)'
 _SUBJECT: Final = re.compile(
     r"^(dialect|record|server|store|upstream|workers)(?=[:' ])|^The environment (?=variable)", re.I
 )
-
-
-class NumberRange(click.FloatRange):
-    """A number between bounds, both of which it has: nan is within all of click's, and inf where there is none."""
-
-    def __init__(self, min_: float, max_: float, *, min_open: bool = False) -> None:
-        super().__init__(min_, max_, min_open=min_open)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Fails where it is none, or is out of bounds."""
-        number: float = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is no number.", param, ctx)
-        return number
 
 
 def complete_dialect(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -138,31 +123,25 @@ def _as_option(found: re.Match[str]) -> str:
     return option if found[2] is None else f"{option} {found[2]}"
 
 
-def named_values(option: str, given: Iterable[str]) -> dict[str, Any]:
-    """The names and the values that an option gives as NAME=VALUE: JSON where it is JSON, else text. Raises
-    `ConfigError`.
-    """
-    return dict(_named_value(option, text) for text in given)
-
-
-def _named_value(option: str, text: str) -> tuple[str, Any]:
+def named_value(text: str) -> tuple[str, Any]:
+    """The name and the value of `--option NAME=VALUE`: JSON where it is JSON, else text. Raises `ConfigError`."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ConfigError(f"{option} {text}: expected NAME=VALUE.")
+        raise ConfigError(f"--option {text}: expected NAME=VALUE.")
     try:
-        return name, decode(value)
-    except NotJsonError:
+        return name, json.loads(value)
+    except ValueError:
         return name, value
 
 
 def read_json(file: IO[bytes], expected: str) -> Any:
     """The JSON value in a file. `expected` says what it should be, with an example. Raises `RequestError`."""
-    with reading(file):
-        text = file.read().removeprefix(codecs.BOM_UTF8)  # which editors and shells on Windows write
+    text = file.read().removeprefix(codecs.BOM_UTF8)  # which editors and shells on Windows write
     try:
         return decode(text)
     except NotJsonError as error:
-        raise RequestError(f"{name_of(file, begins=True)} {json_fault(text, error)}. Expected {expected}.") from error
+        name = "Standard input" if file is sys.stdin.buffer else file.name
+        raise RequestError(f"{name} {json_fault(text, error)}. Expected {expected}.") from error
 
 
 def state_folder() -> Path:

@@ -10,9 +10,8 @@ import msgspec
 
 from callwright.api import Parser
 from callwright.cli.options import TOOLS, dialect_option, read_json, told_of
-from callwright.cli.process import name_of, reading
 from callwright.collector import collect
-from callwright.errors import ConfigError, RequestError, reason_of
+from callwright.errors import ConfigError, RequestError
 from callwright.events import FinishReason
 from callwright.response_template.template import ResponseTemplate
 
@@ -20,7 +19,6 @@ __all__ = ["parse"]
 
 # By the field of a request that an error names.
 _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tools": "--tools"}
-_REPLACEMENT: Final = "\ufffd"
 
 
 @click.command()
@@ -67,7 +65,7 @@ def parse(
         param = (error.param or "").partition("[")[0].partition(".")[0]
         with told_of(_OPTIONS[param]) if param in _OPTIONS else nullcontext():
             raise
-    text = _text(output)
+    text = output.read().decode(errors="replace")  # its line ends are the model's, as all of it
     found = parser.feed(text) + parser.finish(finish_reason)
     if events:
         for event in found:
@@ -83,20 +81,6 @@ def parse(
         "problems": msgspec.to_builtins(turn.problems),
     }
     click.echo(json.dumps(result, ensure_ascii=False, indent=2))
-
-
-def _text(output: IO[bytes]) -> str:
-    """What a model wrote, line ends and all. Bytes that are no UTF-8 are told: an output that was cut may end in half
-    of a character, and the rest of it counts.
-    """
-    with reading(output):
-        written = output.read()
-    try:
-        return written.decode()
-    except UnicodeDecodeError as error:
-        told = f"Warning: {name_of(output)} is {reason_of(error)}. What is none is read as {_REPLACEMENT!r}."
-        click.echo(told, err=True)
-        return written.decode(errors="replace")
 
 
 def _reads(dialect: str | None, response_template: Path | None) -> str | ResponseTemplate:

@@ -6,7 +6,7 @@ from typing import IO, Final
 
 import click
 
-from callwright.cli.options import dialect_option, named_values, read_json
+from callwright.cli.options import dialect_option, named_value, read_json
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
 from callwright.openai_format.messages import read_conversation
@@ -35,7 +35,7 @@ def render(dialect: str, options: Sequence[str], as_messages: bool, request: IO[
     if not isinstance(given, dict) or "messages" not in given:
         raise RequestError(f"Expected {_REQUEST}, got no messages.")
     conversation = read_conversation(given["messages"], given.get("tools"), given.get("tool_choice"))
-    chosen = read_options(dialect, named_values("--option", options))
+    chosen = read_options(dialect, dict(map(named_value, options)))
     if as_messages:
         messages = get_dialect(dialect).messages(conversation, chosen)
         click.echo(json.dumps(messages, ensure_ascii=False, indent=2))

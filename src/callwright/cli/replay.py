@@ -13,13 +13,12 @@ from msgspec import Struct
 
 from callwright.chat_template.dialect import template_dialect
 from callwright.cli.options import dialect_option
-from callwright.cli.process import reading
 from callwright.cli.terminal import counted
 from callwright.collector import Turn
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
 from callwright.turn.records import Record
-from callwright.turn.reread import RecordError, Reread, is_cut_short, read_record, reread
+from callwright.turn.reread import RecordError, Reread, read_record, reread
 
 __all__ = ["replay"]
 
@@ -120,26 +119,16 @@ def _show(paths: list[Path], port: int) -> None:
 
 def _records(file: IO[bytes], counts: _Counts) -> Iterator[tuple[str, Record]]:
     """The records of a file, with their places. A last line that was not written to its end is left out."""
-    for number, line in enumerate(_lines(file), 1):
+    for number, line in enumerate(file, 1):
         place = f"{file.name}:{number}"
         try:
             record = read_record(line)
         except RecordError as error:
-            if not is_cut_short(line):
+            if line.endswith(b"\n"):
                 raise RequestError(f"{place}: {error}. Expected a line that `serve --record` has written.") from error
             counts.skipped += 1
         else:
             yield place, record
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file, each as it is asked for."""
-    while True:
-        with reading(file):
-            line = file.readline()
-        if not line:
-            return
-        yield line
 
 
 def _tell(place: str, record: Record, one: Reread, *, diff: bool, as_json: bool) -> None:

@@ -25,19 +25,13 @@ from callwright.wire.chat.request import read_request
 
 __all__ = ["read_cases"]
 
-_LINES: Final = (".jsonl", ".ndjson", ".json")
-# A case in a file of its own; by whether it is a line.
-_CASE: Final = (
-    """[[cases]] with id = 'thanks', messages = [{role = 'user', content = 'Thank you!'}], must = {calls = []}""",
-    """{"id": "thanks", "messages": [{"role": "user", "content": "Thank you!"}], "must": {"calls": []}}""",
-)
 _CHAT_FIELDS: Final = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 
 
 class _File(Struct, forbid_unknown_fields=True):
     """A YAML or TOML file: cases, and the tools of those that have none, or the JSON file that these stand in."""
 
-    cases: tuple[Case, ...] = ()
+    cases: tuple[Case, ...]
     tools: tuple[dict[str, Any], ...] = ()
     tools_file: str | None = None
 
@@ -50,7 +44,7 @@ def read_cases(path: Path) -> list[Case]:
         raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
     cases = list(_READERS.get(path.suffix, _toml)(path, text))
     if not cases:
-        raise ConfigError(f"{path} has no cases. Add one: {_CASE[path.suffix in _LINES]}")
+        raise ConfigError(f"{path} has no cases.")
     seen: set[str] = set()
     for case in cases:
         where = f"{path}: case {case.id!r}"
@@ -128,7 +122,7 @@ _READERS: Final[Mapping[str, Callable[[Path, str], Iterator[Case]]]] = {
     ".toml": _toml,
     ".yaml": _yaml,
     ".yml": _yaml,
-    **dict.fromkeys(_LINES, _lines),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _lines),
 }
 
 

@@ -41,7 +41,7 @@ class ResponseTemplate:
         except NotJsonError as error:
             raise ConfigError(f"{path} is no JSON: {error}.") from error
         except (OSError, ValueError) as error:  # also no UTF-8, and no path at all
-            raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
+            raise ConfigError(f"Cannot read {path!r}: {reason_of(error)}.") from error
         try:
             return cls(_inside(given))
         except ConfigError as error:

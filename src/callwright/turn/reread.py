@@ -21,19 +21,8 @@ from callwright.turn.records import VERSION, Record, RecordedAttempt, RecordedTo
 from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-__all__ = [
-    "RecordError",
-    "Replay",
-    "ReplayStep",
-    "Reread",
-    "is_cut_short",
-    "read_record",
-    "recorded_events",
-    "replays",
-    "reread",
-]
+__all__ = ["RecordError", "Replay", "ReplayStep", "Reread", "read_record", "recorded_events", "replays", "reread"]
 
-_BEGIN: Final = f'{{"{Record.__struct_fields__[0]}":'.encode()
 _CHOICES: Final[tuple[Literal["none", "auto", "required"], ...]] = ("none", "auto", "required")
 _DELTAS: Final = {kind.__name__: kind for kind in get_args(Delta)}
 _EVENTS: Final = {kind.__name__: kind for kind in get_args(Event)}
@@ -77,13 +66,6 @@ class Replay(Struct, frozen=True):
             yield ReplayStep(at_s, delta, reader.read([delta]))
         if attempt.ended != "left":
             yield ReplayStep(None, None, reader.finish() if attempt.ended == "whole" else reader.abandoned())
-
-
-def is_cut_short(line: bytes) -> bool:
-    """Whether a line that is no record may be the begin of one: it is the last, and begins as one does. So a file ends
-    whose gateway was killed.
-    """
-    return not line.endswith(b"\n") and line[: len(_BEGIN)] == _BEGIN[: len(line)]
 
 
 def read_record(line: bytes | str) -> Record:

@@ -5,7 +5,7 @@ import re
 
 from msgspec import Struct
 
-from callwright.errors import RequestError, UpstreamError, reason_of
+from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError
 
 __all__ = ["ErrorObject", "ErrorResponse", "error_body", "json_fault", "upstream_status"]
@@ -25,7 +25,7 @@ def json_fault(body: bytes, error: NotJsonError) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError as wrong:
-        return f"is {reason_of(wrong)}"
+        return f"is not UTF-8: byte 0x{body[wrong.start]:02x} at position {wrong.start}"
     try:
         json.loads(text)
     except json.JSONDecodeError as wrong:

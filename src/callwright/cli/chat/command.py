@@ -114,18 +114,21 @@ def chat(
         hidden |= values
     config = _config(upstream, {key: value for key, value in given.items() if value is not None})
     with Background() as background:
-        asked = background.enter(_model(config))
-        screen = Screen()
-        elicit = asking_in(screen, background)
-        for command in mcp:
-            timeout_s = None if elicit is None else _PATIENCE_S
-            functions += background.enter(mcp_tools(command, elicit=elicit, timeout_s=timeout_s))
-        agent = Agent(model=asked, tools=functions, instructions=system)
-        transcript = None if save is None else Transcript(save, system)
-        kept = None
-        if session is not None:
-            kept = _session(background, session, store or f"sqlite:///{state_folder() / 'sessions.db'}")
-        _Chat(agent, screen, background, hidden, transcript, kept, says_yes=yes).run()
+        try:
+            asked = background.enter(_model(config))
+            screen = Screen()
+            elicit = asking_in(screen, background)
+            for command in mcp:
+                timeout_s = None if elicit is None else _PATIENCE_S
+                functions += background.enter(mcp_tools(command, elicit=elicit, timeout_s=timeout_s))
+            agent = Agent(model=asked, tools=functions, instructions=system)
+            transcript = None if save is None else Transcript(save, system)
+            kept = None
+            if session is not None:
+                kept = _session(background, session, store or f"sqlite:///{state_folder() / 'sessions.db'}")
+            _Chat(agent, screen, background, hidden, transcript, kept, says_yes=yes).run()
+        except KeyboardInterrupt:  # while it starts, or twice in a row
+            click.echo()
 
 
 def _session(background: Background, name: str, store: str) -> "Session":
@@ -217,22 +220,14 @@ class _Chat:
             if self._session is not None and (before := self._background.call(self._session.get_items())):
                 told = plain(self._session.session_id)
                 screen.line(f"Going on with {told}: {counted(len(before), 'message')}.", dim=True)
-        is_second = False
         while True:
             try:
                 line = screen.ask("> ", bold=True).strip()
             except EOFError:
                 break
-            except KeyboardInterrupt:
-                if not screen.is_interactive:
-                    raise
+            except KeyboardInterrupt:  # the line is thrown away
                 screen.line()
-                if is_second:
-                    return
-                is_second = True  # the line is thrown away
-                screen.line("Ctrl-C again ends the chat.", dim=True)
                 continue
-            is_second = False
             if line == "/quit":
                 break
             try:
@@ -286,9 +281,7 @@ class _Chat:
 
     def _run(self, given: str | RunResult, decisions: Mapping[str, Any] | None) -> RunResult | None:
         cancel = asyncio.Event()
-        # Where nobody sits before it, Ctrl-C is for all of the chat.
-        on_interrupt = cancel if self._screen.is_interactive else None
-        return self._background.call(self._stream(given, decisions, cancel), on_interrupt)
+        return self._background.call(self._stream(given, decisions, cancel), cancel)
 
     async def _stream(
         self, given: str | RunResult, decisions: Mapping[str, Any] | None, cancel: asyncio.Event

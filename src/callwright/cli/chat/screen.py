@@ -30,7 +30,6 @@ from callwright.agent.events import (
     ToolEnded,
     ToolProgress,
 )
-from callwright.cli.process import reading
 from callwright.cli.terminal import counted
 
 __all__ = ["Screen", "plain"]
@@ -152,8 +151,7 @@ class Screen:
         """A line of the person. Raises `EOFError` and `KeyboardInterrupt`."""
         self.end_line()
         if not self.is_interactive:
-            with reading(sys.stdin):
-                line = sys.stdin.readline()
+            line = sys.stdin.readline()
             if not line:
                 raise EOFError
             return line.rstrip("\n")

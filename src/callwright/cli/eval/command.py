@@ -16,7 +16,7 @@ from callwright.cli.eval.chosen import chosen_toml
 from callwright.cli.eval.on_ray import measured as on_ray
 from callwright.cli.eval.on_ray import parts_of
 from callwright.cli.eval.target import Asked, Target, config_target, file_target, simulated_target, url_target
-from callwright.cli.options import NumberRange, dialect_option, named_values
+from callwright.cli.options import dialect_option, named_value
 from callwright.cli.progress import live
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.case import Case
@@ -69,7 +69,7 @@ _REPORT: Final = "report.html"
 )
 @click.option(
     "--timeout",
-    type=NumberRange(1, 86_400),
+    type=click.FloatRange(1, 86_400),
     default=600.0,
     show_default=True,
     metavar="S",
@@ -92,7 +92,7 @@ _REPORT: Final = "report.html"
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
-@click.option("--fail-under", type=NumberRange(0, 1), metavar="SHARE", help="End with 1 if no way is as right.")
+@click.option("--fail-under", type=click.FloatRange(0, 1), metavar="SHARE", help="End with 1 if no way is as right.")
 @click.option(
     "--choose", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the best way there."
 )
@@ -152,7 +152,7 @@ def measure(
         model=model,
         dialect=dialect,
         api_key_env=api_key_env,
-        fields=named_values("--field", fields),
+        fields=dict(map(named_value, fields)),
     )
     if dry_run:
         _tell_cost(cases, len(given.ways))

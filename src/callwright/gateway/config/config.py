@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from callwright.bounds import Bounds
 from callwright.config_errors import SlipError, read_settings
-from callwright.errors import ConfigError, reason_of
+from callwright.errors import ConfigError
 from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
@@ -127,7 +127,7 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs
     psycopg:
     `.venv/bin/python -m pip install '.[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none`
-    to keep nothing. Folders that the file's path names and that are not there are made, for this user alone.
+    to keep nothing.
     """
     retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
     """Responses older than this that nothing continues from are erased."""
@@ -406,9 +406,9 @@ def load_config(path: Path) -> Config:
     """Read a TOML file. Raises `ConfigError` that names the file and the field."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read {path}: {reason_of(error)}.") from error
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no TOML: {error}.") from error
     try:
         config = read_settings(given, Config)

@@ -13,7 +13,7 @@ from callwright.inspection.quality import Bucket, QualityCounts
 from callwright.inspection.summary import TurnSummary, summary_of_record
 from callwright.inspection.turn_view import TurnView, turn_view
 from callwright.turn.records import Record
-from callwright.turn.reread import RecordError, is_cut_short, read_record
+from callwright.turn.reread import RecordError, read_record
 
 __all__ = ["LocalTurns", "RecordedTurns", "Rows", "TurnSource", "merged_rows"]
 
@@ -141,7 +141,7 @@ def _records(paths: Iterable[Path]) -> Iterator[tuple[_Place, Record]]:
                 try:
                     record = read_record(line)
                 except RecordError as error:
-                    if not is_cut_short(line):
+                    if line.endswith(b"\n"):
                         raise RecordError(f"{path}:{number}: {error}") from error
                 else:
                     yield _Place(path, begin, len(line)), record
