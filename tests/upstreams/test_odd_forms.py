@@ -226,6 +226,14 @@ TOLD: dict[str, Told] = {
         "the id of one call for another, which gets a new one: 'a'",
         content=None,
     ),
+    "the id of two other calls": Told(
+        chat(
+            *(call(NAME, ARGUMENTS, index=0, id=id_) for id_ in ("a", "b", "a", "b")),
+            finish="tool_calls",
+        ),
+        "the id of one call for another, which gets a new one: 'a'",
+        content=None,
+    ),
     "an unknown finish_reason": Told(finishing("tired"), "a finish_reason that nobody knows, read as 'stop': 'tired'"),
     "a message that repeats its deltas": Told(
         ended_by({"content": "Hi"}, {"content": "H"}, {"content": "i"}),

@@ -71,6 +71,7 @@ class NativeCalls:
         self._filter = filter_
         self._tools = tools
         self._server = server
+        self._odd: OddForms | None = None  # most answers have none
         self._ids: set[str] = set()  # of calls that have gone out
         self._calls: dict[int, _Call] = {}  # by their own index: those that are not over, in order
         self._latest: dict[int, _Call] = {}  # by the server's index
@@ -176,7 +177,8 @@ class NativeCalls:
             if id_ is not None:
                 self._ids.add(id_)
             elif call.id is not None:
-                OddForms(self._server.name).tell("the id of one call for another, which gets a new one", call.id)
+                self._odd = self._odd or OddForms(self._server.name)
+                self._odd.tell("the id of one call for another, which gets a new one", call.id)
             events.append(CallStarted(call.index, call.name, id=id_))
         events += [ArgumentsDelta(call.index, text) for text in call.waiting]
         call.waiting.clear()
