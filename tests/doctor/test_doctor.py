@@ -61,24 +61,36 @@ def doctor(*arguments: str, **how: Any) -> Result:
 
 
 @pytest.mark.parametrize("depth", ["all", "mode"])
-def test_an_examination_is_stopped_anywhere_without_a_word(posing: PosingServer, depth: Depth) -> None:
-    """Where a task is made, the examination is stopped: at the first, in the next turn at the second, and so on. What
-    was begun and is never awaited is a warning, and those are errors.
+def test_an_examination_is_stopped_anywhere_without_a_word(
+    posing: PosingServer, depth: Depth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a task is made or something is waited for, the examination is stopped: at the first, in the next turn at
+    the second, and so on. What was begun and is never awaited is a warning, and those are errors.
     """
     posing.pose = POSES["vllm"]
 
     async def stopped_at(number: int) -> bool:
         left = number
         examination: asyncio.Task[Findings] | None = None
+        loop = asyncio.get_running_loop()
+        waits = loop.create_future
 
-        def made(loop: asyncio.AbstractEventLoop, work: Any, **how: Any) -> Any:
+        def passed() -> None:
             nonlocal left
             left -= 1
             if left == 0 and examination is not None:
                 examination.cancel()
+
+        def made(loop: asyncio.AbstractEventLoop, work: Any, **how: Any) -> Any:
+            passed()
             return asyncio.Task(work, loop=loop, **how)
 
-        asyncio.get_running_loop().set_task_factory(made)
+        def waited() -> asyncio.Future[Any]:
+            passed()
+            return waits()
+
+        loop.set_task_factory(made)
+        monkeypatch.setattr(loop, "create_future", waited)
         examination = asyncio.ensure_future(probe(posing.url, timeout_s=10.0, depth=depth))
         await asyncio.wait([examination])
         return examination.cancelled()

@@ -28,10 +28,13 @@ def http_answer(body: Any = _SAYS_SO, status: int = 200, *more: str) -> bytes:
 
 
 class ConnectionServer:
-    """Runs in a thread of its own. `asked`: the connection and the number of each request, in order."""
+    """Runs in a thread of its own. `asked`: the connection and the number of each request, in order; `heads`: their
+    heads, in lower case.
+    """
 
     def __init__(self, answering: Answering) -> None:
         self.asked: list[tuple[int, int]] = []
+        self.heads: list[bytes] = []
         self._answering = answering
         self._connections = 0
         self._loop = asyncio.new_event_loop()
@@ -71,7 +74,8 @@ class ConnectionServer:
         connection, self._connections = self._connections, self._connections + 1
         number = 0
         try:
-            while await read_request(reader):
+            while head := await read_request(reader):
+                self.heads.append(head)
                 self.asked.append((connection, number))
                 if not await self._answering(connection, number, writer):
                     break
@@ -89,12 +93,12 @@ def reset(writer: Writer) -> None:
     writer.transport.abort()
 
 
-async def read_request(reader: Reader) -> bool:
-    """Read a request to its end; answers whether there was one."""
+async def read_request(reader: Reader) -> bytes:
+    """Read a request to its end; answers its head in lower case, nothing where there is no more."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
     except asyncio.IncompleteReadError:
-        return False
+        return b""
     length = next((line for line in head.split(b"\r\n") if line.startswith(b"content-length:")), b":0")
     await reader.readexactly(int(length.partition(b":")[2]))
-    return True
+    return head

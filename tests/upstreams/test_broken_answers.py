@@ -17,7 +17,7 @@ from callwright.errors import UpstreamError
 from callwright.gateway.config.config import ModelConfig
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
-from callwright.upstreams.connection import Timeouts
+from callwright.upstreams.http_client.connections import Timeouts
 from tests.conftest import Connected, Served
 from tests.support.connection_server import Reader, Writer, http_answer, read_request, reset
 from tests.support.examples import some

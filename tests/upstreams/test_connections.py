@@ -15,7 +15,7 @@ from tests.conftest import Connected, Served
 from tests.support.connection_server import Writer, http_answer
 from tests.support.http_client import CHAT, Reply, ask, request
 from tests.support.outputs import QUESTION
-from tests.support.servers import ModelServer, chunk, sse
+from tests.support.servers import HOST, ModelServer, chunk, sse
 from tests.support.waiting import PATIENCE_S
 
 KEPT = 10
@@ -184,25 +184,33 @@ def test_no_cookie_of_a_server_is_kept(connected: Connected) -> None:
     async def ask() -> None:
         upstream = ChatUpstream(server.url)
         try:
-            assert await upstream.models() == []
-            (kept,) = (mine.kept for mine in upstream._connections._by_loop.values())
-            assert kept is not None
-            assert not list(kept.cookie_jar)
+            assert [await upstream.models() for _ in range(2)] == [[], []]
         finally:
             await upstream.close()
 
     asyncio.run(ask())
+    assert server.asked == [(0, 0), (0, 1)]
+    assert not [head for head in server.heads if b"session" in head]
 
 
-def test_a_server_that_is_down_is_asked_once(closed_port: str) -> None:
+def test_a_server_that_is_down_is_asked_once() -> None:
     async def ask() -> None:
-        upstream = ChatUpstream(closed_port)
+        tried: list[asyncio.StreamWriter] = []
+
+        async def closing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            tried.append(writer)
+            writer.close()
+
+        server = await asyncio.start_server(closing, HOST, 0)
+        upstream = ChatUpstream(f"http://{HOST}:{server.sockets[0].getsockname()[1]}")
         try:
             with pytest.raises(UpstreamError, match="cannot be reached"):
                 await upstream.models()
-            assert [mine.fresh for mine in upstream._connections._by_loop.values()] == [None]
+            assert len(tried) == 1
         finally:
             await upstream.close()
+            server.close()
+            await asyncio.gather(*(writer.wait_closed() for writer in tried), return_exceptions=True)
 
     asyncio.run(ask())
 

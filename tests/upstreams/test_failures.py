@@ -6,13 +6,13 @@ Before the first byte a failure is a status, after it an event and the end mark;
 import asyncio
 import http.client
 import json
+import socket
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing
 from typing import Any
 
 import pytest
-from aiohttp import ThreadedResolver
 from msgspec import Struct
 
 from callwright.errors import UpstreamError
@@ -303,11 +303,11 @@ def test_a_kept_connection_that_was_closed_meanwhile_is_no_failure(
 def test_a_name_that_leads_nowhere_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    async def nowhere(_: ThreadedResolver, host: str, *__: object, **___: object) -> list[Any]:
+    def nowhere(host: str, *_: object) -> list[Any]:
         asked.append(host)
-        raise OSError(None, "there is no such name")
+        raise socket.gaierror(socket.EAI_NONAME, "there is no such name")
 
-    monkeypatch.setattr(ThreadedResolver, "resolve", nowhere)
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
 
     async def fails() -> UpstreamError:
         upstream = HttpUpstream("http://nowhere.test/v1")

@@ -8,13 +8,19 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
-import aiohttp
 from msgspec import Struct
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.upstreams.faults import no_connection, not_http
+from callwright.upstreams.faults import no_connection
 from callwright.upstreams.http import credentials_in, without_credentials
-from callwright.upstreams.received import Connector, Pieces, TooLargeError
+from callwright.upstreams.http_client.connections import Connections, Timeouts
+from callwright.upstreams.http_client.errors import (
+    BrokenAnswerError,
+    DisconnectedError,
+    HttpError,
+    NoConnectionError,
+    TooLargeError,
+)
 from callwright.upstreams.refusals import reported
 
 __all__ = ["Asker", "Reply", "clipped", "dig"]
@@ -66,20 +72,16 @@ class Asker:
         values = [part for value in headers.values() for part in value.split()]
         values += credentials_in(url)
         self._secrets = [value.encode() for value in values if len(value) >= _SECRET and value != "Bearer"]
-        self._session: aiohttp.ClientSession | None = None
+        # A connection for each request: one that was kept may be closed by the server just when it is asked.
+        self._connections = Connections(self.headers, Timeouts(2 * request_s), keep=False)
 
     async def __aenter__(self) -> Self:
-        # A connection for each request: one that was kept may be closed by the server just when it is asked.
-        connector = Connector(keep=False)
-        headers = {"accept-encoding": "identity", **self.headers}
-        self._session = aiohttp.ClientSession(headers=headers, connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._connections.close()
 
     @property
     def left_s(self) -> float:
@@ -103,41 +105,33 @@ class Asker:
                 yield
 
     async def _ask(self, method: str, url: str, data: bytes | None) -> Reply:
-        assert self._session is not None
         async with self._free:
             left_s = self.left_s
             if left_s <= 0:
                 return Reply(fault=_NO_TIME)
             self.requests += 1
-            timeout = aiohttp.ClientTimeout(total=left_s)
             headers = {"content-type": "application/json"} if data is not None else {}
+            body, response = bytearray(), None
             try:
-                async with self._session.request(
-                    method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
-                ) as response:
-                    body, fault = await self._read(response, left_s)
-                    named = {name.lower(): value for name, value in response.headers.items()}
-                    return Reply(response.status, named, body) if not fault else Reply(0, named, body, fault)
+                async with asyncio.timeout(left_s):
+                    async with await self._connections.send(method, url, data, headers, 2 * left_s) as response:
+                        response.most = _MAX_BYTES
+                        async for piece in response:
+                            body += piece
             except TimeoutError:
-                return Reply(fault=f"silent for {left_s:.3g} s")
-            except (aiohttp.ClientError, OSError, ValueError) as error:
+                if response is None:
+                    return Reply(fault=f"silent for {left_s:.3g} s")
+                endless = f"an answer without an end ({len(body):,} bytes in {left_s:.3g} s)"
+                return Reply(0, response.headers, bytes(body), endless)
+            except (HttpError, OSError, ValueError) as error:
                 return Reply(fault=_fault(error))
-
-    async def _read(self, response: aiohttp.ClientResponse, left_s: float) -> tuple[bytes, str]:
-        """The body, as far as it may go, and what was wrong with it."""
-        body, pieces = bytearray(), Pieces(response.content, _MAX_BYTES)
-        try:
-            async for chunk in pieces:
-                body += chunk
-        except TimeoutError:
-            return bytes(body), f"an answer without an end ({len(body):,} bytes in {left_s:.3g} s)"
-        if isinstance(pieces.broken, TooLargeError):
-            return bytes(body), str(pieces.broken)
-        if pieces.broken is not None:
-            raise pieces.broken
-        for secret in self._secrets:
-            body = body.replace(secret, "…".encode())
-        return bytes(body), ""
+            if isinstance(response.broken, TooLargeError):
+                return Reply(0, response.headers, bytes(body), str(response.broken))
+            if response.broken is not None:
+                return Reply(fault=_fault(response.broken))
+            for secret in self._secrets:
+                body = body.replace(secret, "…".encode())
+            return Reply(response.status, response.headers, bytes(body))
 
 
 def dig(value: object, *path: str | int) -> Any:
@@ -157,10 +151,11 @@ def clipped(text: str, limit: int = _SHOWN) -> str:
 
 
 def _fault(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return clipped(no_connection(error))
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | ConnectionError):
-        return "it closed the connection without an answer"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "it closed the connection in the middle of its answer"
-    return f"it does not speak HTTP as expected: {clipped(without_credentials(not_http(error)))}"
+    match error:
+        case NoConnectionError():
+            return clipped(no_connection(error))
+        case DisconnectedError() | OSError():
+            return "it closed the connection without an answer"
+        case BrokenAnswerError():
+            return "it closed the connection in the middle of its answer"
+    return f"it does not speak HTTP as expected: {clipped(without_credentials(str(error)) or type(error).__name__)}"

@@ -15,7 +15,7 @@ from msgspec import Struct
 from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
 from callwright.upstreams.answers import HalfCharacters, UnreadableError
 from callwright.upstreams.base import Delta, FinishDelta, ReasoningTextDelta, TextDelta, ToolCallDelta
-from callwright.upstreams.received import AT_ONCE
+from callwright.upstreams.http_client.response import AT_ONCE
 
 __all__ = ["AnswerFields", "ChatAnswer", "CountedTokens", "OddForms", "SaidOnce", "finish_of", "text_pieces"]
 

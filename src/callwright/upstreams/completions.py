@@ -20,7 +20,7 @@ from callwright.upstreams.chat import streaming
 from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, SaidOnce, finish_of, text_pieces
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
-from callwright.upstreams.received import AT_ONCE
+from callwright.upstreams.http_client.response import AT_ONCE
 
 __all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionAnswer", "CompletionsUpstream", "ServerKind"]
 

@@ -1,63 +1,62 @@
 """What can go wrong between here and a server, in words and by its kind. Nothing is told of what stands in a head."""
 
 import os
-import re
+import ssl
 from typing import Final, Literal, TypeAlias
 
-import aiohttp
-from aiohttp.http_exceptions import ContentEncodingError
-
 from callwright.upstreams.answers import UnreadableError
-from callwright.upstreams.received import NotHttpError, TooLargeError, TooSlowError
+from callwright.upstreams.http_client.errors import (
+    BrokenAnswerError,
+    BrokenFramingError,
+    ConnectTimeoutError,
+    DisconnectedError,
+    EncodingError,
+    HttpError,
+    NoConnectionError,
+    SilentError,
+    TooLargeError,
+    TooSlowError,
+)
 
-__all__ = ["FAILURES", "fault_of", "no_connection", "not_http"]
+__all__ = ["FAILURES", "fault_of", "no_connection"]
 
 Fault: TypeAlias = Literal["unreachable", "cut", "timeout", "protocol"]
 
-FAILURES: Final = (aiohttp.ClientError, TooLargeError, TooSlowError, UnreadableError, TimeoutError)
-# aiohttp quotes the line that it cannot read behind its reason.
-_QUOTED: Final = re.compile(r":\s+b?['\"].*", re.DOTALL)
+FAILURES: Final = (HttpError, UnreadableError, TimeoutError)
 
 
 def fault_of(error: Exception, connect_s: float, idle_s: float) -> tuple[str, Fault]:
     """What a server did, for one of `FAILURES`. It may take `connect_s` to be reached, and be silent for `idle_s`."""
     match error:
-        case aiohttp.ConnectionTimeoutError():
+        case ConnectTimeoutError():
             return f"could not be reached within {connect_s:g} s", "unreachable"
-        case aiohttp.ClientConnectorError():
+        case NoConnectionError():
             return f"cannot be reached: {no_connection(error)}", "unreachable"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
-            return f"cannot be reached: {str(error) or type(error).__name__}", "unreachable"
+        case DisconnectedError():
+            return "cannot be reached: it closed the connection without an answer", "unreachable"
         case TooLargeError():
             return f"sent {error} (`max_answer_bytes` in [limits])", "protocol"
         case TooSlowError():
             return f"did not come to an end within {idle_s:g} s, byte by byte", "timeout"
         case UnreadableError():
             return str(error), "protocol"
-        case TimeoutError():
+        case TimeoutError() | SilentError():
             return f"was silent for too long (more than {idle_s:g} s)", "timeout"
-        case NotHttpError():
+        case BrokenFramingError():
             return "sent what is no HTTP in the middle of its answer", "cut"
-        case aiohttp.ClientPayloadError(__cause__=ContentEncodingError()):
-            return "sent an answer that is not compressed as its head says", "protocol"
-        case aiohttp.ClientPayloadError():
+        case EncodingError():
+            return f"sent an answer that is {error}", "protocol"
+        case BrokenAnswerError():
             return "closed the connection in the middle of its answer", "cut"
-    return f"does not speak HTTP as expected: {not_http(error)}", "protocol"
+    return f"does not speak HTTP as expected: {str(error) or type(error).__name__}", "protocol"
 
 
-def not_http(error: Exception) -> str:
-    """Why something is no HTTP."""
-    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    return _QUOTED.sub("", said).strip() or type(error).__name__
-
-
-def no_connection(error: aiohttp.ClientConnectorError) -> str:
+def no_connection(error: NoConnectionError) -> str:
     """Why a connection failed, in words."""
-    place = f"no connection to {error.host}, port {error.port}"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return f"{place}: its certificate is not trusted ({error.certificate_error})"
-    if isinstance(error, aiohttp.ClientSSLError):
+    place, reason = f"no connection to {error.host}, port {error.port}", error.reason
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return f"{place}: its certificate is not trusted ({reason.verify_message})"
+    if isinstance(reason, ssl.SSLError):
         return f"{place}: it does not speak https:// (is it http://?)"
-    reason = error.os_error
     number = reason.errno or 0  # negative if the host name cannot be resolved
     return f"{place} ({os.strerror(number) if number > 0 else reason.strerror or reason})"

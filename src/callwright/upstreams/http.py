@@ -13,7 +13,6 @@ from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
 
-import aiohttp
 from msgspec import Struct
 
 from callwright.bounds import Bounds
@@ -21,9 +20,10 @@ from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, is_unfinished, read_json
 from callwright.upstreams.base_urls import base_url_hint
-from callwright.upstreams.connection import Connections, Timeouts
 from callwright.upstreams.faults import FAILURES, fault_of
-from callwright.upstreams.received import AT_ONCE, Pieces, TooSlowError, whole
+from callwright.upstreams.http_client.connections import Connections, Timeouts
+from callwright.upstreams.http_client.errors import TooSlowError
+from callwright.upstreams.http_client.response import AT_ONCE, Response, whole
 from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
@@ -146,7 +146,7 @@ class HttpUpstream:
         self._owner = listed[0].owned_by if listed else None
         return [model.id for model in listed]
 
-    async def _page(self, base: str, path: str) -> bytearray:
+    async def _page(self, base: str, path: str) -> bytes | bytearray:
         """What `GET` answers. Raises `UpstreamError`."""
         try:
             # Connections are opened anew where a kept one was closed, and all of that may take no longer than this.
@@ -178,9 +178,12 @@ class HttpUpstream:
         The stream is over at `data: [DONE]`, or when the server closes it. Raises `UpstreamError` where that was before
         the answer had stopped, and for all else that goes wrong.
         """
-        silent_s = self._timeouts.idle_s if body.get("stream") else self._timeouts.whole_s
+        streams = bool(body.get("stream"))
+        silent_s = self._timeouts.idle_s if streams else self._timeouts.whole_s
         try:
-            sent = await self._connections.send("POST", self.url + path, encode(body), headers, silent_s)
+            sent = await self._connections.send(
+                "POST", self.url + path, encode(body), headers, silent_s, wants_all=not streams
+            )
             async with sent as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
@@ -198,8 +201,8 @@ class HttpUpstream:
                     return
                 lines = SseLines(self._bounds.max_event_bytes)
                 now, begun_s = asyncio.get_running_loop().time, 0.0
-                pieces = Pieces(response.content, self._bounds.max_answer_bytes)
-                async for chunk in pieces:
+                response.most = self._bounds.max_answer_bytes
+                async for chunk in response:
                     for at in range(0, len(chunk), AT_ONCE):
                         is_large = lines.held > AT_ONCE
                         part = chunk[at : at + AT_ONCE]
@@ -223,9 +226,9 @@ class HttpUpstream:
                         if len(chunk) > AT_ONCE:
                             await asyncio.sleep(0)
                     if lines.is_over:
-                        await pieces.skip_end(_CLOSING_S)
+                        response.leave(_CLOSING_S)
                         break
-                broken = pieces.broken
+                broken = response.broken
                 for data in lines.finish():
                     last: list[D] = []
                     reader.read(await _beside(len(data), self._last, data, reader.kind, broken), last)
@@ -238,9 +241,7 @@ class HttpUpstream:
         if not reader.has_stopped:
             raise self.cut()
 
-    async def _whole(
-        self, response: aiohttp.ClientResponse, reader: EventReader[T, D], silent_s: float
-    ) -> tuple[list[D], bool]:
+    async def _whole(self, response: Response, reader: EventReader[T, D], silent_s: float) -> tuple[list[D], bool]:
         """What `reader` makes of an answer that is not streamed, and whether that is large."""
         if response.content_type != "application/json":
             what = f"answered {response.content_type} instead of events"
@@ -250,7 +251,7 @@ class HttpUpstream:
         reader.read(await _beside(len(answer), self._last, answer, reader.kind, None), read)
         return read, len(answer) > AT_ONCE
 
-    async def _error_body(self, response: aiohttp.ClientResponse) -> bytearray:
+    async def _error_body(self, response: Response) -> bytes | bytearray:
         """The body of an error, as far as anybody reads it."""
         most = min(_MAX_ERROR_BYTES, self._bounds.max_answer_bytes)
         return await whole(response, most, self._timeouts.idle_s, cut=True)
@@ -337,9 +338,7 @@ class HttpUpstream:
                 raise broken or self.cut()  # noqa: B904  # its cause is what it has
             raise
 
-    async def _refused(
-        self, response: aiohttp.ClientResponse, path: str, model: object
-    ) -> RequestError | UpstreamError:
+    async def _refused(self, response: Response, path: str, model: object) -> RequestError | UpstreamError:
         """The error for a status from 300 on: a `RequestError` if the request is to blame, else an `UpstreamError`."""
         body = await self._error_body(response)
         found = reported(body, says_json=response.content_type.endswith("json"))
@@ -358,7 +357,7 @@ class HttpUpstream:
         error.code = code or ""
         return error
 
-    def _answered(self, response: aiohttp.ClientResponse, path: str, told: str) -> UpstreamError:
+    def _answered(self, response: Response, path: str, told: str) -> UpstreamError:
         """The `UpstreamError` for such a status."""
         what = f"answered {response.status}: {told}"
         if response.status in _NO_ACCESS:

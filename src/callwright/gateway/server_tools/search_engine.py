@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
@@ -27,9 +26,10 @@ from callwright.openai_format.mcp_tools import AskedServer
 from callwright.schema.keywords import properties, required
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.upstreams.answers import UnreadableError, read_json
-from callwright.upstreams.connection import Connections, Timeouts
 from callwright.upstreams.http import without_credentials
-from callwright.upstreams.received import TooLargeError, TooSlowError, whole
+from callwright.upstreams.http_client.connections import Connections, Timeouts
+from callwright.upstreams.http_client.errors import HttpError, TooLargeError, TooSlowError
+from callwright.upstreams.http_client.response import whole
 from callwright.wire.server_events import SearchFault
 
 __all__ = ["Found", "Page", "SearchEngine", "SearchError", "search_engine"]
@@ -150,7 +150,7 @@ class _SearXng:
             raise _failed(f"no whole answer within {self._config.timeout_s:g} s") from error
         except TooLargeError as error:
             raise _failed(f"{error} (`max_search_bytes` in [limits])") from error
-        except aiohttp.ClientError as error:
+        except HttpError as error:
             raise _failed(f"no connection, or one that broke ({type(error).__name__})") from error
         try:
             answer = await asyncio.to_thread(read_json, body, _Answer, self._bounds.max_answer_values)
@@ -162,7 +162,7 @@ class _SearXng:
             raise _failed("none of its engines answered")
         return Found(pages)
 
-    async def _fetched(self, url: str) -> bytearray:
+    async def _fetched(self, url: str) -> bytes | bytearray:
         response = await self._connections.send("GET", url, None, None, self._config.timeout_s)
         async with response:
             if response.status == _TOO_MANY:

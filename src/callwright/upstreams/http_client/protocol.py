@@ -1,0 +1,231 @@
+"""One connection to a server: requests one after the other, each with its answer.
+
+httptools reads what comes; here is what stands around it: where an answer ends, what comes behind it, and whether the
+connection can be used again.
+"""
+
+import asyncio
+from asyncio.transports import BaseTransport
+from collections.abc import Callable
+from typing import Final, cast
+
+import httptools
+
+from callwright.upstreams.http_client.errors import (
+    BrokenAnswerError,
+    BrokenFramingError,
+    DisconnectedError,
+    HttpError,
+    NotHttpError,
+)
+from callwright.upstreams.http_client.response import Response
+
+__all__ = ["HttpConnection"]
+
+# A head is at most so many bytes, as is what stands between two pieces of a body.
+_MAX_HEAD_BYTES: Final = 65_536
+# A body is written in such pieces: a large one lets others have their turn, and ends where nobody reads it.
+_SLICE_BYTES: Final = 65_536
+_FIRST_FINAL: Final = 200  # what is less comes before the answer
+_NO_BODY: Final = (204, 304)
+
+
+class HttpConnection(asyncio.Protocol):
+    """See above. `free` is called when it can be used again, `lost` when it has ended."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        free: Callable[["HttpConnection"], None],
+        lost: Callable[["HttpConnection"], None],
+    ) -> None:
+        self.since = 0.0  # the time from which on it is free
+        self._loop = loop
+        self._free = free
+        self._lost = lost
+        self._transport: asyncio.Transport | None = None
+        self._response: Response | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        # What servers do and no client of theirs has ever minded.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self._headers: dict[str, str] = {}
+        self._in_head = True
+        self._unread = 0  # bytes that came since the last piece of a body, or in this head
+        self._is_interim = False
+        self._ends_with_connection = False
+        self._is_kept = False
+        self._is_sent = True
+        self._is_odd = False  # something came that nobody has asked for
+        self._writable: asyncio.Future[None] | None = None
+        self._is_full = False
+
+    # --- for who asks ---
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be asked."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    async def ask(self, head: bytes, body: bytes, response: Response) -> None:
+        """Send a request, to be answered by this response. It stops where an answer begins before that is done."""
+        transport = self._transport
+        assert transport is not None
+        self._response = response
+        self._in_head, self._unread = True, 0
+        if len(body) <= _SLICE_BYTES:
+            transport.write(head + body)
+            return
+        self._is_sent = False
+        transport.write(head)
+        view = memoryview(body)
+        for at in range(0, len(body), _SLICE_BYTES):
+            while self._is_full and not (response.is_over or response.has_answered):
+                self._writable = self._loop.create_future()
+                await self._writable
+            if response.is_over or response.has_answered:
+                return
+            transport.write(view[at : at + _SLICE_BYTES])
+            response.moves()
+            await asyncio.sleep(0)
+        self._is_sent = True
+
+    def abort(self) -> None:
+        """End it at once."""
+        self._response = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause(self) -> None:
+        """See `Source`."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """See `Source`."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # --- asyncio ---
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        """See asyncio."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        self._transport = None
+        response, self._response = self._response, None
+        if response is not None:
+            is_end = self._ends_with_connection and not self._in_head and exc is None
+            response.end(None if is_end else BrokenAnswerError() if response.has_answered else DisconnectedError())
+            response.wake()
+        self._wake_writer()
+        self._lost(self)
+
+    def pause_writing(self) -> None:
+        """See asyncio."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self._is_full = False
+        self._wake_writer()
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio."""
+        response = self._response
+        if response is None:
+            self.abort()
+            return
+        response.arrives()
+        try:
+            if self._unread + len(data) <= _MAX_HEAD_BYTES:
+                self._unread += len(data)
+                self._parser.feed_data(data)
+            else:
+                self._feed_in_slices(data)
+        except httptools.HttpParserCallbackError:
+            raise  # a fault of our own
+        except httptools.HttpParserError as error:
+            self._break(str(error))
+        except httptools.HttpParserUpgrade:
+            self._break("it changes to another protocol")
+        if self._is_odd and self.is_open:
+            self.abort()
+        response.wake()
+        if not self._is_sent:
+            self._wake_writer()
+
+    # --- httptools ---
+
+    def on_message_begin(self) -> None:
+        """See httptools."""
+        if self._response is None:
+            self._is_odd = True
+        self._headers = {}
+        self._in_head = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """See httptools: also for the trailers of a body, which are nobody's."""
+        if self._in_head:
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """See httptools."""
+        status, headers = self._parser.get_status_code(), self._headers
+        self._is_interim = status < _FIRST_FINAL
+        if self._is_interim or self._response is None:
+            return
+        self._in_head, self._unread = False, 0
+        coding = headers.get("transfer-encoding")
+        self._ends_with_connection = status not in _NO_BODY and (
+            "content-length" not in headers if coding is None else "chunked" not in coding.lower()
+        )
+        self._is_kept = not self._ends_with_connection and self._parser.should_keep_alive()
+        self._response.head(status, headers)
+
+    def on_body(self, body: bytes) -> None:
+        """See httptools."""
+        self._unread = 0
+        if self._response is not None:
+            self._response.add(body)
+
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        response = self._response
+        if self._is_interim or response is None:
+            return
+        self._response = None
+        response.end(None)
+        if self._is_kept and self._is_sent and self.is_open:
+            self._free(self)
+        elif self._transport is not None:
+            self._transport.close()
+
+    # --- parts ---
+
+    def _feed_in_slices(self, data: bytes) -> None:
+        """What is too large to be read before it is looked at."""
+        at = 0
+        while at < len(data):
+            end = at + max(1, _MAX_HEAD_BYTES - self._unread)
+            self._unread += end - at
+            self._parser.feed_data(data[at:end])
+            if self._unread >= _MAX_HEAD_BYTES:
+                self._break(f"more than {_MAX_HEAD_BYTES:,} bytes in which nothing is said")
+                return
+            at = end
+
+    def _break(self, why: str) -> None:
+        """What came is no HTTP."""
+        response = self._response
+        if response is not None:
+            failure: HttpError = BrokenFramingError() if response.status else NotHttpError(why)
+            response.end(failure)
+        self.abort()
+
+    def _wake_writer(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)

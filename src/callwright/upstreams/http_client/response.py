@@ -1,0 +1,274 @@
+"""The answer to one request: its head, then its body in pieces, and why there are no more.
+
+All that came before a fault is given, then the fault is told, however packets were cut.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from callwright.upstreams.http_client.errors import (
+    BrokenAnswerError,
+    HttpError,
+    SilentError,
+    TooLargeError,
+    TooSlowError,
+)
+from callwright.upstreams.http_client.inflate import Inflater, inflater
+
+__all__ = ["AT_ONCE", "Response", "Source", "whole"]
+
+# Bytes of an answer that are read before the event loop gets its turn: up to 256 KB come at once, and what was
+# compressed comes without any pause.
+AT_ONCE: Final = 16_384
+# From so many bytes on that nobody has read, the connection is not read on.
+_HELD_BYTES: Final = 131_072
+_UNKNOWN: Final = "application/octet-stream"
+_EVENTS: Final = "text/event-stream"
+
+
+class Source(Protocol):
+    """The connection that an answer comes over."""
+
+    def abort(self) -> None:
+        """End it at once."""
+        ...
+
+    def pause(self) -> None:
+        """Do not read on."""
+        ...
+
+    def resume(self) -> None:
+        """Read on."""
+        ...
+
+
+class Response:
+    """See above. `status` and `headers` (names in lower case) are there once `begun` has returned. `most`: bytes of the
+    body that are read, None for any number. `broken`: behind the last piece, why there is no more; None where that is
+    the end.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        loop: asyncio.AbstractEventLoop,
+        method: str,
+        head_s: float,
+        silent_s: float,
+        *,
+        wants_all: bool = False,
+    ) -> None:
+        """The server may be silent for `silent_s`; its head may take `head_s`. `wants_all`: nobody looks before the
+        body is all there or more than is held, unless it is a stream of events.
+        """
+        self.method = method
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.content_type = ""  # without parameters
+        self.most: int | None = None
+        self.broken: HttpError | None = None
+        self.is_over = False
+        self.has_answered = False  # a byte has come
+        self._wants_all = wants_all
+        self._loop = loop
+        self._source = source
+        self._failure: HttpError | None = None
+        self._is_left = False
+        self._is_paused = False
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._given = 0
+        self._encoding = ""
+        self._inflater: Inflater | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._silent_s = silent_s
+        self._since = loop.time()  # when it, or what is sent, went on
+        self._until: float | None = self._since + head_s  # when the head, or all, must be there
+        self._timer = loop.call_at(self._since + min(head_s, silent_s), self._check_time)
+
+    # --- for who has asked ---
+
+    async def begun(self) -> None:
+        """Wait for the head; where all is wanted, for all. Raises `HttpError`."""
+        while not self.is_over and (not self.status or (self._wants_all and not self._is_paused)):
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        if not self.status:
+            raise self._failure or HttpError("closed")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        """The pieces of the body."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self.broken is not None:
+            raise StopAsyncIteration
+        while not self._pieces and not self.is_over and not self._encoding:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        try:
+            piece = await self._decompressed() if self._encoding else self._taken()
+        except HttpError as error:
+            self.close()
+            piece, self.broken = b"", error
+        self._given += len(piece)
+        if self.most is not None and self._given > self.most:
+            piece = piece[: self.most - self._given]
+            self.close()
+            self.broken = TooLargeError(self.most)
+        if not piece:
+            self.broken = self.broken or self._failure
+            raise StopAsyncIteration
+        return piece
+
+    def at_once(self, most: int) -> bytes | None:
+        """The body, if all of it is there, no more than `most` bytes and not compressed."""
+        is_plain = self.is_over and self._failure is None and not self._encoding
+        return self._taken() if is_plain and self._held <= most else None
+
+    def leave(self, within_s: float) -> None:
+        """Nothing more of it is wanted. If its end comes in time the connection can be used again."""
+        self._is_left = True
+        self._pieces.clear()
+        if not self.is_over:
+            self._resume()
+            self._timer.cancel()
+            self._timer = self._loop.call_later(within_s, self._end_here)
+
+    def close(self) -> None:
+        """Nothing more of it is wanted: a connection on which it has not come to its end is closed."""
+        if not self._is_left:
+            self._end_here()
+
+    # --- for the connection ---
+
+    def arrives(self) -> None:
+        """Bytes have come. What they are is told one by one, then `wake`."""
+        self.has_answered = True
+        self._since = self._loop.time()
+
+    def moves(self) -> None:
+        """The server takes what is sent to it."""
+        self._since = self._loop.time()
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        """The head is there."""
+        self.status, self.headers = status, headers
+        self.content_type = headers.get("content-type", _UNKNOWN).partition(";")[0].strip().lower()
+        self._encoding = headers.get("content-encoding", "").strip().lower().replace("identity", "")
+        if self.content_type == _EVENTS:
+            self._wants_all = False
+        self._until = self._since + self._silent_s if self._wants_all else None
+
+    def add(self, piece: bytes) -> None:
+        """A piece of the body has come."""
+        if self._is_left:
+            return
+        self._pieces.append(piece)
+        self._held += len(piece)
+        if self._held > _HELD_BYTES and not self._is_paused:
+            self._is_paused = True
+            self._source.pause()
+
+    def wake(self) -> None:
+        """Whoever waits looks at what has come."""
+        waiter = self._waiter
+        if waiter is not None and (not self._wants_all or self.is_over or self._is_paused) and not waiter.done():
+            waiter.set_result(None)
+
+    def end(self, failure: HttpError | None) -> None:
+        """There is no more of it."""
+        self._failure, self.is_over = failure, True
+        self._timer.cancel()
+        self._resume()  # the next answer comes over the same connection
+
+    # --- parts ---
+
+    def _taken(self) -> bytes:
+        pieces = self._pieces
+        if not pieces:
+            return b""
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._pieces, self._held = [], 0
+        self._resume()
+        return piece
+
+    async def _decompressed(self) -> bytes:
+        """The next piece. Raises `HttpError`."""
+        if self._inflater is None:
+            self._inflater = inflater(self._encoding)
+        piece, is_last = b"", False
+        while not (piece or is_last):
+            while not (self._pieces or self.is_over or self._inflater.holds):
+                self._waiter = self._loop.create_future()
+                await self._waiter
+            piece = self._inflater.next(b"" if self._inflater.holds else self._taken())
+            is_last = self.is_over and not self._pieces and not self._inflater.holds
+        if not piece and self._failure is None:
+            self._inflater.finish()
+        return piece
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._since = self._loop.time()
+            self._source.resume()
+
+    def _end_here(self) -> None:
+        if not self.is_over:
+            self._fail(HttpError("closed"))
+
+    def _fail(self, error: HttpError) -> None:
+        self.end(error)
+        self._source.abort()
+        self.wake()
+
+    def _check_time(self) -> None:
+        """The timer has come. It is not set anew with each byte, so it may be early."""
+        now = self._loop.time()
+        waiter = self._waiter
+        waits = waiter is not None and not waiter.done() and not self._is_paused
+        due = self._since + self._silent_s
+        if self._until is not None and now >= self._until:
+            self._fail(TooSlowError())
+        elif waits and now >= due:
+            self._fail(SilentError())
+        else:
+            later = due if now < due else now + self._silent_s
+            self._timer = self._loop.call_at(
+                later if self._until is None else min(later, self._until), self._check_time
+            )
+
+
+async def whole(response: Response, most: int, within_s: float, *, cut: bool = False) -> bytes | bytearray:
+    """All of the body. `cut`: what came of it is enough, where it is more than `most` or breaks off; else that raises
+    `HttpError`. Raises `TooSlowError` if the end does not come in time.
+    """
+    if (there := response.at_once(most)) is not None:
+        return there
+    body = bytearray()
+    response.most = most
+    try:
+        async with asyncio.timeout(within_s) as limit:
+            async for piece in response:
+                body += piece
+                if len(piece) > AT_ONCE:
+                    await asyncio.sleep(0)
+        if response.broken is not None and not (cut and isinstance(response.broken, BrokenAnswerError | TooLargeError)):
+            raise response.broken
+    except BaseException as error:
+        body.clear()  # an exception keeps its frames alive, and with them this
+        if isinstance(error, TimeoutError) and limit.expired():
+            raise TooSlowError from error
+        raise
+    return body

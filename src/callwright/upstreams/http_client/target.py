@@ -1,0 +1,54 @@
+"""A URL as HTTP needs it: where to connect to, and what stands in a request for it."""
+
+from base64 import b64encode
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote, unquote, urlsplit
+
+from msgspec import Struct
+
+from callwright.upstreams.http_client.errors import NoConnectionError
+
+__all__ = ["Origin", "Target", "target_of"]
+
+_PORTS: Final = {"http": 80, "https": 443}
+# What may stand in a path and its query besides letters and digits; `%` is for what is escaped already.
+_KEPT: Final = "/%:?#[]@!$&'()*+,;=-._~"
+
+
+class Origin(Struct, frozen=True):
+    """Where a connection goes to."""
+
+    host: str
+    port: int
+    is_secure: bool
+
+
+class Target(Struct, frozen=True):
+    """`asked`: path and query. `authorization`: that of the user in the URL."""
+
+    origin: Origin
+    asked: str
+    host: str
+    authorization: str | None = None
+
+
+@lru_cache(maxsize=256)
+def target_of(url: str) -> Target:
+    """Of an absolute URL for HTTP. Raises `NoConnectionError`."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or _PORTS[parts.scheme]
+        host = (parts.hostname or "").encode("ascii" if (parts.hostname or "").isascii() else "idna").decode()
+        if not host:
+            raise ValueError("no host")
+    except (ValueError, KeyError) as error:
+        raise NoConnectionError(parts.hostname or "", 0, OSError(f"no address: {error}")) from error
+    shown = f"[{host}]" if ":" in host else host
+    host_line = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
+    authorization = None
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = f"Basic {b64encode(user.encode()).decode()}"
+    asked = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
+    return Target(Origin(host, port, parts.scheme == "https"), asked, host_line, authorization)
