@@ -14,15 +14,13 @@ from uvicorn.server import ServerState
 from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections
-from callwright.gateway.process.protocols.http_h11 import H11Http
-from callwright.gateway.process.protocols.http_httptools import HttpToolsHttp
+from callwright.gateway.process.protocols.http import HttpProtocol
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from tests.support.choices import Choices
 
 __all__ = ["run"]
 
 MOST = 600
-PROTOCOLS = {protocol.__name__: protocol for protocol in (HttpToolsHttp, H11Http)}
 
 LINES = (
     *("host: a", "connection: close", "connection: keep-alive", "content-length: 5", "content-length: 0"),
@@ -117,11 +115,11 @@ async def _socket(websocket: WebSocket) -> None:
 
 
 @cache
-def _settings(name: str) -> ProtocolSettings:
+def _settings() -> ProtocolSettings:
     app = Starlette(routes=[Route("/", _echo, methods=["GET", "POST"]), WebSocketRoute("/ws", _socket)])
     app.state.connections = Connections(10)
     config = Config(limits=Bounds(max_head_bytes=MOST))
-    settings = ProtocolSettings(app, config, http=PROTOCOLS[name], log_config=None, lifespan="off")
+    settings = ProtocolSettings(app, config, log_config=None, lifespan="off")
     settings.load()
     return settings
 
@@ -131,16 +129,15 @@ def run(draw: Choices) -> None:
     data = _websocket(draw) if draw.once_in(2) else b"".join(_message(draw) for _ in range(1 + draw.number(3)))
     cuts = sorted(draw.number(0xFFFF) % (len(data) + 1) for _ in range(draw.number(6)))
     pieces = [data[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
-    for protocol in PROTOCOLS.values():
-        asyncio.run(_spoken(protocol, pieces))
+    asyncio.run(_spoken(pieces))
 
 
-async def _spoken(protocol: Any, pieces: list[bytes]) -> None:
+async def _spoken(pieces: list[bytes]) -> None:
     failed: list[Any] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: failed.append(context))
-    settings, state, transport = _settings(protocol.__name__), ServerState(), _Transport()
-    connection = protocol(settings, state, {}, loop)
+    settings, state, transport = _settings(), ServerState(), _Transport()
+    connection = HttpProtocol(settings, state, {}, loop)
     transport.protocol = connection
     connection.connection_made(transport)
     assert len(settings.connections) == 1

@@ -1,6 +1,5 @@
-"""What comes before a request is one, over sockets and with both parsers: how large it may be, and what it is told."""
+"""What comes before a request is one, over sockets: how large it may be, and what it is told."""
 
-import asyncio
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -11,8 +10,7 @@ import pytest
 
 from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.gateway.process.protocols.http import BoundedHttp
-from callwright.gateway.process.protocols.http_h11 import H11Http
+from callwright.gateway.process.protocols.http import HttpProtocol
 from callwright.gateway.request_context import Api
 from tests.support.http_client import CHAT, Live, request
 from tests.support.messages_client import COUNT, MESSAGES
@@ -24,34 +22,27 @@ from tests.support.waiting import PATIENCE_S, until
 MOST = Bounds().max_head_bytes
 SLICE = 16_384
 WRITTEN = json.dumps({"model": "m", "messages": [QUESTION]}).encode()
-PROTOCOLS = ["httptools", "h11"]
 Parsed = list[tuple[int, int]]
 
 
-def counting(name: str, parsed: Parsed) -> type[asyncio.Protocol]:
+def counting(parsed: Parsed) -> type[HttpProtocol]:
     """The protocol, with a note of the bytes that its parser gets at a time, and of the requests that wait behind."""
-    protocol: type[BoundedHttp] = H11Http
-    if name == "httptools":
-        pytest.importorskip("httptools")
-        from callwright.gateway.process.protocols.http_httptools import HttpToolsHttp
 
-        protocol = HttpToolsHttp
-
-    class Counting(protocol):  # type: ignore[valid-type, misc]
+    class Counting(HttpProtocol):
         def _parse(self, data: bytes) -> None:
             super()._parse(data)
-            parsed.append((len(data), len(getattr(self, "pipeline", ()))))
+            parsed.append((len(data), len(self.pipeline)))
 
     return Counting
 
 
 class Door(Gateway):
-    """A gateway with one of the parsers. `parsed`: what that got."""
+    """A gateway. `parsed`: what its parser got."""
 
-    def __init__(self, protocol: str, model: ModelServer) -> None:
+    def __init__(self, model: ModelServer) -> None:
         self.parsed: Parsed = []
         served = (ModelConfig(name="m", upstream="simulated"), ModelConfig(name="served", upstream=model.url))
-        super().__init__(Config(models=served), counting(protocol, self.parsed))
+        super().__init__(Config(models=served), counting(self.parsed))
 
     def says(self, *sent: bytes) -> bytes:
         """All that comes until the gateway closes the connection."""
@@ -69,9 +60,9 @@ class Door(Gateway):
             return came
 
 
-@pytest.fixture(scope="module", params=PROTOCOLS)
-def door(request: pytest.FixtureRequest, _model_server: ModelServer) -> Iterator[Door]:
-    gateway = Door(request.param, _model_server)
+@pytest.fixture(scope="module")
+def door(_model_server: ModelServer) -> Iterator[Door]:
+    gateway = Door(_model_server)
     yield gateway
     gateway.stop()
 

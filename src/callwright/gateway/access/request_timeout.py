@@ -28,13 +28,13 @@ class BodyTimeout:
             return
         until = asyncio.get_running_loop().time() + self._limit_s
         is_there = False
-        cycle = getattr(receive, "__self__", None)
+        exchange = getattr(receive, "__self__", None)
 
         async def received() -> Message:
             nonlocal is_there
             if is_there:
                 return await receive()
-            if not getattr(cycle, "more_body", True):  # uvicorn has all of it already
+            if not getattr(exchange, "more_body", True):  # our own server has all of it already
                 message = await receive()
             else:
                 try:
@@ -52,16 +52,13 @@ class BodyTimeout:
 
 
 class HeaderTimeout:
-    """Closes connections whose request headers, or whose message over WebSocket, are not complete after `limit_s`
-    seconds.
-
-    `connections` are uvicorn's. A connection that is idle between two requests is left to uvicorn's own timeout.
+    """Has connections close whose request headers, or whose message over WebSocket, are not complete after `limit_s`
+    seconds, and those that are idle for too long. `connections` are of our own protocols.
     """
 
     def __init__(self, connections: set[Any], limit_s: float) -> None:
         self._connections = connections
         self._limit_s = limit_s
-        self._since: dict[Any, float] = {}
         self._swept_s = 0.0
 
     def sweep(self, now_s: float) -> None:
@@ -70,23 +67,7 @@ class HeaderTimeout:
             return
         self._swept_s = now_s
         for one in [*self._connections]:
-            if not _is_http(one):
-                one.sweep(now_s, self._limit_s)
-        self._since = {one: self._since.get(one, now_s) for one in self._connections if _lacks_head(one)}
-        for one, since_s in self._since.items():
-            if now_s - since_s > self._limit_s:
-                one.transport.close()
-
-
-def _is_http(connection: Any) -> bool:
-    return hasattr(connection, "cycle")
-
-
-def _lacks_head(connection: Any) -> bool:
-    if not _is_http(connection):
-        return False
-    cycle = connection.cycle
-    return cycle is None or (cycle.response_complete and connection.timeout_keep_alive_task is None)
+            one.sweep(now_s, self._limit_s)
 
 
 def _too_slow(limit_s: float) -> RequestError:

@@ -1,20 +1,28 @@
-"""HTTP over either of uvicorn's parsers: what is the same for both.
+"""HTTP/1.1 for clients: httptools reads what comes, with bounds on it before anybody has asked.
 
 Bytes go to the parser in slices, and no more of them than a head may have before one is whole. A request that comes
 behind one that is answered is not parsed before its turn. What is refused is told so in the form of the API that is
 asked; then the connection ends, but not before the client had time to read it: with bytes unread the system throws the
 answer away.
+
+The server is uvicorn's: it listens, counts `connections` and `tasks`, and calls `shutdown` when it ends.
 """
 
 import asyncio
 import logging
 from asyncio.transports import BaseTransport
-from typing import Any, Final
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, cast
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.flow_control import FlowControl
+import httptools
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+from uvicorn.server import ServerState
 
 from callwright.errors import RequestError
 from callwright.gateway.connections import STATE, Connection
+from callwright.gateway.process.protocols.exchange import Exchange
 from callwright.gateway.process.protocols.refusals import (
     framing_too_large,
     head_too_large,
@@ -24,35 +32,82 @@ from callwright.gateway.process.protocols.refusals import (
 )
 from callwright.gateway.request_context import api_of
 
-__all__ = ["BoundedHttp"]
+__all__ = ["HttpProtocol"]
 
 log = logging.getLogger("callwright.gateway")
 # So much is parsed before it is looked at again: what a head that begins in the middle of it may have too much.
 _SLICE_BYTES: Final = 16_384
+# So much of a body waits for the application before no more is read.
+_BODY_BYTES: Final = 65_536
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1_048_576
+# Requests that a client sends ahead in one go; behind more of them the connection ends. Hardly a client sends any.
+_MOST_AHEAD: Final = 16
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
-class BoundedHttp(asyncio.Protocol):
-    """Stands before a protocol of uvicorn."""
+class HttpProtocol(asyncio.Protocol):
+    """See above."""
 
-    config: Any  # ProtocolSettings
     transport: asyncio.Transport
-    flow: FlowControl
-    loop: asyncio.AbstractEventLoop
-    cycle: Any
-    app_state: dict[str, Any]
-    server_state: Any
 
-    def connection_made(self, transport: BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
-        super().connection_made(transport)
-        self._most = self.config.bounds.max_head_bytes
+    def __init__(
+        self,
+        config: Any,  # ProtocolSettings
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        """As uvicorn makes it."""
+        if not config.loaded:
+            config.load()
+        self.config = config
+        self.server_state = server_state
+        self.app_state = app_state
+        self.loop = _loop or asyncio.get_running_loop()
+        self.pipeline: deque[Exchange] = deque()  # those that were parsed with one that is answered
+        self.exchange: Exchange | None = None  # the latest that was begun
+        self._app = config.loaded_app
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # what was sent ahead is told apart here
+        self._most: int = config.bounds.max_head_bytes
+        self._place: Connection | None = None
+        # what is read
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._read_to: Exchange | None = None  # what comes is the body of this
+        self._is_in_head = True
+        self._has_progressed = False
         self._since = 0  # bytes that were parsed since something came of them
         self._held = b""  # what came while a request was answered
+        self._is_full_ahead = False
+        self._is_bad = False
+        self._is_paused = False
+        # what is written
+        self._usual: tuple[Sequence[Any], bytes] = ((), b"")
+        self._is_full = False
+        self._writable: asyncio.Future[None] | None = None
+        # how it ends
         self._dropped = -1  # bytes that came behind a refusal; before it -1
         self._linger: asyncio.TimerHandle | None = None
-        self._place: Connection | None = self.config.connections.opened(self.transport.close)
+        self._requests = 0
+        self._waits = (-1, False, 0.0)  # for what it waits, since when it was seen to
+
+    # --- asyncio ---
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        """See asyncio."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.server_state.connections.add(self)  # type: ignore[arg-type]  # uvicorn names its own only
+        self._scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "server": get_local_addr(self.transport),
+            "client": get_remote_addr(self.transport),
+            "scheme": "https" if is_ssl(self.transport) else "http",
+            "root_path": self.config.root_path,
+        }
+        self._place = self.config.connections.opened(self.transport.close)
         if self._place is None:
             self._answer(no_room(self.config.connections.most), "")
             self.transport.close()
@@ -60,15 +115,18 @@ class BoundedHttp(asyncio.Protocol):
         self.app_state = {**self.app_state, STATE: self._place}
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        super().connection_lost(exc)
+        """See asyncio."""
+        self.server_state.connections.discard(self)
+        if self.exchange is not None:
+            self.exchange.disconnect()
+        self.resume_writing()
         if self._linger is not None:
             self._linger.cancel()
         if self._place is not None:
             self._place.closed()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """See asyncio."""
         if self._dropped >= 0:
             self._drop(data)
             return
@@ -80,53 +138,206 @@ class BoundedHttp(asyncio.Protocol):
             end = at + min(_SLICE_BYTES, self._most - self._since)
             piece = data if at == 0 and end >= len(data) else data[at:end]
             at = end
+            self._has_progressed = False
             self._parse(piece)
-            self._since = 0 if self._has_progressed() else self._since + len(piece)
+            self._since = 0 if self._has_progressed else self._since + len(piece)
             if self._since >= self._most and not self._is_over():
-                self._refuse((head_too_large if self._is_in_head() else framing_too_large)(self._most))
-        if self._place is not None and self.cycle is not None and not self.cycle.response_complete:
+                self._refuse((head_too_large if self._is_in_head else framing_too_large)(self._most))
+        exchange = self.exchange
+        if self._place is not None and exchange is not None and not exchange.response_complete:
             self._place.busy()
-            if not (self.cycle.more_body or self._held):  # so that it is noticed when the client goes
-                self.flow.resume_reading()
+            if not (exchange.more_body or self._held):  # so that it is noticed when the client goes
+                self.resume_reading()
 
-    def on_response_complete(self) -> None:
-        """See uvicorn: the next request may come, and may be here already."""
-        super().on_response_complete()  # type: ignore[misc]  # uvicorn's
+    def pause_writing(self) -> None:
+        """See asyncio."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self._is_full = False
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None
+
+    def shutdown(self) -> None:
+        """The server ends: so does this, behind the answer that is under way."""
+        if self.exchange is None or self.exchange.response_complete:
+            self.transport.close()
+        else:
+            self.exchange.keep_alive = False
+
+    def sweep(self, now_s: float, limit_s: float) -> None:
+        """End a connection that waits too long for a head, or for the rest of one; to be asked again and again."""
+        if self._is_answering() or (self.exchange is not None and self.exchange.more_body):
+            return
+        has_begun = self._since > 0 or not self._requests
+        if self._waits[:2] != (self._requests, has_begun):
+            self._waits = (self._requests, has_begun, now_s)
+        elif now_s - self._waits[2] > (limit_s if has_begun else self.config.timeout_keep_alive):
+            self.transport.close()
+
+    # --- httptools ---
+
+    def on_message_begin(self) -> None:
+        """See httptools."""
+        self._url, self._headers, self._is_in_head = b"", [], True
+
+    def on_url(self, url: bytes) -> None:
+        """See httptools."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """See httptools: also for the trailers of a body, which are no headers of the request."""
+        if self._is_in_head:
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        """See httptools."""
+        self._is_in_head, self._has_progressed, self._read_to = False, True, None
+        if len(self.pipeline) >= _MOST_AHEAD:
+            self._is_full_ahead = True
+        if self._is_full_ahead or self._is_bad:
+            return
+        if self._parser.should_upgrade() and self._wants_websocket():
+            return
+        raw_path, query = self._url, b""
+        if not raw_path.startswith(b"/") or b"?" in raw_path or b"#" in raw_path:
+            try:
+                parts = httptools.parse_url(raw_path)
+            except httptools.HttpParserInvalidURLError:
+                self._is_bad = True
+                return
+            raw_path, query = parts.path or b"", parts.query or b""
+        path = raw_path.decode("latin-1")
+        version = self._parser.get_http_version()
+        root: str = self._scope["root_path"]
+        scope = {
+            **self._scope,
+            "http_version": version,
+            "method": self._parser.get_method().decode("ascii"),
+            "path": root + (unquote(path) if "%" in path else path),
+            "raw_path": root.encode() + raw_path,
+            "query_string": query,
+            "headers": self._headers,
+            "state": self.app_state.copy(),
+        }
+        keep_alive = version != "1.0" and self._parser.should_keep_alive()
+        wants = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
+        self._read_to = Exchange(self, scope, keep_alive=keep_alive, wants_continue=wants)
+        if self.exchange is None or self.exchange.response_complete:
+            self._begin(self._read_to)
+        else:
+            self.pause_reading()
+            self.pipeline.append(self._read_to)
+
+    def on_body(self, body: bytes) -> None:
+        """See httptools."""
+        self._has_progressed = True
+        exchange = self._read_to
+        if exchange is not None and not exchange.response_complete:
+            exchange.add(body)
+            if exchange.held > _BODY_BYTES:
+                self.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """See httptools."""
+        self._is_in_head, self._has_progressed = True, True
+        if self._read_to is not None:
+            self._read_to.end_body()
+
+    # --- exchanges ---
+
+    @property
+    def usual_headers(self) -> bytes:
+        """Lines that every answer has: uvicorn makes them anew each second."""
+        given = self.server_state.default_headers
+        if self._usual[0] is not given:
+            self._usual = given, b"".join([b"%b: %b\r\n" % each for each in given])
+        return self._usual[1]
+
+    def maybe_full(self) -> "asyncio.Future[None] | None":
+        """What to wait for before more is written."""
+        if not self._is_full:
+            return None
+        if self._writable is None:
+            self._writable = self.loop.create_future()
+        return asyncio.shield(self._writable)
+
+    def pause_reading(self) -> None:
+        """Read no more for now."""
+        if not self._is_paused:
+            self._is_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        if self._is_paused:
+            self._is_paused = False
+            if not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    def answered(self, exchange: Exchange) -> None:
+        """The next request may come, and may be here already."""
+        self.server_state.total_requests += 1
+        if not exchange.keep_alive:
+            self.transport.close()
         if self.transport.is_closing():
             return
-        if self._place is not None and self.cycle.response_complete:
+        self.resume_reading()
+        if self.pipeline:
+            self._begin(self.pipeline.popleft())
+        elif self._place is not None:
             self._place.idle(self.transport.close)
         if self._held and not self._is_answering():
             held, self._held = self._held, b""
             self.data_received(held)
 
-    def send_400_response(self, msg: str) -> None:
-        """See uvicorn: what came is no HTTP."""
-        self._refuse(no_request())
-
-    # --- what the parsers tell ---
-
-    def _parse(self, data: bytes) -> None:
-        """Give it to uvicorn's parser."""
-        super().data_received(data)
-
-    def _has_progressed(self) -> bool:
-        """Whether a head has come to its end, or a piece of a body has come, in what was parsed last."""
-        raise NotImplementedError
-
-    def _is_in_head(self) -> bool:
-        """Whether what comes next belongs to a head."""
-        raise NotImplementedError
-
-    def _path(self) -> str:
-        """The path of the head that has begun, as far as it has come."""
-        raise NotImplementedError
+    def _begin(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._requests += 1
+        tasks = self.server_state.tasks
+        task = self.loop.create_task(exchange.run(self._app, lambda: tasks.discard(task)))
+        tasks.add(task)
 
     # --- parts ---
 
+    def _parse(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._wants_websocket():
+                self._change_to_websocket()
+            else:  # answered as if nobody had asked for that
+                self._parse(data[upgrade.args[0] :])
+        except httptools.HttpParserCallbackError:
+            raise  # a fault of our own
+        except httptools.HttpParserError:
+            self._is_bad = True
+        if self._is_bad and not self._is_over():
+            self._refuse(no_request())
+        if self._is_full_ahead and self._dropped < 0:
+            self._end_behind_answers()
+
+    def _wants_websocket(self) -> bool:
+        if self.exchange is not None and not self.exchange.response_complete:
+            return False  # the connection is that of its answer
+        named = dict(self._headers)
+        changes = [token.strip() for token in named.get(b"connection", b"").lower().split(b",")]
+        return b"upgrade" in changes and named.get(b"upgrade", b"").lower() == b"websocket"
+
+    def _change_to_websocket(self) -> None:
+        self.server_state.connections.discard(self)
+        lines = [self._parser.get_method() + b" " + self._url + b" HTTP/1.1"]
+        lines += [name + b": " + value for name, value in self._headers]
+        protocol = self.config.ws_protocol_class(self.config, self.server_state, self.app_state)
+        protocol.connection_made(self.transport)
+        protocol.data_received(b"\r\n".join([*lines, b"", b""]))
+        self.transport.set_protocol(protocol)
+
     def _is_answering(self) -> bool:
         """Whether a request is here, whole, whose answer is not."""
-        return self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete
+        return self.exchange is not None and not self.exchange.more_body and not self.exchange.response_complete
 
     def _is_over(self) -> bool:
         """Whether nothing more is parsed here: it is closed, refused, or a WebSocket."""
@@ -136,42 +347,46 @@ class BoundedHttp(asyncio.Protocol):
         if not self._held and not data.strip(b"\r\n"):  # some clients end a body so; nothing waits for it
             return
         self._held += data
-        self.flow.pause_reading()
+        self.pause_reading()
 
     def _refuse(self, error: RequestError) -> None:
         """Tell it, where that can still be told, and end the connection."""
-        if self._dropped >= 0:
-            return
         log.debug("a connection is refused: %s", error.message)
-        cycle, in_head = self.cycle, self._is_in_head()
-        self._dropped = 0
-        if in_head and cycle is not None and not cycle.response_complete:
+        exchange = self.exchange
+        broken = None if self._is_in_head else self._read_to  # the request whose body is wrong, not its head
+        if exchange is not None and not exchange.response_complete and broken is not exchange:
+            if broken is not None:
+                self.pipeline.remove(broken)
             self._end_behind_answers()
             return
-        if in_head or not cycle.response_started:
-            if not in_head:  # the client has not sent all of its request, and will not
-                cycle.disconnected = True
-                cycle.message_event.set()
-            self._answer(error, self._path() if in_head else cycle.scope["path"])
+        self._dropped = 0
+        if broken is None or not broken.response_started:
+            path = self._url.decode("latin-1")
+            if broken is not None:  # the client has not sent all of its request, and will not
+                broken.disconnect()
+                path = broken.scope["path"]
+            self._answer(error, path)
             if self.transport.can_write_eof():
                 self.transport.write_eof()
                 self._linger = self.loop.call_later(_LINGER_S, self.transport.close)
-                self.flow.resume_reading()
+                self.resume_reading()
                 return
         self.transport.close()
 
     def _end_behind_answers(self) -> None:
         """The answer to the latest request is the last, and nothing more is read."""
         self._dropped = 0
-        self.cycle.keep_alive = False
-        self.flow.pause_reading()
+        latest = self.pipeline[-1] if self.pipeline else self.exchange
+        if latest is not None:
+            latest.keep_alive = False
+        self.pause_reading()
 
     def _answer(self, error: RequestError, path: str) -> None:
         self.transport.write(written(error, self.server_state.default_headers, api_of(path)))
 
     def _drop(self, data: bytes) -> None:
         if self._linger is None:  # answers are still under way
-            self.flow.pause_reading()
+            self.pause_reading()
             return
         self._dropped += len(data)
         if self._dropped > _LINGER_BYTES:

@@ -1,0 +1,198 @@
+"""A request over HTTP and its answer, as an ASGI application sees them.
+
+A head with a length waits for its body, so that both are one write. Where the client does not read, `send` waits.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+
+from starlette.types import ASGIApp, Message, Scope
+
+from callwright.gateway.http import OUR_FAULT
+from callwright.gateway.process.protocols.refusals import written
+from callwright.gateway.request_context import api_of
+
+__all__ = ["Connection", "Exchange"]
+
+log = logging.getLogger("callwright.gateway")
+_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_WITHOUT_BODY: Final = (204, 304)
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_DISCONNECT: Final = {"type": "http.disconnect"}
+
+
+class Connection(Protocol):
+    """What it comes over. `usual_headers`: lines that every answer has."""
+
+    transport: asyncio.Transport
+
+    @property
+    def usual_headers(self) -> bytes: ...
+
+    def maybe_full(self) -> "asyncio.Future[None] | None":
+        """What to wait for before more is written."""
+        ...
+
+    def resume_reading(self) -> None:
+        """More of the request is wanted."""
+        ...
+
+    def answered(self, exchange: "Exchange") -> None:
+        """The answer has been written, all of it."""
+        ...
+
+
+class Exchange:
+    """See above. `keep_alive`: the connection goes on behind it. `wants_continue`: the client waits for a word before
+    it sends the body.
+    """
+
+    def __init__(self, connection: Connection, scope: Scope, *, keep_alive: bool, wants_continue: bool) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self.more_body = True
+        self.disconnected = False
+        self.response_started = False
+        self.response_complete = False
+        self.held = 0  # bytes of the body that nobody has taken
+        self._connection = connection
+        self._wants_continue = wants_continue
+        self._body: list[bytes] = []
+        self._is_told = False  # that the body is over
+        self._waiter: asyncio.Future[None] | None = None
+        self._head = b""  # which waits for its body
+        self._is_chunked = False
+        self._left = 0  # bytes of the answer's body that are due
+        self._has_body = scope["method"] != "HEAD"
+
+    # --- the connection ---
+
+    def add(self, piece: bytes) -> None:
+        """A piece of the body has come."""
+        self._body.append(piece)
+        self.held += len(piece)
+        self.wake()
+
+    def end_body(self) -> None:
+        """The body is here, all of it."""
+        self.more_body = False
+        self.wake()
+
+    def disconnect(self) -> None:
+        """The client is gone."""
+        self.disconnected = not self.response_complete
+        self.wake()
+
+    def wake(self) -> None:
+        """Whoever waits looks at what has come."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def run(self, app: ASGIApp, over: Callable[[], object]) -> None:
+        """Have the application answer it; then call `over`."""
+        try:
+            await app(self.scope, self.receive, self.send)
+            if not self.response_complete and not self.disconnected:
+                self._fail("an answer was not completed")
+        except Exception:
+            self._fail("an answer has failed", exc_info=True)
+        finally:
+            over()
+
+    # --- ASGI ---
+
+    async def receive(self) -> Message:
+        """See ASGI."""
+        if self._wants_continue:
+            self._wants_continue = False
+            if not self._connection.transport.is_closing():
+                self._connection.transport.write(_CONTINUE)
+        while not (self.disconnected or self.response_complete):
+            if self._body or not (self.more_body or self._is_told):
+                body, self._body, self.held = self._body, [], 0
+                self._is_told = not self.more_body
+                return {
+                    "type": "http.request",
+                    "body": body[0] if len(body) == 1 else b"".join(body),
+                    "more_body": self.more_body,
+                }
+            self._connection.resume_reading()
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return _DISCONNECT
+
+    async def send(self, message: Message) -> None:
+        """See ASGI."""
+        while not self.disconnected and (full := self._connection.maybe_full()) is not None:
+            await full
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._start(message["status"], message.get("headers", ()))
+        elif message["type"] == "http.response.body" and self.response_started and not self.response_complete:
+            self._write(message.get("body", b""), is_last=not message.get("more_body", False))
+        else:
+            raise RuntimeError(f"an answer does not go on with {message['type']}")
+
+    # --- parts ---
+
+    def _start(self, status: int, headers: Any) -> None:
+        self.response_started, self._wants_continue = True, False
+        length: int | None = None
+        says_close = False
+        lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status, self._connection.usual_headers]
+        for name, value in headers:
+            lines.append(b"%b: %b\r\n" % (name, value))
+            if name == b"content-length":
+                length = int(value)
+            elif name == b"connection":
+                says_close = b"close" in value.lower()
+        if not self.keep_alive or says_close:
+            self.keep_alive = False
+            if not says_close:
+                lines.append(b"connection: close\r\n")
+        self._has_body = self._has_body and status not in _WITHOUT_BODY
+        self._is_chunked = length is None and self._has_body
+        self._left = (length or 0) if self._has_body else 0
+        if self._is_chunked:
+            lines.append(b"transfer-encoding: chunked\r\n")
+        head, breaks = b"".join(lines), len(lines) - 1 + lines[1].count(b"\n")
+        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
+            raise RuntimeError("a header with a line break in it")
+        if self._is_chunked:
+            self._connection.transport.write(head + b"\r\n")
+        else:
+            self._head = head + b"\r\n"
+
+    def _write(self, body: bytes, *, is_last: bool) -> None:
+        transport = self._connection.transport
+        if self._is_chunked:
+            if body:
+                end = b"\r\n0\r\n\r\n" if is_last else b"\r\n"
+                transport.write(b"%x\r\n%b%b" % (len(body), body, end))
+            elif is_last:
+                transport.write(b"0\r\n\r\n")
+        else:
+            if not self._has_body:
+                body = b""
+            self._left -= len(body)
+            if self._left < 0 or (is_last and self._left):
+                raise RuntimeError("an answer has another length than its head says")
+            transport.write(self._head + body)
+            self._head = b""
+        if is_last:
+            self.response_complete = True
+            self.wake()
+            self._connection.answered(self)
+
+    def _fail(self, what: str, *, exc_info: bool = False) -> None:
+        log.error("%s", what, exc_info=exc_info)
+        transport = self._connection.transport
+        if self.disconnected or self.response_complete:
+            return
+        if not self.response_started or self._head:
+            transport.write(written(OUR_FAULT, (), api_of(self.scope["path"])))
+        transport.close()
