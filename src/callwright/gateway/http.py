@@ -247,8 +247,9 @@ class EventStream(Response):
         self._heartbeat_s = heartbeat_s
         self._stall_s = stall_s
         self._sent = 0
-        self._over = False
-        self._sending = asyncio.Lock()  # a slow reader: no heartbeat waits behind the last event
+        self._is_sending = False  # an event is on its way; for long where the client reads slowly
+        self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
+        self._beats: asyncio.Future[None] | None = None  # over when a heartbeat that is on its way is sent
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -270,23 +271,47 @@ class EventStream(Response):
 
     async def _pump(self, send: Send) -> None:
         async for batch in self._events:
-            async with self._sending:
-                self._sent += 1
-                for piece in packed(batch) if len(batch) > 1 or not all(batch) else batch:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-        async with self._sending:
-            self._over = True
-            await send({"type": "http.response.body", "body": b""})
+            if self._beats is not None:
+                await self._beats
+            self._sent += 1
+            self._is_sending = True
+            for piece in packed(batch) if len(batch) > 1 or not all(batch) else batch:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            self._is_sending = False
+            if self._awaited is not None:
+                _tell(self._awaited)
+                self._awaited = None
+        if self._beats is not None:
+            await self._beats
+        self._sent += 1
+        self._is_sending = True
+        await send({"type": "http.response.body", "body": b""})
 
     async def _beat(self, send: Send) -> None:
         """Ends where the client does not read any more."""
+        loop = asyncio.get_running_loop()
         while True:
             sent = self._sent
             await asyncio.sleep(self._heartbeat_s)
+            if sent != self._sent:
+                continue
             try:
-                async with asyncio.timeout(self._stall_s), self._sending:
-                    if sent == self._sent and not self._over:
-                        await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+                async with asyncio.timeout(self._stall_s):
+                    if self._is_sending:
+                        self._awaited = loop.create_future()
+                        await self._awaited
+                        continue
+                    self._beats = loop.create_future()
+                    await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
             except TimeoutError:
                 log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
                 return
+            finally:
+                if self._beats is not None:
+                    _tell(self._beats)
+                    self._beats = None
+
+
+def _tell(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():  # who waited may be gone
+        waiter.set_result(None)

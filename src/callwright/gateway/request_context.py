@@ -7,7 +7,7 @@ wherever in its tasks that is asked.
 import os
 import re
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -318,7 +318,7 @@ class RequestContextMiddleware:
             return
         with self._contexts.open(scope["method"], scope["path"], dict(scope["headers"])) as context:
 
-            async def sent(message: Message) -> None:
+            def sent(message: Message) -> Awaitable[None]:  # no coroutine of its own
                 if message["type"] == "http.response.body":
                     if context.first_s is None:
                         context.first_s = time.monotonic()
@@ -330,7 +330,7 @@ class RequestContextMiddleware:
                             *message["headers"],
                             (b"x-client-request-id", context.client_id.encode()),
                         ]
-                await send(message)
+                return send(message)
 
             await self._app(scope, receive, sent)
 

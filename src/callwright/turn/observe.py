@@ -87,7 +87,7 @@ class Raw(Struct):
         """Keep deltas that came together and the events parsed of them, while there is room."""
         came_s = time.monotonic() - self.begun_s
         for delta in batch:
-            self.room -= _size(delta)
+            self.room -= len(delta.arguments) + 64 if type(delta) is ToolCallDelta else _size(delta)
             if self.room >= 0:
                 self.deltas.append((came_s, delta))
         if self.room >= 0:

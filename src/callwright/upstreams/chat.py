@@ -6,7 +6,6 @@ in place of a call is read here.
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +22,7 @@ from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
     NO_CONSTRAINTS,
     NO_TOOL_CHOICE,
+    Delta,
     Deltas,
     FinishDelta,
     GenerationRequest,
@@ -74,7 +74,7 @@ class ChatUpstream(ConstrainedUpstream):
             return (_OWN_FORMAT[self._server],)
         return (_BY_TAGGED_SCHEMA[self._server], _BY_SCHEMA)
 
-    async def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
+    def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
@@ -84,23 +84,21 @@ class ChatUpstream(ConstrainedUpstream):
             **constraining,
         }
         reader = ChatAnswer(self.name, self._bounds.max_answer_calls)
-        try:
-            async with aclosing(self.events("/chat/completions", body, reader, generation.headers)) as batches:
-                async for deltas in batches:
-                    reader.has_begun = True
-                    yield deltas
-        except UpstreamError as error:
+
+        def instead(error: UpstreamError) -> Deltas | None:
+            """Of an answer whose call the server's parser could not read: what is known of it."""
             if not _is_unread(error.said):
-                raise
+                return None
             if not (generation.streamed or reader.has_begun):  # as a stream the text before the call is kept
-                async with aclosing(self._deltas(replace(generation, streamed=True), constraining)) as late:
-                    async for later in late:
-                        yield later
-                return
+                return self._deltas(replace(generation, streamed=True), constraining)
             unread = _unread(error.said, said=reader.has_said)
-            if unread is None:
-                raise
-            yield [unread, FinishDelta("stop")]
+            return _just([unread, FinishDelta("stop")]) if unread is not None else None
+
+        return self.events("/chat/completions", body, reader, generation.headers, instead)
+
+
+async def _just(deltas: Sequence[Delta]) -> Deltas:
+    yield deltas
 
 
 def streaming(generation: GenerationRequest) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import asyncio
 import math
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
@@ -170,16 +170,22 @@ class HttpUpstream:
         await self._connections.close()
 
     async def events(
-        self, path: str, body: Mapping[str, Any], reader: EventReader[T, D], headers: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[list[D], None]:
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        reader: EventReader[T, D],
+        headers: Mapping[str, str] | None = None,
+        instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None] = lambda _: None,
+    ) -> AsyncGenerator[Sequence[D], None]:
         """POST and answer what `reader` makes of each event, in batches of what came together; a server that does not
         stream gives one event, its whole answer.
 
         The stream is over at `data: [DONE]`, or when the server closes it. Raises `UpstreamError` where that was before
-        the answer had stopped, and for all else that goes wrong.
+        the answer had stopped, and for all else that goes wrong, unless there is something to answer `instead`.
         """
         streams = bool(body.get("stream"))
         silent_s = self._timeouts.idle_s if streams else self._timeouts.whole_s
+        other: AsyncGenerator[Sequence[D], None] | None = None
         try:
             sent = await self._connections.send(
                 "POST", self.url + path, encode(body), headers, silent_s, wants_all=not streams
@@ -203,9 +209,8 @@ class HttpUpstream:
                 now, begun_s = asyncio.get_running_loop().time, 0.0
                 response.most = self._bounds.max_answer_bytes
                 async for chunk in response:
-                    for at in range(0, len(chunk), AT_ONCE):
+                    for part in _parts(chunk):
                         is_large = lines.held > AT_ONCE
-                        part = chunk[at : at + AT_ONCE]
                         if lines.held > _LARGE:
                             read, failure = await asyncio.to_thread(self._read, lines, part, reader)
                         else:
@@ -223,7 +228,7 @@ class HttpUpstream:
                             begun_s = now()
                         elif now() - begun_s > silent_s:
                             raise TooSlowError
-                        if len(chunk) > AT_ONCE:
+                        if part is not chunk:
                             await asyncio.sleep(0)
                     if lines.is_over:
                         response.leave(_CLOSING_S)
@@ -236,10 +241,17 @@ class HttpUpstream:
                         yield batch
                 if broken is not None and not lines.is_over:
                     raise broken
+            if not reader.has_stopped:
+                raise self.cut()
+        except UpstreamError as error:
+            if (other := instead(error)) is None:
+                raise
         except FAILURES as error:
             raise self._named(error, silent_s) from error
-        if not reader.has_stopped:
-            raise self.cut()
+        if other is not None:
+            async with aclosing(other) as batches:
+                async for later in batches:
+                    yield later
 
     async def _whole(self, response: Response, reader: EventReader[T, D], silent_s: float) -> tuple[list[D], bool]:
         """What `reader` makes of an answer that is not streamed, and whether that is large."""
@@ -277,7 +289,7 @@ class HttpUpstream:
             batch, too_large = error.before, error
         try:
             for data in batch:
-                if mark not in data or b'"error"' in data or isinstance(data, ErrorData):
+                if mark not in data or b'"error"' in data or type(data) is ErrorData:
                     self._heed(data, reader, read, mark)
                 else:
                     reader.read(read_json(data, kind, most), read)
@@ -395,6 +407,13 @@ class HttpUpstream:
 async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
     """What `read` makes of these, beside the event loop if so many bytes may take their time."""
     return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
+
+
+def _parts(chunk: bytes) -> Sequence[bytes]:
+    """A chunk as it is, or a long one in several."""
+    if len(chunk) <= AT_ONCE:
+        return (chunk,)
+    return [chunk[at : at + AT_ONCE] for at in range(0, len(chunk), AT_ONCE)]
 
 
 async def _in_turns(deltas: list[D]) -> AsyncGenerator[list[D], None]:

@@ -6,6 +6,7 @@ servers differ: two events without an empty line between them are two, the last 
 the stream at once.
 """
 
+import re
 from typing import Final
 
 __all__ = ["DONE", "ErrorData", "SseLines", "TooLongLineError"]
@@ -14,6 +15,9 @@ DONE: Final = b"[DONE]"
 _MAX_EVENT_BYTES: Final = 16_777_216
 _SHOWN: Final = 500
 _BOM: Final = b"\xef\xbb\xbf"
+_CR: Final = 13
+_EVENTS: Final = re.compile(rb"data: (\{.*\})\n\n").findall
+_AROUND: Final = len(b"data: \n\n")
 
 
 class ErrorData(bytes):
@@ -50,6 +54,8 @@ class SseLines:
         """The data of the events that are complete. Raises `TooLongLineError`."""
         if self.is_over:
             return []
+        if (plain := self._maybe_plain(chunk)) is not None:
+            return plain
         if b"\r" in chunk or self._after_cr:
             chunk = self._with_line_feeds(chunk)
         self._begun.append(chunk)
@@ -83,6 +89,13 @@ class SseLines:
         if self.held > self._most:
             raise self._too_long(batch, rest)
         return batch
+
+    def _maybe_plain(self, chunk: bytes) -> list[bytes] | None:
+        """The data of whole events of one line of JSON each, as nearly all are; None where anything else is there."""
+        if self.held or self._is_first or self._after_cr or self._is_error or len(chunk) > self._most or _CR in chunk:
+            return None
+        found = _EVENTS(chunk)
+        return found if sum(map(len, found)) + _AROUND * len(found) == len(chunk) else None
 
     def finish(self) -> list[bytes]:
         """The stream is over: the data of a last event without an empty line behind it. Half an end mark is none."""

@@ -87,7 +87,7 @@ class HttpConnection(asyncio.Protocol):
             if response.is_over or response.has_answered:
                 return
             transport.write(view[at : at + _SLICE_BYTES])
-            response.moves()
+            response.since = self._loop.time()
             await asyncio.sleep(0)
         self._is_sent = True
 
@@ -139,7 +139,7 @@ class HttpConnection(asyncio.Protocol):
         if response is None:
             self.abort()
             return
-        response.arrives()
+        response.has_answered, response.since = True, self._loop.time()
         try:
             if self._unread + len(data) <= _MAX_HEAD_BYTES:
                 self._unread += len(data)
@@ -152,7 +152,7 @@ class HttpConnection(asyncio.Protocol):
             self._break(str(error))
         except httptools.HttpParserUpgrade:
             self._break("it changes to another protocol")
-        if self._is_odd and self.is_open:
+        if self._is_odd:
             self.abort()
         response.wake()
         if not self._is_sent:

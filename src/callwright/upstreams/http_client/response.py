@@ -71,6 +71,7 @@ class Response:
         self.broken: HttpError | None = None
         self.is_over = False
         self.has_answered = False  # a byte has come
+        self.since = loop.time()  # when it, or what is sent, went on
         self._wants_all = wants_all
         self._loop = loop
         self._source = source
@@ -84,9 +85,8 @@ class Response:
         self._inflater: Inflater | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._silent_s = silent_s
-        self._since = loop.time()  # when it, or what is sent, went on
-        self._until: float | None = self._since + head_s  # when the head, or all, must be there
-        self._timer = loop.call_at(self._since + min(head_s, silent_s), self._check_time)
+        self._until: float | None = self.since + head_s  # when the head, or all, must be there
+        self._timer = loop.call_at(self.since + min(head_s, silent_s), self._check_time)
 
     # --- for who has asked ---
 
@@ -141,7 +141,8 @@ class Response:
         self._is_left = True
         self._pieces.clear()
         if not self.is_over:
-            self._resume()
+            if self._is_paused:
+                self._resume()
             self._timer.cancel()
             self._timer = self._loop.call_later(within_s, self._end_here)
 
@@ -152,15 +153,6 @@ class Response:
 
     # --- for the connection ---
 
-    def arrives(self) -> None:
-        """Bytes have come. What they are is told one by one, then `wake`."""
-        self.has_answered = True
-        self._since = self._loop.time()
-
-    def moves(self) -> None:
-        """The server takes what is sent to it."""
-        self._since = self._loop.time()
-
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         """The head is there."""
         self.status, self.headers = status, headers
@@ -168,7 +160,7 @@ class Response:
         self._encoding = headers.get("content-encoding", "").strip().lower().replace("identity", "")
         if self.content_type == _EVENTS:
             self._wants_all = False
-        self._until = self._since + self._silent_s if self._wants_all else None
+        self._until = self.since + self._silent_s if self._wants_all else None
 
     def add(self, piece: bytes) -> None:
         """A piece of the body has come."""
@@ -190,7 +182,8 @@ class Response:
         """There is no more of it."""
         self._failure, self.is_over = failure, True
         self._timer.cancel()
-        self._resume()  # the next answer comes over the same connection
+        if self._is_paused:
+            self._resume()  # the next answer comes over the same connection
 
     # --- parts ---
 
@@ -200,7 +193,8 @@ class Response:
             return b""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._pieces, self._held = [], 0
-        self._resume()
+        if self._is_paused:
+            self._resume()
         return piece
 
     async def _decompressed(self) -> bytes:
@@ -219,10 +213,9 @@ class Response:
         return piece
 
     def _resume(self) -> None:
-        if self._is_paused:
-            self._is_paused = False
-            self._since = self._loop.time()
-            self._source.resume()
+        self._is_paused = False
+        self.since = self._loop.time()
+        self._source.resume()
 
     def _end_here(self) -> None:
         if not self.is_over:
@@ -238,7 +231,7 @@ class Response:
         now = self._loop.time()
         waiter = self._waiter
         waits = waiter is not None and not waiter.done() and not self._is_paused
-        due = self._since + self._silent_s
+        due = self.since + self._silent_s
         if self._until is not None and now >= self._until:
             self._fail(TooSlowError())
         elif waits and now >= due:

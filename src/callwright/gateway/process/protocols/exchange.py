@@ -5,7 +5,7 @@ A head with a length waits for its body, so that both are one write. Where the c
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -22,6 +22,16 @@ _LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".en
 _WITHOUT_BODY: Final = (204, 304)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _DISCONNECT: Final = {"type": "http.disconnect"}
+
+
+class _Done:
+    """Nothing to wait for."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return iter(())  # type: ignore[return-value]  # all that `await` asks for
+
+
+_DONE: Final = _Done()
 
 
 class Connection(Protocol):
@@ -124,16 +134,25 @@ class Exchange:
             await self._waiter
         return _DISCONNECT
 
-    async def send(self, message: Message) -> None:
-        """See ASGI."""
+    def send(self, message: Message) -> Awaitable[None]:
+        """See ASGI. What can be written at once is written when this is called, and there is nothing to wait for."""
+        if not self.disconnected and self._connection.maybe_full() is not None:
+            return self._sent_later(message)
+        self._send(message)
+        return _DONE
+
+    async def _sent_later(self, message: Message) -> None:
         while not self.disconnected and (full := self._connection.maybe_full()) is not None:
             await full
+        self._send(message)
+
+    def _send(self, message: Message) -> None:
         if self.disconnected:
             return
-        if message["type"] == "http.response.start" and not self.response_started:
-            self._start(message["status"], message.get("headers", ()))
-        elif message["type"] == "http.response.body" and self.response_started and not self.response_complete:
+        if message["type"] == "http.response.body" and self.response_started and not self.response_complete:
             self._write(message.get("body", b""), is_last=not message.get("more_body", False))
+        elif message["type"] == "http.response.start" and not self.response_started:
+            self._start(message["status"], message.get("headers", ()))
         else:
             raise RuntimeError(f"an answer does not go on with {message['type']}")
 
