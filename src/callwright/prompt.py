@@ -48,6 +48,7 @@ EDGE_CHARS: Final = 6
 # What tokenizers write control tokens like, whether or not a table has them: the net. Without its first character.
 _NET: Final = r"[|｜][^\s<>]{0,62}[|｜]>"
 _SHAPE: Final = re.compile(f"<{_NET}")
+_NET_CHARS: Final = 66  # the longest
 
 
 class Control(Struct, frozen=True, gc=False):
@@ -92,15 +93,37 @@ class Prompt(Struct, frozen=True, dict=True):
         that hide in a seam.
         """
         look_alikes = _look_alikes(self.controls)
-        kinds: list[type[Piece]] = []
-        texts: list[str] = []
-        for piece in self.pieces:
-            is_json = isinstance(piece, Text) and piece.json
-            kinds.append(type(piece))
-            texts.append(_each(look_alikes, _escaped, piece.text) if is_json else piece.text)
-        whole = "".join(texts)
-        cuts = _cuts(look_alikes, whole, zip(kinds, texts, strict=True))
-        return BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
+        if isinstance(self.pieces, _Pieces) and (joined := _joined(self.pieces.parts, look_alikes)) is not None:
+            return joined
+        return _written(self.pieces, look_alikes)[1]
+
+
+def _written(pieces: Iterable[Piece], look_alikes: "_LookAlikes") -> tuple[str, str]:
+    """Pieces as one string, with look-alikes escaped in JSON only; and with all of them broken."""
+    kinds: list[type[Piece]] = []
+    texts: list[str] = []
+    for piece in pieces:
+        is_json = type(piece) is Text and piece.json
+        kinds.append(type(piece))
+        texts.append(_each(look_alikes, _escaped, piece.text) if is_json else piece.text)
+    whole = "".join(texts)
+    cuts = _cuts(look_alikes, whole, zip(kinds, texts, strict=True))
+    broken = BREAK.join([whole[one:other] for one, other in pairwise([0, *cuts, len(whole)])]) if cuts else whole
+    return whole, broken
+
+
+def _joined(parts: Sequence["Collected"], look_alikes: "_LookAlikes") -> str | None:
+    """What stands on the wire for each part, one behind the other; None where a look-alike hides in a seam."""
+    wires = [part.wire(look_alikes) for part in parts]
+    for number, part in enumerate(parts[:-1], 1):
+        if part.ends_in_json and parts[number].begins_with_json:  # they are one value, escaped as one
+            return None
+        head = parts[number].head
+        while len(head) < look_alikes.reach and (number := number + 1) < len(parts):
+            head += parts[number].head
+        if not part.ends_before(head, look_alikes):
+            return None
+    return "".join(wires)
 
 
 def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
@@ -113,7 +136,7 @@ def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Pie
             ends.pop()
         ends.append((kind, end))
     spans: list[tuple[int, int]] = []  # a message may hold a million
-    for first, pattern in look_alikes:
+    for first, pattern in look_alikes.patterns:
         if first in whole:
             spans += [(found.start(), found.end(1)) for found in pattern.finditer(whole)]
     spans.sort()
@@ -135,14 +158,67 @@ def _json_text(text: str) -> Text:
 
 
 _Make: TypeAlias = Callable[[str], Piece]
-Collected: TypeAlias = tuple[tuple[_Make, str], ...]
+_Run: TypeAlias = tuple[_Make, str]
+# What is smaller is no part of its own.
+_PART_CHARS: Final = 256
+
+
+class Collected:
+    """What a builder has collected, for others and for later prompts. What is made of it is kept: its pieces, and what
+    stands on the wire for them.
+    """
+
+    __slots__ = (
+        *("_end", "_fits", "_follows", "_look_alikes", "_wire"),
+        *("begins_with_json", "ends_in_json", "head", "pieces", "runs", "size"),
+    )
+
+    def __init__(self, runs: Iterable[_Run]) -> None:
+        self.runs = tuple(runs)
+        self.pieces = tuple([make(text) for make, text in self.runs])
+        self.size = sum([len(text) for _, text in self.runs])
+        self.begins_with_json = bool(self.runs) and self.runs[0][0] is _json_text
+        self.ends_in_json = bool(self.runs) and self.runs[-1][0] is _json_text
+        self.head = ""  # how it begins: so much that a look-alike before it may go on in it
+        self._end = ""  # and ends
+        self._wire = ""
+        self._look_alikes: _LookAlikes | None = None  # those that these are for
+        self._follows: str | None = None  # how what followed last began
+        self._fits = False
+
+    def wire(self, look_alikes: "_LookAlikes") -> str:
+        """See `Prompt.wire_text`."""
+        if self._look_alikes is not look_alikes:
+            whole, self._wire = _written(self.pieces, look_alikes)
+            self.head, self._end = whole[: look_alikes.reach], whole[-look_alikes.reach :]
+            self._look_alikes, self._follows = look_alikes, None
+        return self._wire
+
+    def ends_before(self, head: str, look_alikes: "_LookAlikes") -> bool:
+        """Whether each look-alike that begins here ends here, too, where `head` follows."""
+        if self._follows != head:
+            self._follows, seam, text = head, len(self._end), self._end + head
+            self._fits = not any(
+                found.end(1) > seam
+                for first, pattern in look_alikes.patterns
+                if first in self._end
+                for found in pattern.finditer(text)
+                if found.start() < seam
+            )
+        return self._fits
+
+
+class _Pieces(tuple[Piece, ...]):
+    """The pieces of a prompt, and the parts that they are of."""
+
+    parts: Sequence[Collected]
 
 
 class PromptBuilder:
     """Collects pieces; neighbours of one kind are joined."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[_Make, str]] = []
+        self._parts: list[_Run | Collected] = []
 
     def add(self, *parts: tuple[type[Control] | type[Text], str]) -> "PromptBuilder":
         """Append control tokens and ordinary texts."""
@@ -164,27 +240,70 @@ class PromptBuilder:
         self._parts.append((_json_text, text))
         return self
 
-    def put(self, collected: "Collected") -> "PromptBuilder":
+    def put(self, collected: Collected) -> "PromptBuilder":
         """Append what another one has collected."""
-        self._parts += collected
+        if collected.size < _PART_CHARS:
+            self._parts += collected.runs
+        else:
+            self._parts.append(collected)
         return self
 
-    def collected(self) -> "Collected":
+    def collected(self) -> Collected:
         """What was collected, for another one."""
-        runs: list[tuple[_Make, list[str]]] = []
-        last: _Make | None = None
-        for make, text in self._parts:
-            if not text:
-                continue
-            if make is not last:
-                runs.append((make, texts := []))
-                last = make
-            texts.append(text)
-        return tuple([(make, "".join(texts)) for make, texts in runs])
+        runs: list[_Run] = []
+        for part in self._parts:
+            if isinstance(part, Collected):
+                runs += part.runs
+            else:
+                runs.append(part)
+        return Collected(_runs(runs))
 
     def pieces(self) -> tuple[Piece, ...]:
         """What was collected."""
-        return tuple([make(text) for make, text in self.collected()])
+        parts: list[Collected] = []
+        loose: list[_Run] = []
+        for part in self._parts:
+            if not isinstance(part, Collected):
+                loose.append(part)
+                continue
+            if loose:
+                parts.append(Collected(_runs(loose)))
+                loose = []
+            parts.append(part)
+        if loose:
+            parts.append(Collected(_runs(loose)))
+        pieces: list[Piece] = []
+        for own in [part.pieces for part in parts if part.pieces]:
+            if pieces and (joined := _maybe_one(pieces[-1], own[0])) is not None:
+                pieces[-1] = joined
+                pieces += own[1:]
+            else:
+                pieces += own
+        whole = _Pieces(pieces)
+        whole.parts = parts
+        return whole
+
+
+def _runs(parts: Iterable[_Run]) -> list[_Run]:
+    """Those that have a text, neighbours of one kind as one."""
+    runs: list[tuple[_Make, list[str]]] = []
+    last: _Make | None = None
+    for make, text in parts:
+        if not text:
+            continue
+        if make is not last:
+            runs.append((make, texts := []))
+            last = make
+        texts.append(text)
+    return [(make, "".join(texts)) for make, texts in runs]
+
+
+def _maybe_one(one: Piece, other: Piece) -> Piece | None:
+    """Two pieces of one kind as one."""
+    if type(one) is Text:
+        both_json = type(other) is Text and one.json == other.json
+        return Text(one.text + other.text, one.json) if both_json else None
+    return Control(one.text + other.text) if type(other) is Control else None
 
 
 def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptBuilder:
@@ -248,9 +367,15 @@ def open_escape(text: str, before: str) -> str:
     return found[0] if found else ""
 
 
-# What to look for, by the character that it begins with. A pattern for each, because one that begins with a single
-# character is found at the speed of a search for that.
-_LookAlikes: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
+class _LookAlikes(Struct, frozen=True):
+    """What to look for, by the character that it begins with. A pattern for each, because one that begins with a single
+    character is found at the speed of a search for that. None is longer than `reach`.
+    """
+
+    patterns: tuple[tuple[str, re.Pattern[str]], ...]
+    reach: int
+
+
 # Made of which tuples: they are the same objects again, and long to hash.
 _known: Final[dict[tuple[int, int], tuple[_LookAlikes, tuple[str, ...], tuple[str, ...]]]] = {}
 _MAX_KNOWN: Final = 256
@@ -258,7 +383,7 @@ _MAX_KNOWN: Final = 256
 
 def _each(look_alikes: _LookAlikes, replace: Callable[[re.Match[str]], str], text: str) -> str:
     """`text` with something else for the first character of each look-alike."""
-    for first, pattern in look_alikes:
+    for first, pattern in look_alikes.patterns:
         if first in text:
             text = pattern.sub(replace, text)
     return text
@@ -288,7 +413,7 @@ def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> _LookAlikes:
         choices = [*([_tree(some)] if some else []), *([_NET] if first == "<" else [])]
         but = f"(?!{_tree(kept)})" if kept else ""
         found.append((first, re.compile(f"{re.escape(first)}{but}(?=({'|'.join(choices)}))")))
-    return tuple(found)
+    return _LookAlikes(tuple(found), max([_NET_CHARS, *map(len, literals)]))
 
 
 def _tree(literals: Iterable[str]) -> str:

@@ -246,7 +246,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
 
     def text(self, calls: Sequence[Call]) -> str:
         """Calls as the model writes them."""
-        return "".join([text for _, text in self.put(PromptBuilder(), calls).collected()])
+        return "".join([text for _, text in self.put(PromptBuilder(), calls).collected().runs])
 
 
 def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:
