@@ -97,7 +97,7 @@ class NativeCalls:
     def call(self, delta: ToolCallDelta) -> list[Event]:
         """A delta of a call."""
         call = self._latest.get(delta.index)
-        if call is None or call.index not in self._calls or _is_another(call, delta):
+        if call is None or call.index not in self._calls or (delta.name and _is_another(call, delta)):
             if call is not None and _says_nothing(call, delta):
                 return []
             call = self._begun(delta.index)
@@ -105,7 +105,10 @@ class NativeCalls:
         if arguments:
             call.said.append(arguments)
         if call.started and len(self._calls) == 1:  # by far the most frequent
-            return self._pushed([ArgumentsDelta(call.index, arguments)]) if arguments else []
+            out: list[Event] = []
+            if arguments:
+                self._filter.push((ArgumentsDelta(call.index, arguments),), out)
+            return out
         call.id = call.id or delta.id
         if delta.name and not call.started:
             call.name = self._joined(call.name, delta.name) if call.name else delta.name

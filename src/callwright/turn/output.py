@@ -127,7 +127,7 @@ class GenerationReader:
                 parser = self.parser
                 out += parser.feed(delta.text) if parser else self._native.text(delta.text, delta.logprobs)
             elif type(delta) is ToolCallDelta:
-                out += self._native.call(delta)
+                out += (self._native_calls or self._native).call(delta)
             elif type(delta) is ReasoningTextDelta:
                 out += self._native.reasoning(delta.text)
             elif type(delta) is FinishDelta:

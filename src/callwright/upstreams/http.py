@@ -209,7 +209,7 @@ class HttpUpstream:
                 now, begun_s = asyncio.get_running_loop().time, 0.0
                 response.most = self._bounds.max_answer_bytes
                 async for chunk in response:
-                    for part in _parts(chunk):
+                    for part in (chunk,) if len(chunk) <= AT_ONCE else _parts(chunk):
                         is_large = lines.held > AT_ONCE
                         if lines.held > _LARGE:
                             read, failure = await asyncio.to_thread(self._read, lines, part, reader)
@@ -409,10 +409,8 @@ async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
     return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
 
 
-def _parts(chunk: bytes) -> Sequence[bytes]:
-    """A chunk as it is, or a long one in several."""
-    if len(chunk) <= AT_ONCE:
-        return (chunk,)
+def _parts(chunk: bytes) -> list[bytes]:
+    """A long chunk in several."""
     return [chunk[at : at + AT_ONCE] for at in range(0, len(chunk), AT_ONCE)]
 
 

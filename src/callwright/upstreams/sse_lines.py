@@ -54,8 +54,11 @@ class SseLines:
         """The data of the events that are complete. Raises `TooLongLineError`."""
         if self.is_over:
             return []
-        if (plain := self._maybe_plain(chunk)) is not None:
-            return plain
+        # Whole events of one line of JSON each, as nearly all are.
+        if not (self.held or self._is_first or self._after_cr or self._is_error or _CR in chunk):
+            found = _EVENTS(chunk)
+            if sum(map(len, found)) + _AROUND * len(found) == len(chunk) <= self._most:
+                return found
         if b"\r" in chunk or self._after_cr:
             chunk = self._with_line_feeds(chunk)
         self._begun.append(chunk)
@@ -89,13 +92,6 @@ class SseLines:
         if self.held > self._most:
             raise self._too_long(batch, rest)
         return batch
-
-    def _maybe_plain(self, chunk: bytes) -> list[bytes] | None:
-        """The data of whole events of one line of JSON each, as nearly all are; None where anything else is there."""
-        if self.held or self._is_first or self._after_cr or self._is_error or len(chunk) > self._most or _CR in chunk:
-            return None
-        found = _EVENTS(chunk)
-        return found if sum(map(len, found)) + _AROUND * len(found) == len(chunk) else None
 
     def finish(self) -> list[bytes]:
         """The stream is over: the data of a last event without an empty line behind it. Half an end mark is none."""

@@ -75,7 +75,10 @@ class ConcurrencyLimit:
                     waiting.discard(task)
                 if batch is None:
                     return
-                _spend(batch)
+                for delta in batch:
+                    if type(delta) is Usage:
+                        assert isinstance(delta, Usage)  # mypy does not see it of a type variable
+                        caller().spend(delta.prompt_tokens + delta.completion_tokens)
                 yield batch
 
     def window(self, model: str) -> int | None:
@@ -115,13 +118,6 @@ class ConcurrencyLimit:
             yield
         finally:
             free.release()
-
-
-def _spend(batch: Sequence[object]) -> None:
-    """Count the tokens that a batch tells of."""
-    for delta in batch:
-        if type(delta) is Usage:
-            caller().spend(delta.prompt_tokens + delta.completion_tokens)
 
 
 class LimitedModeSelector:

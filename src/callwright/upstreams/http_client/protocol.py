@@ -18,7 +18,7 @@ from callwright.upstreams.http_client.errors import (
     HttpError,
     NotHttpError,
 )
-from callwright.upstreams.http_client.response import Response
+from callwright.upstreams.http_client.response import HELD_BYTES, Response
 
 __all__ = ["HttpConnection"]
 
@@ -154,7 +154,9 @@ class HttpConnection(asyncio.Protocol):
             self._break("it changes to another protocol")
         if self._is_odd:
             self.abort()
-        response.wake()
+        waiter = response.waiter
+        if waiter is not None and not waiter.done() and (not response.wants_all or response.is_full):
+            waiter.set_result(None)
         if not self._is_sent:
             self._wake_writer()
 
@@ -189,8 +191,12 @@ class HttpConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """See httptools."""
         self._unread = 0
-        if self._response is not None:
-            self._response.add(body)
+        response = self._response
+        if response is not None and not response.is_left:
+            response.pieces.append(body)
+            response.held += len(body)
+            if response.held > HELD_BYTES:
+                response.pause()
 
     def on_message_complete(self) -> None:
         """See httptools."""

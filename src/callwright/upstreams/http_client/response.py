@@ -17,13 +17,13 @@ from callwright.upstreams.http_client.errors import (
 )
 from callwright.upstreams.http_client.inflate import Inflater, inflater
 
-__all__ = ["AT_ONCE", "Response", "Source", "whole"]
+__all__ = ["AT_ONCE", "HELD_BYTES", "Response", "Source", "whole"]
 
 # Bytes of an answer that are read before the event loop gets its turn: up to 256 KB come at once, and what was
 # compressed comes without any pause.
 AT_ONCE: Final = 16_384
 # From so many bytes on that nobody has read, the connection is not read on.
-_HELD_BYTES: Final = 131_072
+HELD_BYTES: Final = 131_072
 _UNKNOWN: Final = "application/octet-stream"
 _EVENTS: Final = "text/event-stream"
 
@@ -72,18 +72,18 @@ class Response:
         self.is_over = False
         self.has_answered = False  # a byte has come
         self.since = loop.time()  # when it, or what is sent, went on
-        self._wants_all = wants_all
+        self.wants_all = wants_all
         self._loop = loop
         self._source = source
         self._failure: HttpError | None = None
-        self._is_left = False
+        self.is_left = False
         self._is_paused = False
-        self._pieces: list[bytes] = []
-        self._held = 0
+        self.pieces: list[bytes] = []
+        self.held = 0
         self._given = 0
         self._encoding = ""
         self._inflater: Inflater | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self.waiter: asyncio.Future[None] | None = None
         self._silent_s = silent_s
         self._until: float | None = self.since + head_s  # when the head, or all, must be there
         self._timer = loop.call_at(self.since + min(head_s, silent_s), self._check_time)
@@ -92,9 +92,9 @@ class Response:
 
     async def begun(self) -> None:
         """Wait for the head; where all is wanted, for all. Raises `HttpError`."""
-        while not self.is_over and (not self.status or (self._wants_all and not self._is_paused)):
-            self._waiter = self._loop.create_future()
-            await self._waiter
+        while not self.is_over and (not self.status or (self.wants_all and not self._is_paused)):
+            self.waiter = self._loop.create_future()
+            await self.waiter
         if not self.status:
             raise self._failure or HttpError("closed")
 
@@ -113,9 +113,9 @@ class Response:
     async def __anext__(self) -> bytes:
         if self.broken is not None:
             raise StopAsyncIteration
-        while not self._pieces and not self.is_over and not self._encoding:
-            self._waiter = self._loop.create_future()
-            await self._waiter
+        while not self.pieces and not self.is_over and not self._encoding:
+            self.waiter = self._loop.create_future()
+            await self.waiter
         try:
             piece = await self._decompressed() if self._encoding else self._taken()
         except HttpError as error:
@@ -134,12 +134,12 @@ class Response:
     def at_once(self, most: int) -> bytes | None:
         """The body, if all of it is there, no more than `most` bytes and not compressed."""
         is_plain = self.is_over and self._failure is None and not self._encoding
-        return self._taken() if is_plain and self._held <= most else None
+        return self._taken() if is_plain and self.held <= most else None
 
     def leave(self, within_s: float) -> None:
         """Nothing more of it is wanted. If its end comes in time the connection can be used again."""
-        self._is_left = True
-        self._pieces.clear()
+        self.is_left = True
+        self.pieces.clear()
         if not self.is_over:
             if self._is_paused:
                 self._resume()
@@ -148,7 +148,7 @@ class Response:
 
     def close(self) -> None:
         """Nothing more of it is wanted: a connection on which it has not come to its end is closed."""
-        if not self._is_left:
+        if not self.is_left:
             self._end_here()
 
     # --- for the connection ---
@@ -159,23 +159,24 @@ class Response:
         self.content_type = headers.get("content-type", _UNKNOWN).partition(";")[0].strip().lower()
         self._encoding = headers.get("content-encoding", "").strip().lower().replace("identity", "")
         if self.content_type == _EVENTS:
-            self._wants_all = False
-        self._until = self.since + self._silent_s if self._wants_all else None
+            self.wants_all = False
+        self._until = self.since + self._silent_s if self.wants_all else None
 
-    def add(self, piece: bytes) -> None:
-        """A piece of the body has come."""
-        if self._is_left:
-            return
-        self._pieces.append(piece)
-        self._held += len(piece)
-        if self._held > _HELD_BYTES and not self._is_paused:
+    def pause(self) -> None:
+        """More is held than is wanted: the connection is not read on before it is taken."""
+        if not self._is_paused:
             self._is_paused = True
             self._source.pause()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no more comes before this is read."""
+        return self.is_over or self._is_paused
+
     def wake(self) -> None:
         """Whoever waits looks at what has come."""
-        waiter = self._waiter
-        if waiter is not None and (not self._wants_all or self.is_over or self._is_paused) and not waiter.done():
+        waiter = self.waiter
+        if waiter is not None and not waiter.done() and (not self.wants_all or self.is_full):
             waiter.set_result(None)
 
     def end(self, failure: HttpError | None) -> None:
@@ -188,11 +189,11 @@ class Response:
     # --- parts ---
 
     def _taken(self) -> bytes:
-        pieces = self._pieces
+        pieces = self.pieces
         if not pieces:
             return b""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._pieces, self._held = [], 0
+        self.pieces, self.held = [], 0
         if self._is_paused:
             self._resume()
         return piece
@@ -203,11 +204,11 @@ class Response:
             self._inflater = inflater(self._encoding)
         piece, is_last = b"", False
         while not (piece or is_last):
-            while not (self._pieces or self.is_over or self._inflater.holds):
-                self._waiter = self._loop.create_future()
-                await self._waiter
+            while not (self.pieces or self.is_over or self._inflater.holds):
+                self.waiter = self._loop.create_future()
+                await self.waiter
             piece = self._inflater.next(b"" if self._inflater.holds else self._taken())
-            is_last = self.is_over and not self._pieces and not self._inflater.holds
+            is_last = self.is_over and not self.pieces and not self._inflater.holds
         if not piece and self._failure is None:
             self._inflater.finish()
         return piece
@@ -229,7 +230,7 @@ class Response:
     def _check_time(self) -> None:
         """The timer has come. It is not set anew with each byte, so it may be early."""
         now = self._loop.time()
-        waiter = self._waiter
+        waiter = self.waiter
         waits = waiter is not None and not waiter.done() and not self._is_paused
         due = self.since + self._silent_s
         if self._until is not None and now >= self._until:

@@ -5,7 +5,7 @@ A head with a length waits for its body, so that both are one write. Where the c
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -24,14 +24,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _DISCONNECT: Final = {"type": "http.disconnect"}
 
 
-class _Done:
-    """Nothing to wait for."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        return iter(())  # type: ignore[return-value]  # all that `await` asks for
-
-
-_DONE: Final = _Done()
 
 
 class Connection(Protocol):
@@ -42,8 +34,18 @@ class Connection(Protocol):
     @property
     def usual_headers(self) -> bytes: ...
 
-    def maybe_full(self) -> "asyncio.Future[None] | None":
-        """What to wait for before more is written."""
+    @property
+    def is_full(self) -> bool:
+        """Whether the client does not read what was written."""
+        ...
+
+    @property
+    def done(self) -> Awaitable[None]:
+        """Nothing to wait for."""
+        ...
+
+    def writable(self) -> Awaitable[None]:
+        """What to wait for while it is full."""
         ...
 
     def resume_reading(self) -> None:
@@ -136,14 +138,15 @@ class Exchange:
 
     def send(self, message: Message) -> Awaitable[None]:
         """See ASGI. What can be written at once is written when this is called, and there is nothing to wait for."""
-        if not self.disconnected and self._connection.maybe_full() is not None:
+        connection = self._connection
+        if connection.is_full and not self.disconnected:
             return self._sent_later(message)
         self._send(message)
-        return _DONE
+        return connection.done
 
     async def _sent_later(self, message: Message) -> None:
-        while not self.disconnected and (full := self._connection.maybe_full()) is not None:
-            await full
+        while self._connection.is_full and not self.disconnected:
+            await self._connection.writable()
         self._send(message)
 
     def _send(self, message: Message) -> None:

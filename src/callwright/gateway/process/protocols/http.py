@@ -85,7 +85,9 @@ class HttpProtocol(asyncio.Protocol):
         self._is_paused = False
         # what is written
         self._usual: tuple[Sequence[Any], bytes] = ((), b"")
-        self._is_full = False
+        self.is_full = False  # the client does not read what was written
+        self.done: asyncio.Future[None] = self.loop.create_future()  # to await where there is nothing to wait for
+        self.done.set_result(None)
         self._writable: asyncio.Future[None] | None = None
         # how it ends
         self._dropped = -1  # bytes that came behind a refusal; before it -1
@@ -151,11 +153,11 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """See asyncio."""
-        self._is_full = True
+        self.is_full = True
 
     def resume_writing(self) -> None:
         """See asyncio."""
-        self._is_full = False
+        self.is_full = False
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
@@ -256,10 +258,8 @@ class HttpProtocol(asyncio.Protocol):
             self._usual = given, b"".join([b"%b: %b\r\n" % each for each in given])
         return self._usual[1]
 
-    def maybe_full(self) -> "asyncio.Future[None] | None":
-        """What to wait for before more is written."""
-        if not self._is_full:
-            return None
+    def writable(self) -> "asyncio.Future[None]":
+        """What to wait for while it is full."""
         if self._writable is None:
             self._writable = self.loop.create_future()
         return asyncio.shield(self._writable)
