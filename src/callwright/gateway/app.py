@@ -5,7 +5,7 @@ import logging
 import platform
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,17 +154,26 @@ class _Application(Starlette):
             app = made(app, *args, **kwargs)
         return app
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.router(scope, receive, send)
-            return
-        found = None if scope.get("root_path") else self._plain.get((scope["method"], scope["path"]))
-        if found is not None:
-            await found(scope, receive, send)
-            return
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
+        """See ASGI. No coroutine of its own: each is gone through again whenever the request goes on."""
+        scope["app"] = self
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        return self.middleware_stack(scope, receive, send)  # type: ignore[return-value]
+
+    def _route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "http" and not scope.get("root_path"):
+            found = self._plain.get((scope["method"], scope["path"]))
+            if found is not None:
+                return found(scope, receive, send)
+        return self._searched(scope, receive, send)
+
+    async def _searched(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self.router(scope, receive, send)
         except HTTPException:
+            if scope["type"] != "http":
+                raise
             await self._no_route(scope, receive, send)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,11 +22,10 @@ class BodyTimeout:
         self._app = app
         self._limit_s = limit_s
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """See ASGI."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         until = asyncio.get_running_loop().time() + self._limit_s
         is_there = False
         exchange = getattr(receive, "__self__", None)
@@ -48,7 +48,7 @@ class BodyTimeout:
                     context.received_s = time.monotonic()
             return message
 
-        await self._app(scope, received, send)
+        return self._app(scope, received, send)
 
 
 class HeaderTimeout:

@@ -24,8 +24,6 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _DISCONNECT: Final = {"type": "http.disconnect"}
 
 
-
-
 class Connection(Protocol):
     """What it comes over. `usual_headers`: lines that every answer has."""
 

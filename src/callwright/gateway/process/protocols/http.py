@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from urllib.parse import unquote
 
 import httptools
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
@@ -43,6 +44,7 @@ _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1_048_576
 # Requests that a client sends ahead in one go; behind more of them the connection ends. Hardly a client sends any.
 _MOST_AHEAD: Final = 16
+_FORWARDED: Final = b"x-forwarded-"
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -67,7 +69,9 @@ class HttpProtocol(asyncio.Protocol):
         self.loop = _loop or asyncio.get_running_loop()
         self.pipeline: deque[Exchange] = deque()  # those that were parsed with one that is answered
         self.exchange: Exchange | None = None  # the latest that was begun
-        self._app = config.loaded_app
+        self._app = self._behind_proxies = config.loaded_app
+        if isinstance(self._app, ProxyHeadersMiddleware):  # only of use where a proxy says for whom it asks
+            self._app = self._app.app
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # what was sent ahead is told apart here
         self._most: int = config.bounds.max_head_bytes
@@ -297,7 +301,9 @@ class HttpProtocol(asyncio.Protocol):
         self.exchange = exchange
         self._requests += 1
         tasks = self.server_state.tasks
-        task = self.loop.create_task(exchange.run(self._app, lambda: tasks.discard(task)))
+        is_forwarded = any(name.startswith(_FORWARDED) for name, _ in exchange.scope["headers"])
+        app = self._behind_proxies if is_forwarded else self._app
+        task = self.loop.create_task(exchange.run(app, lambda: tasks.discard(task)))
         tasks.add(task)
 
     # --- parts ---
