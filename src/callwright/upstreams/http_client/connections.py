@@ -238,10 +238,13 @@ def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _head(method: str, target: Target, headers: Mapping[str, str], body: bytes | None) -> bytes:
     """The head of a request. Raises `ValueError` for a header that would be more than one."""
+    ours = {"host": target.host}  # those who ask may know better, but not how long a body is
     if target.authorization is not None:
-        headers = {"authorization": target.authorization, **headers}
+        ours["authorization"] = target.authorization
+    headers = {**ours, **headers}
+    if body is not None:
+        headers["content-length"] = str(len(body))
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
         raise ValueError("a header with a line break in it")
-    length = "" if body is None else f"content-length: {len(body)}\r\n"
-    return f"{method} {target.asked} HTTP/1.1\r\nhost: {target.host}\r\n{lines}{length}\r\n".encode()
+    return f"{method} {target.asked} HTTP/1.1\r\n{lines}\r\n".encode()
