@@ -81,10 +81,10 @@ class HttpConnection(asyncio.Protocol):
         transport.write(head)
         view = memoryview(body)
         for at in range(0, len(body), _SLICE_BYTES):
-            while self._is_full and not (response.is_over or response.has_answered):
+            while self._is_full and not (response.is_over or response.status):
                 self._writable = self._loop.create_future()
                 await self._writable
-            if response.is_over or response.has_answered:
+            if response.is_over or response.status:
                 return
             transport.write(view[at : at + _SLICE_BYTES])
             response.moves()
@@ -123,6 +123,11 @@ class HttpConnection(asyncio.Protocol):
             response.wake()
         self._wake_writer()
         self._lost(self)
+
+    def eof_received(self) -> None:
+        """See asyncio, which would send the rest of a request first."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def pause_writing(self) -> None:
         """See asyncio."""
@@ -201,8 +206,8 @@ class HttpConnection(asyncio.Protocol):
         response.end(None)
         if self._is_kept and self._is_sent and self.is_open:
             self._free(self)
-        elif self._transport is not None:
-            self._transport.close()
+        else:  # without what has not been sent: a server that does not read it would keep it here
+            self.abort()
 
     # --- parts ---
 
