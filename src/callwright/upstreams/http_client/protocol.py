@@ -146,7 +146,7 @@ class HttpConnection(asyncio.Protocol):
             return
         response.arrives()
         try:
-            if self._unread + len(data) <= _MAX_HEAD_BYTES:
+            if self._unread + len(data) < _MAX_HEAD_BYTES:
                 self._unread += len(data)
                 self._parser.feed_data(data)
             else:
@@ -186,7 +186,9 @@ class HttpConnection(asyncio.Protocol):
         self._in_head, self._unread = False, 0
         coding = headers.get("transfer-encoding")
         self._ends_with_connection = status not in _NO_BODY and (
-            "content-length" not in headers if coding is None else "chunked" not in coding.lower()
+            "content-length" not in headers
+            if coding is None
+            else coding.rpartition(",")[2].strip().lower() != "chunked"
         )
         self._is_kept = not self._ends_with_connection and self._parser.should_keep_alive()
         self._response.head(status, headers)
@@ -215,7 +217,7 @@ class HttpConnection(asyncio.Protocol):
         """What is too large to be read before it is looked at."""
         at = 0
         while at < len(data):
-            end = at + max(1, _MAX_HEAD_BYTES - self._unread)
+            end = min(len(data), at + _MAX_HEAD_BYTES - self._unread)
             self._unread += end - at
             self._parser.feed_data(data[at:end])
             if self._unread >= _MAX_HEAD_BYTES:
