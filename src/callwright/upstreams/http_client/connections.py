@@ -17,7 +17,12 @@ from typing import Final
 import aiohappyeyeballs
 from msgspec import Struct
 
-from callwright.upstreams.http_client.errors import ConnectTimeoutError, DisconnectedError, NoConnectionError
+from callwright.upstreams.http_client.errors import (
+    ClosedError,
+    ConnectTimeoutError,
+    DisconnectedError,
+    NoConnectionError,
+)
 from callwright.upstreams.http_client.protocol import HttpConnection
 from callwright.upstreams.http_client.response import Response
 from callwright.upstreams.http_client.target import Origin, Target, target_of
@@ -55,6 +60,7 @@ class _OfLoop:
         self._free: dict[Origin, list[HttpConnection]] = {}  # those that were used last at the end
         self._sweep: asyncio.TimerHandle | None = None
         self._holder = self._held()
+        self._is_closed = False
 
     async def begin(self) -> None:
         """Have the loop end them."""
@@ -90,6 +96,9 @@ class _OfLoop:
         try:
             async with asyncio.timeout(within_s):
                 await self._connect(connection, origin)
+            if self._is_closed:  # meanwhile
+                connection.abort()
+                raise ClosedError
         except BaseException as error:
             self._open.discard(connection)
             if isinstance(error, TimeoutError):
@@ -121,6 +130,7 @@ class _OfLoop:
         try:
             yield
         finally:
+            self._is_closed = True
             if self._sweep is not None:
                 self._sweep.cancel()
             for connection in list(self._open):

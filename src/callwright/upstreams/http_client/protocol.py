@@ -14,6 +14,7 @@ import httptools
 from callwright.upstreams.http_client.errors import (
     BrokenAnswerError,
     BrokenFramingError,
+    ClosedError,
     DisconnectedError,
     HttpError,
     NotHttpError,
@@ -69,9 +70,11 @@ class HttpConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, head: bytes, body: bytes, response: Response) -> None:
-        """Send a request, to be answered by this response. It stops where an answer begins before that is done."""
+        """Send a request, to be answered by this response. It stops where the answer begins before that is done."""
         transport = self._transport
-        assert transport is not None
+        if transport is None:
+            response.end(DisconnectedError())
+            return
         self._response = response
         self._in_head, self._unread = True, 0
         if len(body) <= _SLICE_BYTES:
@@ -92,10 +95,13 @@ class HttpConnection(asyncio.Protocol):
         self._is_sent = True
 
     def abort(self) -> None:
-        """End it at once."""
-        self._response = None
+        """End it at once, and with it an answer that is still to come."""
+        response, self._response = self._response, None
         if self._transport is not None:
             self._transport.abort()
+        if response is not None and not response.is_over:
+            response.end(ClosedError())
+            response.wake()
 
     def pause(self) -> None:
         """See `Source`."""

@@ -10,6 +10,7 @@ from typing import Final, Protocol, Self
 
 from callwright.upstreams.http_client.errors import (
     BrokenAnswerError,
+    ClosedError,
     HttpError,
     SilentError,
     TooLargeError,
@@ -96,7 +97,7 @@ class Response:
             self._waiter = self._loop.create_future()
             await self._waiter
         if not self.status:
-            raise self._failure or HttpError("closed")
+            raise self._failure or ClosedError()
 
     async def __aenter__(self) -> Self:
         return self
@@ -226,7 +227,7 @@ class Response:
 
     def _end_here(self) -> None:
         if not self.is_over:
-            self._fail(HttpError("closed"))
+            self._fail(ClosedError())
 
     def _fail(self, error: HttpError) -> None:
         self.end(error)
