@@ -123,8 +123,8 @@ class _OfLoop:
         for free in self._free.values():
             while free and (free[0].since <= oldest or not free[0].is_open):
                 free.pop(0).abort()
-        if any(self._free.values()):
-            self._sweep = self._loop.call_later(_KEPT_S, self._close_old)
+        if kept := [free[0].since for free in self._free.values() if free]:
+            self._sweep = self._loop.call_at(min(kept) + _KEPT_S, self._close_old)
 
     async def _held(self) -> AsyncGenerator[None, None]:
         try:

@@ -238,12 +238,12 @@ class Response:
         """The timer has come. It is not set anew with each byte, so it may be early."""
         now = self._loop.time()
         waiter = self._waiter
-        waits = waiter is not None and not waiter.done() and not self._is_paused
+        waits = not self.status or (waiter is not None and not waiter.done() and not self._is_paused)
         due = self._since + self._silent_s
-        if self._until is not None and now >= self._until:
-            self._fail(TooSlowError())
-        elif waits and now >= due:
+        if waits and now >= due:
             self._fail(SilentError())
+        elif self._until is not None and now >= self._until:
+            self._fail(TooSlowError())
         else:
             later = due if now < due else now + self._silent_s
             self._timer = self._loop.call_at(
