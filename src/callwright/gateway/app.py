@@ -5,7 +5,7 @@ import logging
 import platform
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -154,14 +154,7 @@ class _Application(Starlette):
             app = made(app, *args, **kwargs)
         return app
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
-        """See ASGI. No coroutine of its own: each is gone through again whenever the request goes on."""
-        scope["app"] = self
-        if self.middleware_stack is None:
-            self.middleware_stack = self.build_middleware_stack()
-        return self.middleware_stack(scope, receive, send)  # type: ignore[return-value]
-
-    def _route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def _route(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:  # no coroutine of its own
         if scope["type"] == "http" and not scope.get("root_path"):
             found = self._plain.get((scope["method"], scope["path"]))
             if found is not None:

@@ -8,6 +8,7 @@ from callwright.upstreams.answers import UnreadableError
 from callwright.upstreams.http_client.errors import (
     BrokenAnswerError,
     BrokenFramingError,
+    ClosedError,
     ConnectTimeoutError,
     DisconnectedError,
     EncodingError,
@@ -44,6 +45,8 @@ def fault_of(error: Exception, connect_s: float, idle_s: float) -> tuple[str, Fa
             return f"was silent for too long (more than {idle_s:g} s)", "timeout"
         case BrokenFramingError():
             return "sent what is no HTTP in the middle of its answer", "cut"
+        case ClosedError():
+            return "was left: its connections were closed before the end of its answer", "protocol"
         case EncodingError():
             return f"sent an answer that is {error}", "protocol"
         case BrokenAnswerError():

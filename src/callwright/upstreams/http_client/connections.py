@@ -17,7 +17,12 @@ from typing import Final
 import aiohappyeyeballs
 from msgspec import Struct
 
-from callwright.upstreams.http_client.errors import ConnectTimeoutError, DisconnectedError, NoConnectionError
+from callwright.upstreams.http_client.errors import (
+    ClosedError,
+    ConnectTimeoutError,
+    DisconnectedError,
+    NoConnectionError,
+)
 from callwright.upstreams.http_client.protocol import HttpConnection
 from callwright.upstreams.http_client.response import Response
 from callwright.upstreams.http_client.target import Origin, Target, target_of
@@ -55,6 +60,7 @@ class _OfLoop:
         self._free: dict[Origin, list[HttpConnection]] = {}  # those that were used last at the end
         self._sweep: asyncio.TimerHandle | None = None
         self._holder = self._held()
+        self._is_closed = False
 
     async def begin(self) -> None:
         """Have the loop end them."""
@@ -90,6 +96,9 @@ class _OfLoop:
         try:
             async with asyncio.timeout(within_s):
                 await self._connect(connection, origin)
+            if self._is_closed:  # meanwhile
+                connection.abort()
+                raise ClosedError
         except BaseException as error:
             self._open.discard(connection)
             if isinstance(error, TimeoutError):
@@ -114,13 +123,14 @@ class _OfLoop:
         for free in self._free.values():
             while free and (free[0].since <= oldest or not free[0].is_open):
                 free.pop(0).abort()
-        if any(self._free.values()):
-            self._sweep = self._loop.call_later(_KEPT_S, self._close_old)
+        if kept := [free[0].since for free in self._free.values() if free]:
+            self._sweep = self._loop.call_at(min(kept) + _KEPT_S, self._close_old)
 
     async def _held(self) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
+            self._is_closed = True
             if self._sweep is not None:
                 self._sweep.cancel()
             for connection in list(self._open):
@@ -238,10 +248,13 @@ def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _head(method: str, target: Target, headers: Mapping[str, str], body: bytes | None) -> bytes:
     """The head of a request. Raises `ValueError` for a header that would be more than one."""
+    ours = {"host": target.host}  # those who ask may know better, but not how long a body is
     if target.authorization is not None:
-        headers = {"authorization": target.authorization, **headers}
+        ours["authorization"] = target.authorization
+    headers = {**ours, **headers}
+    if body is not None:
+        headers["content-length"] = str(len(body))
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
         raise ValueError("a header with a line break in it")
-    length = "" if body is None else f"content-length: {len(body)}\r\n"
-    return f"{method} {target.asked} HTTP/1.1\r\nhost: {target.host}\r\n{lines}{length}\r\n".encode()
+    return f"{method} {target.asked} HTTP/1.1\r\n{lines}\r\n".encode()

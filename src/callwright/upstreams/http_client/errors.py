@@ -7,6 +7,7 @@
     ├── BrokenAnswerError                        its answer ends before its end
     │   └── BrokenFramingError                   … in something that is no HTTP
     ├── EncodingError                            its answer is compressed otherwise than its head says
+    ├── ClosedError                              it was left: the connection was closed here
     └── SilentError, TooSlowError, TooLargeError a bound is passed
 
 Messages never quote what stands in a head.
@@ -15,6 +16,7 @@ Messages never quote what stands in a head.
 __all__ = [
     "BrokenAnswerError",
     "BrokenFramingError",
+    "ClosedError",
     "ConnectTimeoutError",
     "DisconnectedError",
     "EncodingError",
@@ -63,6 +65,10 @@ class BrokenFramingError(BrokenAnswerError):
 
 class EncodingError(HttpError):
     """A body that cannot be decompressed; the message says what of it ("not compressed …")."""
+
+
+class ClosedError(HttpError):
+    """Who asks has closed the connection, or all of them."""
 
 
 class SilentError(HttpError):

@@ -14,6 +14,7 @@ import httptools
 from callwright.upstreams.http_client.errors import (
     BrokenAnswerError,
     BrokenFramingError,
+    ClosedError,
     DisconnectedError,
     HttpError,
     NotHttpError,
@@ -69,9 +70,11 @@ class HttpConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, head: bytes, body: bytes, response: Response) -> None:
-        """Send a request, to be answered by this response. It stops where an answer begins before that is done."""
+        """Send a request, to be answered by this response. It stops where the answer begins before that is done."""
         transport = self._transport
-        assert transport is not None
+        if transport is None:
+            response.end(DisconnectedError())
+            return
         self._response = response
         self._in_head, self._unread = True, 0
         if len(body) <= _SLICE_BYTES:
@@ -81,10 +84,10 @@ class HttpConnection(asyncio.Protocol):
         transport.write(head)
         view = memoryview(body)
         for at in range(0, len(body), _SLICE_BYTES):
-            while self._is_full and not (response.is_over or response.has_answered):
+            while self._is_full and not (response.is_over or response.status):
                 self._writable = self._loop.create_future()
                 await self._writable
-            if response.is_over or response.has_answered:
+            if response.is_over or response.status:
                 return
             transport.write(view[at : at + _SLICE_BYTES])
             response.since = self._loop.time()
@@ -92,10 +95,13 @@ class HttpConnection(asyncio.Protocol):
         self._is_sent = True
 
     def abort(self) -> None:
-        """End it at once."""
-        self._response = None
+        """End it at once, and with it an answer that is still to come."""
+        response, self._response = self._response, None
         if self._transport is not None:
             self._transport.abort()
+        if response is not None and not response.is_over:
+            response.end(ClosedError())
+            response.wake()
 
     def pause(self) -> None:
         """See `Source`."""
@@ -124,6 +130,11 @@ class HttpConnection(asyncio.Protocol):
         self._wake_writer()
         self._lost(self)
 
+    def eof_received(self) -> None:
+        """See asyncio, which would send the rest of a request first."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def pause_writing(self) -> None:
         """See asyncio."""
         self._is_full = True
@@ -141,7 +152,7 @@ class HttpConnection(asyncio.Protocol):
             return
         response.has_answered, response.since = True, self._loop.time()
         try:
-            if self._unread + len(data) <= _MAX_HEAD_BYTES:
+            if self._unread + len(data) < _MAX_HEAD_BYTES:
                 self._unread += len(data)
                 self._parser.feed_data(data)
             else:
@@ -183,7 +194,9 @@ class HttpConnection(asyncio.Protocol):
         self._in_head, self._unread = False, 0
         coding = headers.get("transfer-encoding")
         self._ends_with_connection = status not in _NO_BODY and (
-            "content-length" not in headers if coding is None else "chunked" not in coding.lower()
+            "content-length" not in headers
+            if coding is None
+            else coding.rpartition(",")[2].strip().lower() != "chunked"
         )
         self._is_kept = not self._ends_with_connection and self._parser.should_keep_alive()
         self._response.head(status, headers)
@@ -207,8 +220,8 @@ class HttpConnection(asyncio.Protocol):
         response.end(None)
         if self._is_kept and self._is_sent and self.is_open:
             self._free(self)
-        elif self._transport is not None:
-            self._transport.close()
+        else:  # without what has not been sent: a server that does not read it would keep it here
+            self.abort()
 
     # --- parts ---
 
@@ -216,7 +229,7 @@ class HttpConnection(asyncio.Protocol):
         """What is too large to be read before it is looked at."""
         at = 0
         while at < len(data):
-            end = at + max(1, _MAX_HEAD_BYTES - self._unread)
+            end = min(len(data), at + _MAX_HEAD_BYTES - self._unread)
             self._unread += end - at
             self._parser.feed_data(data[at:end])
             if self._unread >= _MAX_HEAD_BYTES:

@@ -10,6 +10,7 @@ from typing import Final, Protocol, Self
 
 from callwright.upstreams.http_client.errors import (
     BrokenAnswerError,
+    ClosedError,
     HttpError,
     SilentError,
     TooLargeError,
@@ -96,7 +97,7 @@ class Response:
             self.waiter = self._loop.create_future()
             await self.waiter
         if not self.status:
-            raise self._failure or HttpError("closed")
+            raise self._failure or ClosedError()
 
     async def __aenter__(self) -> Self:
         return self
@@ -220,7 +221,7 @@ class Response:
 
     def _end_here(self) -> None:
         if not self.is_over:
-            self._fail(HttpError("closed"))
+            self._fail(ClosedError())
 
     def _fail(self, error: HttpError) -> None:
         self.end(error)
@@ -231,12 +232,12 @@ class Response:
         """The timer has come. It is not set anew with each byte, so it may be early."""
         now = self._loop.time()
         waiter = self.waiter
-        waits = waiter is not None and not waiter.done() and not self._is_paused
+        waits = not self.status or (waiter is not None and not waiter.done() and not self._is_paused)
         due = self.since + self._silent_s
-        if self._until is not None and now >= self._until:
-            self._fail(TooSlowError())
-        elif waits and now >= due:
+        if waits and now >= due:
             self._fail(SilentError())
+        elif self._until is not None and now >= self._until:
+            self._fail(TooSlowError())
         else:
             later = due if now < due else now + self._silent_s
             self._timer = self._loop.call_at(

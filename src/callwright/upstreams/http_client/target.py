@@ -39,8 +39,8 @@ def target_of(url: str) -> Target:
     parts = urlsplit(url)
     try:
         port = parts.port or _PORTS[parts.scheme]
-        host = (parts.hostname or "").encode("ascii" if (parts.hostname or "").isascii() else "idna").decode()
-        if not host:
+        host = (parts.hostname or "").encode("idna").decode()
+        if not host.isprintable() or not host:
             raise ValueError("no host")
     except (ValueError, KeyError) as error:
         raise NoConnectionError(parts.hostname or "", 0, OSError(f"no address: {error}")) from error
