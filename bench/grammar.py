@@ -80,7 +80,7 @@ class Instant(CompletionsUpstream):
         self._text = text
 
     async def events(
-        self, path: str, body: Mapping[str, Any], reader: Any, headers: Mapping[str, str] | None = None
+        self, path: str, body: Mapping[str, Any], reader: Any, *_: object, **__: object
     ) -> AsyncGenerator[list[Any], None]:
         """The whole text, then the end."""
         encode(body)
