@@ -5,10 +5,10 @@ are refused, also of pages whose host name was made to resolve to here (DNS rebi
 There are no CORS headers: no web page can read an answer, unless a proxy allows it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from callwright.errors import RequestError
@@ -95,10 +95,12 @@ class AccessMiddleware:
         """The key that asks, and whom its places are counted for, from here on. Raises `RequestError` if it may not
         ask.
         """
-        headers = Headers(scope=scope)
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, value)
         if not self._keys:
-            self._refuse_strangers(headers)
-        who = self._keys.caller(headers.get("authorization"), headers.get("x-api-key"))
+            self._refuse_strangers(_text(headers, b"host"), _text(headers, b"origin"))
+        who = self._keys.caller(_text(headers, b"authorization"), _text(headers, b"x-api-key"))
         if (context := current()) is not None:
             context.caller = who.name
         asking(who)
@@ -106,9 +108,8 @@ class AccessMiddleware:
         for_client(client)
         return who, client
 
-    def _refuse_strangers(self, headers: Headers) -> None:
+    def _refuse_strangers(self, host: str | None, origin: str | None) -> None:
         """Raises `RequestError` (403) for a page of a foreign origin, and for a host name that may be anybody's."""
-        host, origin = headers.get("host"), headers.get("origin")
         if origin is not None and not self._is_known(host_of(origin)):
             raise _foreign(f"pages of {_shown(origin)} may not use this gateway", host_of(origin))
         if host is None:  # not from a browser, which always sends it
@@ -133,6 +134,11 @@ class AccessMiddleware:
 
     def _is_known(self, name: str) -> bool:
         return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
+
+
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 def _is_page(scope: Scope) -> bool:
