@@ -274,7 +274,7 @@ class PromptBuilder:
             parts.append(Collected(_runs(loose)))
         pieces: list[Piece] = []
         for own in [part.pieces for part in parts if part.pieces]:
-            if pieces and (joined := _maybe_one(pieces[-1], own[0])) is not None:
+            if pieces and type(pieces[-1]) is type(own[0]) and (joined := _maybe_one(pieces[-1], own[0])) is not None:
                 pieces[-1] = joined
                 pieces += own[1:]
             else:

@@ -35,20 +35,20 @@ class MadeOf(NamedTuple):
     by: object
     made: Any
 
-    def is_of(self, values: Sequence[object], by: object) -> bool:
-        """Whether the same would be made of these values. Only of the same objects: equal ones may be written in other
-        ways, as 1 and true are.
-        """
-        return len(self.values) == len(values) and all(map(is_, self.values, values)) and self.by == by
-
 
 def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]") -> T:
     """What is made of these values and nothing else, kept under this name with the last one. `by` equals that of the
     last time where the same would be made; there is no JSON in it.
     """
-    *beside, last = values
+    last = values[-1]
+    # Of the same objects only: equal ones may be written in other ways, as 1 and true are.
     before: MadeOf | None = last.kept.get(name)
-    if before is None or not before.is_of(beside, by):
-        before = last.kept[name] = MadeOf(beside, by, make())  # without the last, which would hold itself
+    if (
+        before is None
+        or before.by != by
+        or len(before.values) != len(values) - 1
+        or not all(map(is_, before.values, values))
+    ):
+        before = last.kept[name] = MadeOf(values[:-1], by, make())  # without the last, which would hold itself
     made: T = before.made
     return made

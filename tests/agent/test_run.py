@@ -747,7 +747,7 @@ def test_run_sync_works_inside_an_event_loop() -> None:
 @pytest.mark.processes
 def test_the_package_brings_no_event_loop_until_it_is_used() -> None:
     code = "import sys, callwright; assert 'asyncio' not in sys.modules; "
-    code += "callwright.Agent; assert 'aiohttp' not in sys.modules"
+    code += "callwright.Agent; assert 'httptools' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

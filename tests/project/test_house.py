@@ -68,11 +68,11 @@ def natural(name: str) -> tuple[int, str]:
     [
         ("callwright", ("msgspec", "llguidance", "jsonschema_rs", "asyncio")),
         ("callwright.conversation", ("llguidance", "jsonschema_rs", "callwright.grammar", "asyncio")),
-        ("callwright.upstreams.base", ("llguidance", "callwright.dialects", "callwright.calls", "aiohttp")),
-        ("callwright.api", ("llguidance", "callwright.wire", "callwright.response_template", "asyncio", "aiohttp")),
+        ("callwright.upstreams.base", ("llguidance", "callwright.dialects", "callwright.calls", "httptools")),
+        ("callwright.api", ("llguidance", "callwright.wire", "callwright.response_template", "asyncio", "httptools")),
         (
             "callwright.cli.main",
-            ("llguidance", "callwright.gateway.app", "starlette", "sqlalchemy", "aiohttp", "jsonschema_rs", "asyncio"),
+            ("llguidance", "callwright.gateway.app", "starlette", "sqlalchemy", "httptools", "jsonschema_rs", "asyncio"),
         ),
     ],
 )

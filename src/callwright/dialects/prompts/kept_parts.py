@@ -3,6 +3,7 @@ kept as it was written last.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from callwright.conversation import Conversation, ConversationTurn, kept_with_tools, kept_with_turn
@@ -22,7 +23,7 @@ def put_tools(
     **named: P.kwargs,
 ) -> PromptBuilder:
     """Append what `write` writes of the tools. It may depend on them and on what is given, and on nothing else."""
-    make = _writing(write, conversation, *given, **named)
+    make = partial(_written, write, conversation, *given, **named)
     return out.put(kept_with_tools(conversation.tools, "prompt", (write, given, named), make))
 
 
@@ -34,16 +35,11 @@ def put_turn(
     **named: P.kwargs,
 ) -> PromptBuilder:
     """The same for a turn."""
-    make = _writing(write, turn, *given, **named)
+    make = partial(_written, write, turn, *given, **named)
     return out.put(kept_with_turn(turn, "prompt", (write, given, named), make))
 
 
-def _writing(write: Callable[..., object], *given: Any, **named: Any) -> Callable[[], Collected]:
-    """What answers what is written."""
-
-    def written() -> Collected:
-        part = PromptBuilder()
-        write(part, *given, **named)
-        return part.collected()
-
-    return written
+def _written(write: Callable[..., object], *given: Any, **named: Any) -> Collected:
+    part = PromptBuilder()
+    write(part, *given, **named)
+    return part.collected()
