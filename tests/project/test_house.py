@@ -72,7 +72,15 @@ def natural(name: str) -> tuple[int, str]:
         ("callwright.api", ("llguidance", "callwright.wire", "callwright.response_template", "asyncio", "httptools")),
         (
             "callwright.cli.main",
-            ("llguidance", "callwright.gateway.app", "starlette", "sqlalchemy", "httptools", "jsonschema_rs", "asyncio"),
+            (
+                "llguidance",
+                "callwright.gateway.app",
+                "starlette",
+                "sqlalchemy",
+                "httptools",
+                "jsonschema_rs",
+                "asyncio",
+            ),
         ),
     ],
 )

@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from email.utils import format_datetime, parsedate_to_datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 from urllib.parse import unquote, urlsplit
 
@@ -25,6 +26,7 @@ from callwright.upstreams.http_client.connections import Connections, Timeouts
 from callwright.upstreams.http_client.errors import TooSlowError
 from callwright.upstreams.http_client.response import AT_ONCE, Response, whole
 from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
+from callwright.upstreams.repeated_events import RepeatedEvents
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
 __all__ = [
@@ -206,15 +208,16 @@ class HttpUpstream:
                         )
                     return
                 lines = SseLines(self._bounds.max_event_bytes)
+                known = RepeatedEvents(partial(self._deltas_of, reader))
                 now, begun_s = asyncio.get_running_loop().time, 0.0
                 response.most = self._bounds.max_answer_bytes
                 async for chunk in response:
                     for part in (chunk,) if len(chunk) <= AT_ONCE else _parts(chunk):
                         is_large = lines.held > AT_ONCE
                         if lines.held > _LARGE:
-                            read, failure = await asyncio.to_thread(self._read, lines, part, reader)
+                            read, failure = await asyncio.to_thread(self._read, lines, part, reader, known)
                         else:
-                            read, failure = self._read(lines, part, reader)
+                            read, failure = self._read(lines, part, reader, known)
                         if read and not is_large:
                             yield read
                         elif read:
@@ -277,7 +280,14 @@ class HttpUpstream:
         what, fault = fault_of(error, self._timeouts.connect_s, idle_s)
         return self._failed(self._without_secrets(what), fault)
 
-    def _read(self, lines: SseLines, chunk: bytes, reader: EventReader[T, D]) -> tuple[list[D], Exception | None]:
+    def _deltas_of(self, reader: EventReader[T, D], data: bytes) -> list[D]:
+        deltas: list[D] = []
+        reader.read(read_json(data, reader.kind, self._bounds.max_answer_values), deltas)
+        return deltas
+
+    def _read(
+        self, lines: SseLines, chunk: bytes, reader: EventReader[T, D], known: RepeatedEvents[D]
+    ) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
         kind, most = reader.kind, self._bounds.max_answer_values
@@ -289,10 +299,16 @@ class HttpUpstream:
             batch, too_large = error.before, error
         try:
             for data in batch:
+                repeated = known.maybe(data)
+                if repeated is not None:
+                    read.append(repeated)
+                    continue
+                before = len(read)
                 if mark not in data or b'"error"' in data or type(data) is ErrorData:
                     self._heed(data, reader, read, mark)
                 else:
                     reader.read(read_json(data, kind, most), read)
+                known.learn(data, read[before:])
         except NotJsonError as error:
             return read, self._unknown(error, data)
         except UnreadableError as error:
