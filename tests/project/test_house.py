@@ -29,8 +29,8 @@ def modules() -> list[str]:
     return [name for module in found if (name := module.name.removeprefix("callwright.")) != "__main__"]
 
 
-# What is loaded inside another program only, and by which.
-INSIDE = {"vllm_plugin": "vllm"}
+# What is loaded inside another program only, and by which; and what needs more than the package does.
+INSIDE = {"vllm_plugin": "vllm", "database.postgresql": "greenlet"}
 
 
 def path_of(module: str) -> Path:
