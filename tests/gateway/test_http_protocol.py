@@ -4,14 +4,18 @@ import asyncio
 import gc
 import logging
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from itertools import chain
+from random import Random
 from typing import Any, Final
 
 import pytest
 
+from callwright.gateway.http import EventStream
 from tests.support.byte_server import TURNS, Loop, each_loop, run, seen, turns
 from tests.support.connection_server import reset
 from tests.support.protocol_server import PIECES, Answer, Door, answers, begun, opened
+from tests.support.waiting import PATIENCE_S
 
 Tried = Callable[[Door], Awaitable[None]]
 CLOSE: Final = "connection: close"
@@ -104,6 +108,15 @@ def test_of_many_each_is_answered_once_and_the_last_answer_says_that_it_is(loop:
         expected = [told(f"/{n}") for n in range(number)] + [told("/last")]
         assert answers(came) == expected[:17]
         assert came.count(b"connection: close") == 1
+
+    through(loop, tried)
+
+
+@each_loop
+def test_an_upgrade_asked_for_again_and_again_is_no_trouble(loop: Loop) -> None:
+    async def tried(door: Door) -> None:
+        came = await door.says(b"GET / HTTP/1.1\r\nupgrade:h\r\nconnection:upgrade\r\n\r\n" * 400)
+        assert answers(came) == [told("/")] * 17
 
     through(loop, tried)
 
@@ -436,3 +449,45 @@ def test_at_the_end_of_the_server_idle_connections_close_and_answers_are_the_las
             writer.close()
 
     through(loop, tried)
+
+
+# --- heartbeats ---
+
+
+@each_loop
+@pytest.mark.parametrize("seed", range(40))
+def test_heartbeats_stand_between_events_and_none_behind_the_last(loop: Loop, seed: int) -> None:
+    random = Random(seed)
+    batches = [[b"event;"] * random.randint(1, 3) for _ in range(random.randint(0, 6))]
+    sent: list[tuple[bytes, bool]] = []
+    is_sending = False
+
+    async def events() -> AsyncGenerator[list[bytes], None]:
+        for batch in batches:
+            await turns(random.choice((0, 1, 2, 5, 9)))
+            yield batch
+        await turns(random.randint(0, 9))
+
+    async def send(message: Any) -> None:
+        nonlocal is_sending
+        assert not is_sending
+        is_sending = True
+        await turns(random.choice((0, 0, 1, 2, 5)))
+        if message["type"] == "http.response.body":
+            sent.append((message["body"], message.get("more_body", False)))
+        is_sending = False
+
+    async def tried() -> None:
+        stream = EventStream(events(), lambda: b"beat;", heartbeat_s=0, stall_s=PATIENCE_S)
+        receive = asyncio.Event().wait
+        answering = asyncio.ensure_future(stream({"type": "http"}, receive, send))  # type: ignore[arg-type]
+        await (turns(random.randint(0, 30)) if seed % 4 == 0 else asyncio.wait({answering}))
+        was_left = answering.cancel()
+        await asyncio.wait({answering})
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert [more for _, more in sent[:-1]].count(False) == 0
+        if not was_left:
+            assert sent[-1] == (b"", False)
+            assert b"".join(body for body, _ in sent).replace(b"beat;", b"") == b"".join(chain(*batches))
+
+    run(loop, tried)
