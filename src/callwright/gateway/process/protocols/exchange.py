@@ -74,6 +74,7 @@ class Exchange:
         self._is_told = False  # that the body is over
         self._waiter: asyncio.Future[None] | None = None
         self._head = b""  # which waits for its body
+        self._has_length = False
         self._is_chunked = False
         self._left = 0  # bytes of the answer's body that are due
         self._has_body = scope["method"] != "HEAD"
@@ -93,7 +94,7 @@ class Exchange:
 
     def disconnect(self) -> None:
         """The client is gone."""
-        self.disconnected = not self.response_complete
+        self.disconnected, self._wants_continue = not self.response_complete, False
         self.wake()
 
     def wake(self) -> None:
@@ -107,6 +108,9 @@ class Exchange:
             await app(self.scope, self.receive, self.send)
             if not self.response_complete and not self.disconnected:
                 self._fail("an answer was not completed")
+        except asyncio.CancelledError:  # or something of it was
+            self._fail("an answer was cancelled")
+            raise
         except Exception:
             self._fail("an answer has failed", exc_info=True)
         finally:
@@ -160,7 +164,6 @@ class Exchange:
     # --- parts ---
 
     def _start(self, status: int, headers: Any) -> None:
-        self.response_started, self._wants_continue = True, False
         length: int | None = None
         says_close = False
         lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status, self._connection.usual_headers]
@@ -170,22 +173,25 @@ class Exchange:
                 length = int(value)
             elif name == b"connection":
                 says_close = b"close" in value.lower()
-        if not self.keep_alive or says_close:
+        # Whether a client that was told nothing sends its body is not known.
+        if not self.keep_alive or says_close or (self._wants_continue and self.more_body):
             self.keep_alive = False
             if not says_close:
                 lines.append(b"connection: close\r\n")
         self._has_body = self._has_body and status not in _WITHOUT_BODY
-        self._is_chunked = length is None and self._has_body
+        self._has_length = length is not None or not self._has_body
+        self._is_chunked = not self._has_length and self.scope["http_version"] == "1.1"  # else its end is the length
         self._left = (length or 0) if self._has_body else 0
         if self._is_chunked:
             lines.append(b"transfer-encoding: chunked\r\n")
         head, breaks = b"".join(lines), len(lines) - 1 + lines[1].count(b"\n")
         if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
             raise RuntimeError("a header with a line break in it")
-        if self._is_chunked:
-            self._connection.transport.write(head + b"\r\n")
-        else:
+        self.response_started, self._wants_continue = True, False
+        if self._has_length:
             self._head = head + b"\r\n"
+        else:
+            self._connection.transport.write(head + b"\r\n")
 
     def _write(self, body: bytes, *, is_last: bool) -> None:
         transport = self._connection.transport
@@ -199,7 +205,7 @@ class Exchange:
             if not self._has_body:
                 body = b""
             self._left -= len(body)
-            if self._left < 0 or (is_last and self._left):
+            if self._has_length and (self._left < 0 or (is_last and self._left)):
                 raise RuntimeError("an answer has another length than its head says")
             transport.write(self._head + body)
             self._head = b""

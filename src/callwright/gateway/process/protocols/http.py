@@ -45,6 +45,7 @@ _LINGER_BYTES: Final = 1_048_576
 # Requests that a client sends ahead in one go; behind more of them the connection ends. Hardly a client sends any.
 _MOST_AHEAD: Final = 16
 _FORWARDED: Final = b"x-forwarded-"
+_UPGRADE: Final = b"upgrade"
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -125,6 +126,7 @@ class HttpProtocol(asyncio.Protocol):
         self.server_state.connections.discard(self)
         if self.exchange is not None:
             self.exchange.disconnect()
+        self._forget()
         self.resume_writing()
         if self._linger is not None:
             self._linger.cancel()
@@ -174,10 +176,11 @@ class HttpProtocol(asyncio.Protocol):
             self.exchange.keep_alive = False
 
     def sweep(self, now_s: float, limit_s: float) -> None:
-        """End a connection that waits too long for a head, or for the rest of one; to be asked again and again."""
-        if self._is_answering() or (self.exchange is not None and self.exchange.more_body):
+        """End a connection that waits too long for a request, or for the rest of one; to be asked again and again."""
+        exchange = self.exchange
+        if exchange is not None and not exchange.response_complete:
             return
-        has_begun = self._since > 0 or not self._requests
+        has_begun = self._since > 0 or exchange is None or exchange.more_body  # an answer may come before a body
         if self._waits[:2] != (self._requests, has_begun):
             self._waits = (self._requests, has_begun, now_s)
         elif now_s - self._waits[2] > (limit_s if has_begun else self.config.timeout_keep_alive):
@@ -187,7 +190,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """See httptools."""
-        self._url, self._headers, self._is_in_head = b"", [], True
+        self._url, self._headers, self._is_in_head, self._read_to = b"", [], True, None
 
     def on_url(self, url: bytes) -> None:
         """See httptools."""
@@ -200,13 +203,13 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """See httptools."""
-        self._is_in_head, self._has_progressed, self._read_to = False, True, None
+        self._is_in_head, self._has_progressed = False, True
         if len(self.pipeline) >= _MOST_AHEAD:
             self._is_full_ahead = True
         if self._is_full_ahead or self._is_bad:
             return
-        if self._parser.should_upgrade() and self._wants_websocket():
-            return
+        if self._parser.should_upgrade() and self._says_upgrade():
+            return  # the parser stops behind this head
         raw_path, query = self._url, b""
         if not raw_path.startswith(b"/") or b"?" in raw_path or b"#" in raw_path:
             try:
@@ -214,7 +217,7 @@ class HttpProtocol(asyncio.Protocol):
             except httptools.HttpParserInvalidURLError:
                 self._is_bad = True
                 return
-            raw_path, query = parts.path or b"", parts.query or b""
+            raw_path, query = parts.path or b"/", parts.query or b""
         path = raw_path.decode("latin-1")
         version = self._parser.get_http_version()
         root: str = self._scope["root_path"]
@@ -228,7 +231,7 @@ class HttpProtocol(asyncio.Protocol):
             "headers": self._headers,
             "state": self.app_state.copy(),
         }
-        keep_alive = version != "1.0" and self._parser.should_keep_alive()
+        keep_alive = version == "1.1" and self._parser.should_keep_alive()
         wants = any(name == b"expect" and value.lower() == b"100-continue" for name, value in self._headers)
         self._read_to = Exchange(self, scope, keep_alive=keep_alive, wants_continue=wants)
         if self.exchange is None or self.exchange.response_complete:
@@ -285,7 +288,8 @@ class HttpProtocol(asyncio.Protocol):
         """The next request may come, and may be here already."""
         self.server_state.total_requests += 1
         if not exchange.keep_alive:
-            self.transport.close()
+            self._close(is_unread=exchange.more_body or self._dropped >= 0)
+            return
         if self.transport.is_closing():
             return
         self.resume_reading()
@@ -314,8 +318,10 @@ class HttpProtocol(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             if self._wants_websocket():
                 self._change_to_websocket()
-            else:  # answered as if nobody had asked for that
-                self._parse(data[upgrade.args[0] :])
+            else:  # read again as if nobody had asked for that: the parser takes such a request to have no body
+                version = self._parser.get_http_version()
+                again = self._head(version, without=_UPGRADE) if self._says_upgrade() else b""  # which CONNECT does not
+                self._parse(again + data[upgrade.args[0] :])
         except httptools.HttpParserCallbackError:
             raise  # a fault of our own
         except httptools.HttpParserError:
@@ -325,32 +331,47 @@ class HttpProtocol(asyncio.Protocol):
         if self._is_full_ahead and self._dropped < 0:
             self._end_behind_answers()
 
+    def _says_upgrade(self) -> bool:
+        return any(name == _UPGRADE for name, _ in self._headers)
+
     def _wants_websocket(self) -> bool:
         if self.exchange is not None and not self.exchange.response_complete:
             return False  # the connection is that of its answer
         named = dict(self._headers)
         changes = [token.strip() for token in named.get(b"connection", b"").lower().split(b",")]
-        return b"upgrade" in changes and named.get(b"upgrade", b"").lower() == b"websocket"
+        return _UPGRADE in changes and named.get(_UPGRADE, b"").lower() == b"websocket"
 
     def _change_to_websocket(self) -> None:
         self.server_state.connections.discard(self)
-        lines = [self._parser.get_method() + b" " + self._url + b" HTTP/1.1"]
-        lines += [name + b": " + value for name, value in self._headers]
         protocol = self.config.ws_protocol_class(self.config, self.server_state, self.app_state)
         protocol.connection_made(self.transport)
-        protocol.data_received(b"\r\n".join([*lines, b"", b""]))
+        protocol.data_received(self._head("1.1"))
         self.transport.set_protocol(protocol)
+        self._forget()
+
+    def _head(self, version: str, without: bytes = b"") -> bytes:
+        """The head that was read, but for a header."""
+        lines = [self._parser.get_method() + b" " + self._url + b" HTTP/" + version.encode()]
+        lines += [name + b": " + value for name, value in self._headers if name != without]
+        return b"\r\n".join([*lines, b"", b""])
 
     def _is_answering(self) -> bool:
         """Whether a request is here, whole, whose answer is not."""
         return self.exchange is not None and not self.exchange.more_body and not self.exchange.response_complete
+
+    def _forget(self) -> None:
+        """It ends here: what points back at it goes, so that nothing waits for the garbage collector."""
+        self.exchange = self._read_to = None
+        self.pipeline.clear()
+        del self._parser
 
     def _is_over(self) -> bool:
         """Whether nothing more is parsed here: it is closed, refused, or a WebSocket."""
         return self._dropped >= 0 or self.transport.is_closing() or self.transport.get_protocol() is not self
 
     def _hold(self, data: bytes) -> None:
-        if not self._held and not data.strip(b"\r\n"):  # some clients end a body so; nothing waits for it
+        is_between = self._read_to is self.exchange and not self._held
+        if is_between and not data.strip(b"\r\n"):  # some clients end a body so; nothing waits for it
             return
         self._held += data
         self.pause_reading()
@@ -365,19 +386,27 @@ class HttpProtocol(asyncio.Protocol):
                 self.pipeline.remove(broken)
             self._end_behind_answers()
             return
-        self._dropped = 0
         if broken is None or not broken.response_started:
             path = self._url.decode("latin-1")
             if broken is not None:  # the client has not sent all of its request, and will not
                 broken.disconnect()
                 path = broken.scope["path"]
             self._answer(error, path)
-            if self.transport.can_write_eof():
-                self.transport.write_eof()
-                self._linger = self.loop.call_later(_LINGER_S, self.transport.close)
-                self.resume_reading()
-                return
-        self.transport.close()
+            self._close(is_unread=True)
+        else:
+            self.transport.close()
+
+    def _close(self, *, is_unread: bool) -> None:
+        """Behind what was written; where the client still sends, not before it had time to read that."""
+        if not is_unread or self.transport.is_closing() or not self.transport.can_write_eof():
+            self.transport.close()
+            return
+        self._dropped = 0
+        self.transport.write_eof()
+        self._linger = self.loop.call_later(_LINGER_S, self.transport.close)
+        if self._place is not None:
+            self._place.idle(self.transport.close)
+        self.resume_reading()
 
     def _end_behind_answers(self) -> None:
         """The answer to the latest request is the last, and nothing more is read."""
