@@ -267,6 +267,7 @@ class EmbeddedUpstream:
             if self._engine is None:
                 log.info("loading %s", self._file.path)
                 self._engine = self._loaded()
+                self._engine.handle_metrics()  # its loop runs when it answers: told to end before, it never ends
                 self._has_llguidance = not self._file_is_harmony() and self._takes_lark()
 
     def _loaded(self) -> Any:
@@ -282,7 +283,7 @@ class EmbeddedUpstream:
         asked.n_gpu_layers = options.gpu_layers
         if options.threads:
             asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = options.threads
-        asked.offline, asked.ui = True, False
+        asked.offline, asked.ui, asked.endpoint_metrics = True, False, True
         asked.port, asked.api_keys = 0, [secrets.token_urlsafe(32)]
         asked.verbosity = _ERRORS_ONLY
         try:
