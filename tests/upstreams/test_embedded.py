@@ -218,6 +218,25 @@ def test_the_command_line_needs_nothing_but_the_file(engine: None, folder: Path)
     assert talk.exit_code == 0, talk.output
 
 
+# Loads a file and lets go of it, again and again: what hangs has lost the word to end.
+LET_GO = """
+import asyncio, pathlib, sys
+from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
+from callwright.upstreams.embedded.gguf import read_gguf
+async def let_go():
+    for _ in range(60):
+        upstream = EmbeddedUpstream(read_gguf(pathlib.Path(sys.argv[1])), EngineOptions(context_tokens=512, threads=1))
+        await upstream.open()
+        await upstream.close()
+asyncio.run(let_go())
+"""
+
+
+@pytest.mark.processes
+def test_a_file_that_is_let_go_as_soon_as_it_is_loaded_ends(engine: None, folder: Path) -> None:
+    subprocess.run([sys.executable, "-c", LET_GO, folder / "harmony.gguf"], check=True, timeout=60)
+
+
 # --- the upstream ---
 
 
