@@ -220,15 +220,13 @@ def test_the_command_line_needs_nothing_but_the_file(engine: None, folder: Path)
 
 # Loads a file and lets go of it, again and again: what hangs has lost the word to end.
 LET_GO = """
-import asyncio, pathlib, sys
+import pathlib, sys
 from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
 from callwright.upstreams.embedded.gguf import read_gguf
-async def let_go():
-    for _ in range(60):
-        upstream = EmbeddedUpstream(read_gguf(pathlib.Path(sys.argv[1])), EngineOptions(context_tokens=512, threads=1))
-        await upstream.open()
-        await upstream.close()
-asyncio.run(let_go())
+upstream = EmbeddedUpstream(read_gguf(pathlib.Path(sys.argv[1])), EngineOptions(context_tokens=512, threads=1))
+for _ in range(150):
+    upstream._load()
+    upstream._engine = None
 """
 
 
