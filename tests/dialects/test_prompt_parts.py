@@ -4,9 +4,11 @@ once, whatever look-alikes its parts end and begin with.
 
 import random
 from collections.abc import Sequence
+from unittest.mock import patch
 
 import pytest
 
+import callwright.prompt
 from callwright.prompt import Collected, Prompt, PromptBuilder
 from tests.support.examples import some
 
@@ -71,5 +73,9 @@ def test_what_is_kept_is_not_read_again() -> None:
     """The second prompt of the same parts has the very strings of the first."""
     parts = [built([("control", "<|im_start|>"), ("text", f"{number} " * 200)]).collected() for number in range(3)]
     prompts = [Prompt(built(*parts, [("text", "new")]).pieces(), CONTROLS[0]) for _ in range(2)]
+    for prompt, most in zip(prompts, (4, 1), strict=True):
+        with patch("callwright.prompt._written", side_effect=callwright.prompt._written) as written:
+            assert prompt.wire_text.endswith("new")
+        assert written.call_count == most
     assert prompts[0].wire_text == prompts[1].wire_text
     assert all(one is other for one, other in zip(prompts[0].pieces[:-1], prompts[1].pieces[:-1], strict=True))

@@ -237,7 +237,7 @@ class ChatAnswer:
     def __init__(self, name: str, most_calls: int) -> None:
         self._most_calls = most_calls
         self._calls = 0
-        self._number: dict[int | str, int] = {}  # by the server's index, as it is written and as a text
+        self._number: dict[str, int] = {}  # by the server's index
         self._ids: dict[int, str] = {}
         self._by_id: dict[str, int] = {}
         self._named: set[int] = set()
@@ -367,13 +367,6 @@ class ChatAnswer:
         numbers of those before it, whatever index or id it shares with them. What says nothing is no call.
         """
         function = call.function or call.said
-        if call.id is None and function.name is None and taken is None and call.index in self._number:
-            arguments = function.arguments
-            if type(arguments) is str and arguments.isascii() and 0 < len(arguments) <= AT_ONCE:
-                number = self._number[call.index]  # a piece of what is known, as nearly all are
-                if number not in self._halves.first_halves:
-                    out.append(ToolCallDelta(number, arguments=arguments))
-                    return
         id_ = str(call.id) if call.id is not None and call.id != "" else None
         arguments = function.arguments
         if not isinstance(arguments, str):
@@ -409,7 +402,7 @@ class ChatAnswer:
             is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
             if id_ is not None and (is_anothers or (known is None and not name)):
                 known = self._by_id.get(id_)
-            number = self._number[key] = self._number[index] = self._new() if known is None else known
+            number = self._number[key] = self._new() if known is None else known
         if id_ is not None:
             self._ids[number] = id_
             self._by_id.setdefault(id_, number)

@@ -165,9 +165,7 @@ class HttpConnection(asyncio.Protocol):
             self._break("it changes to another protocol")
         if self._is_odd:
             self.abort()
-        waiter = response.waiter
-        if waiter is not None and not waiter.done() and (not response.wants_all or response.is_full):
-            waiter.set_result(None)
+        response.wake()
         if not self._is_sent:
             self._wake_writer()
 

@@ -73,7 +73,7 @@ class Response:
         self.is_over = False
         self.has_answered = False  # a byte has come
         self.since = loop.time()  # when it, or what is sent, went on
-        self.wants_all = wants_all
+        self._wants_all = wants_all
         self._loop = loop
         self._source = source
         self._failure: HttpError | None = None
@@ -84,7 +84,7 @@ class Response:
         self._given = 0
         self._encoding = ""
         self._inflater: Inflater | None = None
-        self.waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[None] | None = None
         self._silent_s = silent_s
         self._until: float | None = self.since + head_s  # when the head, or all, must be there
         self._timer = loop.call_at(self.since + min(head_s, silent_s), self._check_time)
@@ -93,9 +93,9 @@ class Response:
 
     async def begun(self) -> None:
         """Wait for the head; where all is wanted, for all. Raises `HttpError`."""
-        while not self.is_over and (not self.status or (self.wants_all and not self._is_paused)):
-            self.waiter = self._loop.create_future()
-            await self.waiter
+        while not self.is_over and (not self.status or (self._wants_all and not self._is_paused)):
+            self._waiter = self._loop.create_future()
+            await self._waiter
         if not self.status:
             raise self._failure or ClosedError()
 
@@ -115,8 +115,8 @@ class Response:
         if self.broken is not None:
             raise StopAsyncIteration
         while not self.pieces and not self.is_over and not self._encoding:
-            self.waiter = self._loop.create_future()
-            await self.waiter
+            self._waiter = self._loop.create_future()
+            await self._waiter
         try:
             piece = await self._decompressed() if self._encoding else self._taken()
         except HttpError as error:
@@ -160,8 +160,8 @@ class Response:
         self.content_type = headers.get("content-type", _UNKNOWN).partition(";")[0].strip().lower()
         self._encoding = headers.get("content-encoding", "").strip().lower().replace("identity", "")
         if self.content_type == _EVENTS:
-            self.wants_all = False
-        self._until = self.since + self._silent_s if self.wants_all else None
+            self._wants_all = False
+        self._until = self.since + self._silent_s if self._wants_all else None
 
     def pause(self) -> None:
         """More is held than is wanted: the connection is not read on before it is taken."""
@@ -169,15 +169,10 @@ class Response:
             self._is_paused = True
             self._source.pause()
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no more comes before this is read."""
-        return self.is_over or self._is_paused
-
     def wake(self) -> None:
         """Whoever waits looks at what has come."""
-        waiter = self.waiter
-        if waiter is not None and not waiter.done() and (not self.wants_all or self.is_full):
+        waiter = self._waiter
+        if waiter is not None and not waiter.done() and (not self._wants_all or self.is_over or self._is_paused):
             waiter.set_result(None)
 
     def end(self, failure: HttpError | None) -> None:
@@ -206,8 +201,8 @@ class Response:
         piece, is_last = b"", False
         while not (piece or is_last):
             while not (self.pieces or self.is_over or self._inflater.holds):
-                self.waiter = self._loop.create_future()
-                await self.waiter
+                self._waiter = self._loop.create_future()
+                await self._waiter
             piece = self._inflater.next(b"" if self._inflater.holds else self._taken())
             is_last = self.is_over and not self.pieces and not self._inflater.holds
         if not piece and self._failure is None:
@@ -231,7 +226,7 @@ class Response:
     def _check_time(self) -> None:
         """The timer has come. It is not set anew with each byte, so it may be early."""
         now = self._loop.time()
-        waiter = self.waiter
+        waiter = self._waiter
         waits = not self.status or (waiter is not None and not waiter.done() and not self._is_paused)
         due = self.since + self._silent_s
         if waits and now >= due:
