@@ -40,9 +40,11 @@ __all__ = [
     "TextPart",
     "ToolChoice",
     "ToolTurn",
+    "TurnsAlong",
     "kept_with_tools",
     "kept_with_turn",
     "parts_text",
+    "turns_of",
 ]
 
 T = TypeVar("T")
@@ -292,31 +294,77 @@ class Conversation(Struct, frozen=True):
 
     def turns(self) -> list[ConversationTurn]:
         """The items as turns, the way chat formats show them: a user's message is a turn of its own."""
-        turns: list[ConversationTurn] = []
-        names: dict[str, str] = {}
-        last: ConversationTurn | None = None
-        # Not `match`: to find that a value is of another class takes longer than all the rest.
-        for item in self.items:
-            if type(item) is Call:
-                names[item.id] = item.name
-                if type(last) is not AssistantTurn:
-                    turns.append(last := AssistantTurn())
-                last.calls.append(item)
-            elif type(item) is CallOutput:
-                if type(last) is not ToolTurn:
-                    turns.append(last := ToolTurn())
-                last.outputs.append((names.get(item.call_id, ""), item))
-            elif type(item) is Reasoning:
-                if type(last) is not AssistantTurn or last.message or last.calls or last.reasoning:
-                    turns.append(last := AssistantTurn())
-                last.reasoning = item.text
-            elif item.role == "assistant":
-                if type(last) is not AssistantTurn or last.message or last.calls:
-                    turns.append(last := AssistantTurn())
-                last.message = item
-            else:
-                turns.append(last := item)
-        return turns
+        return turns_of(self.items, {})
+
+
+def turns_of(items: Sequence[Item], names: dict[str, str]) -> list[ConversationTurn]:
+    """See `Conversation.turns`. `names` are those of the tools of earlier calls, by the ids of these; more come in."""
+    turns: list[ConversationTurn] = []
+    last: ConversationTurn | None = None
+    # Not `match`: to find that a value is of another class takes longer than all the rest.
+    for item in items:
+        if type(item) is Call:
+            names[item.id] = item.name
+            if type(last) is not AssistantTurn:
+                turns.append(last := AssistantTurn())
+            last.calls.append(item)
+        elif type(item) is CallOutput:
+            if type(last) is not ToolTurn:
+                turns.append(last := ToolTurn())
+            last.outputs.append((names.get(item.call_id, ""), item))
+        elif type(item) is Reasoning:
+            if type(last) is not AssistantTurn or last.message or last.calls or last.reasoning:
+                turns.append(last := AssistantTurn())
+            last.reasoning = item.text
+        elif item.role == "assistant":
+            if type(last) is not AssistantTurn or last.message or last.calls:
+                turns.append(last := AssistantTurn())
+            last.message = item
+        else:
+            turns.append(last := item)
+    return turns
+
+
+class TurnsAlong(Struct, frozen=True):
+    """What was `made` of the turns of items, where more items may follow: of so many `turns`, made of so many `items`,
+    no later item becomes a part, and of them the first `closed` were made. `names`: see `turns_of`.
+    """
+
+    made: list[Any] = []
+    closed: int = 0
+    turns: int = 0
+    items: int = 0
+    names: Mapping[str, str] = {}
+
+    def more(self, items: Sequence[Item], make: Callable[[ConversationTurn, int], Sequence[Any]]) -> "TurnsAlong":
+        """The same for these items, of which the first are those that there were. `make` is given each turn and its
+        number.
+        """
+        names = {**self.names}
+        end = len(items) - _open(items)
+        made = self.made[: self.closed]
+        turns = self.turns
+        for turn in turns_of(items[self.items : end], names):
+            made += make(turn, turns)
+            turns += 1
+        closed = len(made)
+        for number, turn in enumerate(turns_of(items[end:], {**names}), turns):
+            made += make(turn, number)
+        return TurnsAlong(made, closed, turns, end, names)
+
+
+def _open(items: Sequence[Item]) -> int:
+    """How many items there are at the end that may be shown together with later ones: outputs, or all that an assistant
+    did.
+    """
+    last = items[-1] if items else None
+    if last is None or (type(last) is Message and last.role != "assistant"):
+        return 0
+    are_outputs = type(last) is CallOutput
+    for number, item in enumerate(reversed(items)):
+        if (type(item) is CallOutput) != are_outputs or (type(item) is Message and item.role != "assistant"):
+            return number
+    return len(items)
 
 
 def parts_text(parts: tuple[Part, ...]) -> str:

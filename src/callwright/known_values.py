@@ -1,44 +1,76 @@
 """JSON values that are shared by all who read them, and keep what is made of them alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["KnownList", "KnownObject", "levels_of", "made_once"]
+__all__ = ["KnownList", "KnownObject", "keep_along", "known_along", "levels_of", "made_along", "made_once"]
 
 T = TypeVar("T")
 
 
 class KnownObject(dict[str, Any]):
-    """An object that is shared: nobody changes it. `levels`: how deeply it is nested, itself included. `made`: what
+    """An object that is shared: nobody changes it. `levels`: how deeply it is nested, itself included. `kept`: what
     its readers have made of it alone, by their names.
     """
 
-    __slots__ = ("levels", "made")
+    __slots__ = ("kept", "levels")
 
     def __init__(self, fields: dict[str, Any]) -> None:
         super().__init__(fields)
         self.levels = levels_of(fields)
-        self.made: dict[str, Any] = {}
+        self.kept: dict[Any, Any] = {}
 
 
 class KnownList(list[Any]):
-    """The same for an array, whoever keeps it."""
+    """The same for an array, whoever keeps it. `before` is a known array of which this is the continuation."""
 
-    __slots__ = ("made",)
+    __slots__ = ("before", "kept")
 
-    def __init__(self, items: list[Any]) -> None:
+    def __init__(self, items: list[Any], before: "KnownList | None" = None) -> None:
         super().__init__(items)
-        self.made: dict[str, Any] = {}
+        self.kept: dict[Any, Any] = {}
+        self.before = before
 
 
 def made_once(given: Any, name: str, make: Callable[[Any], T]) -> T:
     """What this reader makes of a value, which depends on nothing else."""
     if type(given) is not KnownObject and type(given) is not KnownList:
         return make(given)
-    found: T | None = given.made.get(name)
+    found: T | None = given.kept.get(name)
     if found is None:
-        found = given.made[name] = make(given)
+        found = given.kept[name] = make(given)
     return found
+
+
+def made_along(given: Sequence[Any], begin: T, more: Callable[[T, Sequence[Any], int], T]) -> T:
+    """What this reader makes of the values of an array, one after the other, and of nothing else.
+
+    `more(made, values, start)` goes on from what was made of all before number `start`, which it does not change:
+    where an array continues a known one, only what is new is read.
+    """
+    made, start = known_along(given, more, begin)
+    if start == len(given):
+        return made
+    made = more(made, given, start)
+    keep_along(given, more, made)
+    return made
+
+
+def known_along(given: Sequence[Any], by: object, begin: T) -> tuple[T, int]:
+    """What was made along an array already by this reader, and of how many of its values; of none, `begin`."""
+    if type(given) is KnownList:
+        if by in given.kept:
+            return given.kept[by], len(given)
+        before = given.before
+        if before is not None and by in before.kept:
+            return before.kept[by], len(before)
+    return begin, 0
+
+
+def keep_along(given: Sequence[Any], by: object, made: object) -> None:
+    """Keep what was made of all values of an array, where it is a known one."""
+    if type(given) is KnownList:
+        given.kept[by] = made
 
 
 def levels_of(value: object) -> int:

@@ -3,21 +3,22 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import is_
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-__all__ = ["MadeOf", "Shared", "kept_with"]
+__all__ = ["MadeOf", "Shared", "kept_along", "kept_with"]
 
 T = TypeVar("T")
+_LOOKS: Final = 64  # how many values an earlier row may have been shorter
 
 
 class Shared(Struct, frozen=True, dict=True):
     """A value that comes with one request after the other, and keeps what others make of it."""
 
     @cached_property
-    def kept(self) -> dict[str, Any]:
-        """What was made of it and of nothing else, by names."""
+    def kept(self) -> dict[Any, Any]:
+        """What was made of it and of nothing else, by names or by what made it."""
         return {}
 
     def once(self, name: str, make: "Callable[[Any], T]") -> T:
@@ -51,4 +52,46 @@ def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[
     ):
         before = last.kept[name] = MadeOf(values[:-1], by, make())  # without the last, which would hold itself
     made: T = before.made
+    return made
+
+
+class _MadeAlong(NamedTuple):
+    """What was `made` of a row of values, these and who holds it. `begun`: of how many of them it was known before."""
+
+    values: Sequence[object]
+    by: object
+    made: Any
+    begun: int
+
+
+def kept_along(
+    values: Sequence[Any], by: object, begin: T, more: Callable[[T, Sequence[Any], int], T], name: str = ""
+) -> T:
+    """What is made of these values, one after the other, and of nothing else; kept with the last one, under a `name` or
+    under `more` itself. Values are `Shared`, or keep something in the same way.
+
+    `more(made, values, start)` goes on from what was made of all before number `start`, which it does not change:
+    where a row continues one that is known, only what is new is looked at. `by`: as `kept_with` has it. The last value
+    is not part of what is made.
+    """
+    known: _MadeAlong | None = None
+    key = name or more
+    length = len(values)
+    for start in range(length, max(0, length - _LOOKS), -1):
+        known = values[start - 1].kept.get(key)
+        if known is not None:
+            if len(known.values) == start - 1 and known.by == by and all(map(is_, known.values, values)):
+                break
+            known = None
+    if known is None:
+        start, made = 0, more(begin, values, 0)
+    elif start == length:
+        found: T = known.made
+        return found
+    else:
+        made = more(known.made, values, start)
+        if known.begun:  # what that one went on from: of a long row no more than two are held
+            values[known.begun - 1].kept.pop(key, None)
+    if values:
+        values[-1].kept[key] = _MadeAlong(values[:-1], by, made, start)
     return made

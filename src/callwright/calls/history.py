@@ -8,15 +8,17 @@ A server in native mode renders with its model's chat template. What that templa
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
+from callwright.shared import kept_along
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["HistoryRules", "apply_history_rules", "describe_media", "drop_unreadable_calls"]
+__all__ = ["HistoryRules", "apply_history_rules", "are_readable", "describe_media", "drop_unreadable_calls"]
 
 
 class HistoryRules(Struct, frozen=True):
@@ -49,22 +51,35 @@ def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item
     return tuple(found)
 
 
+class _Order(NamedTuple):
+    """Whether outputs were in order so far, the ids of the calls that wait for theirs, and the last item."""
+
+    holds: bool = True
+    waiting: tuple[str, ...] = ()
+    last: type[Item] | None = None
+
+
 def _is_in_order(items: Sequence[Item]) -> bool:
     """Whether the outputs behind each run of calls are those of its calls, one of each, in their order."""
-    waiting: deque[str] = deque()
-    kind: type[Item] | None = None
-    for item in items:
+    return kept_along(items, None, _Order(), _order).holds
+
+
+def _order(before: _Order, items: Sequence[Item], start: int) -> _Order:
+    waiting, kind = deque(before.waiting), before.last
+    if not before.holds:
+        return before
+    for item in items[start:]:
         if type(item) is CallOutput:
             if not waiting or item.call_id != waiting.popleft():
-                return False
+                return _Order(holds=False)
         elif type(item) is Call:
             if waiting and kind is CallOutput:
-                return False
+                return _Order(holds=False)
             waiting.append(item.id)
         elif waiting:
-            return False
+            return _Order(holds=False)
         kind = type(item)
-    return True
+    return _Order(waiting=tuple(waiting), last=kind)
 
 
 def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
@@ -107,7 +122,7 @@ def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
 
     Broken JSON is repaired. A call that cannot be repaired becomes a message that quotes it, and so does its output.
     """
-    if all(item.once("is_readable", _is_readable) for item in items if type(item) is Call):
+    if are_readable(items):
         return tuple(items)
     found: list[Item] = []
     told: set[str] = set()
@@ -135,6 +150,11 @@ def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
         else:
             found.append(item)
     return (*found, *calls, *late)
+
+
+def are_readable(items: Sequence[Item]) -> bool:
+    """Whether no call among these items has arguments that must be repaired."""
+    return all(item.once("is_readable", _is_readable) for item in items if type(item) is Call)
 
 
 def _is_readable(call: Call) -> bool:

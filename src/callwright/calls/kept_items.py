@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
+from callwright.shared import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE, encode
 
 __all__ = ["Gaps", "call_keys", "decode_items", "encode_items", "find_gaps", "put_back", "task_of"]
@@ -97,47 +98,71 @@ def _whole_if_it_is(number: str) -> float | int:
 _VALUES: Final = msgspec.json.Decoder(float_hook=_whole_if_it_is)
 
 
+class _Searched(Struct, frozen=True):
+    """Items in which gaps were looked for. `asked` is the place of the user's last words, `task` their digest where it
+    was needed; `first` the place of the first call of the turn that may go on, and whether that has reasoning.
+    """
+
+    gaps: Gaps = {}
+    asked: int | None = None
+    task: str | None = None
+    first: int | None = None
+    has_reasoning: bool = False
+
+
 def find_gaps(items: Sequence[Item], *, everywhere: bool) -> Gaps:
     """The turns with calls and without any reasoning: of the task under way, which is behind the last words of a user,
     or `everywhere`.
 
     Where two turns begin with the same call only the later one is among them.
     """
-    users = [n for n, item in enumerate(items) if isinstance(item, Message) and item.role == "user"]
-    begin = 0 if everywhere or not users else users[-1] + 1
-    gaps: Gaps = {}
-    asked: int | None = users[-1] if begin else None  # the place of the user's last words before the turn
-    task: tuple[int | None, str] | None = None  # that place and its digest, where it was needed
-    first: int | None = None  # the place of the first call of the turn
-    has_reasoning = False
+    more = _gaps_everywhere if everywhere else _gaps_of_task
+    found = kept_along(items, None, _Searched(), more)
+    if found.first is None or found.has_reasoning:
+        return found.gaps
+    return {**found.gaps, **_gap(items, found.first, found.task or _task(items, found.asked))}
 
-    def end() -> None:
-        nonlocal task
-        call = items[first] if first is not None else None
-        if has_reasoning or not isinstance(call, Call) or first is None:
-            return
-        before = items[first - 1] if first > begin else None
-        says = isinstance(before, Message) and before.role == "assistant"
-        if task is None or task[0] != asked:
-            task = asked, task_of(() if asked is None else (items[asked],))
-        for key in call_keys(call, task[1]) or ():
-            gaps[key] = first - 1 if says else first
 
-    for number, item in enumerate(items[begin:], begin):
-        match item:
-            case Reasoning():
-                has_reasoning = True
-            case Call():
-                first = number if first is None else first
-            case Message(role="assistant"):
-                pass
-            case _:
-                end()
-                first, has_reasoning = None, False
-                if isinstance(item, Message) and item.role == "user":
-                    asked = number
-    end()
-    return gaps
+def _gaps_of_task(before: _Searched, items: Sequence[Item], start: int) -> _Searched:
+    for number in range(len(items) - 1, start - 1, -1):
+        if _is_user(items[number]):
+            before, start = _Searched(asked=number), number + 1
+            break
+    return _gaps_everywhere(before, items, start)
+
+
+def _gaps_everywhere(before: _Searched, items: Sequence[Item], start: int) -> _Searched:
+    gaps = {**before.gaps}
+    asked, task, first, has_reasoning = before.asked, before.task, before.first, before.has_reasoning
+    for number, item in enumerate(items[start:], start):
+        if type(item) is Call:
+            first = number if first is None else first
+        elif type(item) is Reasoning:
+            has_reasoning = True
+        elif type(item) is CallOutput or item.role != "assistant":
+            if first is not None and not has_reasoning:
+                task = task or _task(items, asked)
+                gaps |= _gap(items, first, task)
+            first, has_reasoning = None, False
+            if _is_user(item):
+                asked, task = number, None
+    return _Searched(gaps, asked, task, first, has_reasoning)
+
+
+def _gap(items: Sequence[Item], first: int, task: str) -> Gaps:
+    """The turn without reasoning whose first call is there."""
+    call, before = items[first], items[first - 1] if first else None
+    assert isinstance(call, Call)
+    place = first - 1 if isinstance(before, Message) and before.role == "assistant" else first
+    return dict.fromkeys(call_keys(call, task) or (), place)
+
+
+def _task(items: Sequence[Item], asked: int | None) -> str:
+    return task_of(() if asked is None else (items[asked],))
+
+
+def _is_user(item: Item) -> bool:
+    return isinstance(item, Message) and item.role == "user"
 
 
 def put_back(items: Sequence[Item], gaps: Gaps, kept: Mapping[str, Sequence[Item]]) -> tuple[Item, ...]:

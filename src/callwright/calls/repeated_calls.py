@@ -5,12 +5,14 @@ call; what the model itself says does not.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
+from callwright.shared import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE
 
 __all__ = ["RepeatedCalls", "may_repeat", "rows"]
@@ -41,15 +43,36 @@ class _Made(Struct):
         return all(map(_is_same_call, self.calls, other.calls))
 
 
+class _Counted(NamedTuple):
+    """How often each thing has come, and what has come most."""
+
+    times: Counter[Any]
+    most: int
+
+    def more(self, things: Iterable[Any]) -> "_Counted":
+        times = self.times.copy()
+        times.update(things)
+        return _Counted(times, max(times.values(), default=0))
+
+
+_NONE: Final = _Counted(Counter(), 0)
+
+
 def may_repeat(items: Sequence[Item], times: int) -> bool:
     """Whether there are outputs with the same text, and calls with the same arguments, so many times at all. If not,
     there is no row of that length, and that is found sooner than rows are.
     """
-    outputs = Counter([item.text for item in items if type(item) is CallOutput])
-    if max(outputs.values(), default=0) < times:
+    if kept_along(items, None, _NONE, _outputs).most < times:
         return False
-    calls = Counter([(item.name, item.once("canonical", _canonical)) for item in items if type(item) is Call])
-    return max(calls.values(), default=0) >= times
+    return kept_along(items, None, _NONE, _calls).most >= times
+
+
+def _outputs(before: _Counted, items: Sequence[Item], start: int) -> _Counted:
+    return before.more([item.text for item in items[start:] if type(item) is CallOutput])
+
+
+def _calls(before: _Counted, items: Sequence[Item], start: int) -> _Counted:
+    return before.more([(one.name, one.once("canonical", _canonical)) for one in items[start:] if type(one) is Call])
 
 
 def rows(items: Sequence[Item]) -> Iterator[RepeatedCalls]:

@@ -9,7 +9,7 @@ is the value. It is loaded when it is asked for, and overrides none of ours.
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -27,6 +27,7 @@ from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
 from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, neutralise
+from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = [
@@ -153,7 +154,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         own = _marks(self.prompt.render, options)
         controls = _with_tokens(own, self.tokenizers)
         with self._named_depth():
-            return [_broken(message, controls, own) for message in self.prompt.messages(conversation, options)]
+            return _all_broken(self.prompt.messages(conversation, options), controls, own)
 
     def write(self, turn: AssistantTurn) -> str:
         """See `PromptFormat`."""
@@ -194,14 +195,28 @@ def _marks(render: Callable[[Conversation, Any], Prompt], options: Any) -> tuple
     return render(Conversation((Message("user", (TextPart("?"),)),)), options).controls
 
 
+def _all_broken(
+    messages: Sequence[dict[str, Any]], controls: tuple[str, ...], own: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Messages without look-alikes."""
+
+    def more(before: list[dict[str, Any]], all_: Sequence[dict[str, Any]], start: int) -> list[dict[str, Any]]:
+        return before + [_broken(message, controls, own) for message in all_[start:]]
+
+    none: list[dict[str, Any]] = []
+    if set(map(type, messages)) != {KnownObject}:
+        return more(none, messages, 0)
+    return [*kept_along(messages, (controls, own), none, more, "harmless along")]
+
+
 def _broken(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
     """A message without look-alikes; one that is shared keeps what became of it last."""
     if type(message) is not KnownObject:
         return _made_harmless(message, controls, own)
-    before: tuple[tuple[str, ...], tuple[str, ...], KnownObject] | None = message.made.get("harmless")
+    before: tuple[tuple[str, ...], tuple[str, ...], KnownObject] | None = message.kept.get("harmless")
     if before is None or before[0] is not controls or before[1] is not own:
         before = controls, own, KnownObject(_made_harmless(message, controls, own))
-        message.made["harmless"] = before
+        message.kept["harmless"] = before
     return before[2]
 
 

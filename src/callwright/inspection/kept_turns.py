@@ -8,13 +8,14 @@ import asyncio
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, Reasoning, TextPart
 from callwright.inspection.summary import TurnSummary, ended, summary_of
+from callwright.shared import kept_along
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
 
@@ -195,8 +196,12 @@ def _size(seen: Observation, body: bytes | str | None) -> int:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
     # What a response continues from, and what tools of an MCP server have said, stands in no body.
-    said = max(len(body or b""), sum([item.once("size", _item_size) for item in seen.conversation.items]))
+    said = max(len(body or b""), kept_along(seen.conversation.items, None, 0, _size_of))
     return came + _COPIES * said * max(1, len(seen.asked)) + _ROW_BYTES
+
+
+def _size_of(before: int, items: Sequence[Item], start: int) -> int:
+    return before + sum(map(_item_size, items[start:]))
 
 
 def _item_size(item: Item) -> int:

@@ -12,6 +12,7 @@ from callwright.conversation import (
     Call,
     CallOutput,
     Conversation,
+    ConversationTurn,
     Item,
     MediaPart,
     Message,
@@ -20,6 +21,7 @@ from callwright.conversation import (
     Role,
     TextPart,
     ToolTurn,
+    TurnsAlong,
 )
 from callwright.errors import RequestError
 from callwright.known_values import KnownObject
@@ -38,6 +40,7 @@ from callwright.openai_format.tool_choice import (
     read_allowed_tools,
     read_tool_choice,
 )
+from callwright.shared import kept_along
 
 __all__ = [
     "ROLES",
@@ -46,6 +49,7 @@ __all__ = [
     "read_conversation",
     "read_messages",
     "read_typed_messages",
+    "shared_messages",
     "type_messages",
     "write_messages",
 ]
@@ -111,39 +115,41 @@ class ReadMessage(msgspec.Struct, frozen=True):
     output_of: str | None = None
 
 
-def type_messages(given: Sequence[Any]) -> list[ChatMessage | ReadMessage]:
-    """The messages as what their roles say that they are; those that were read before, as they were read. Raises
-    `msgspec.ValidationError`, without the path to the message.
+def type_messages(given: Sequence[Any], start: int = 0) -> list[ChatMessage | ReadMessage]:
+    """The messages from number `start` on as what their roles say that they are; those that were read before, as they
+    were read. Raises `msgspec.ValidationError`, without the path to the message.
     """
     return [
         msgspec.convert(raw, ChatMessage) if (known := _maybe_read(raw, number)) is None else known
-        for number, raw in enumerate(given)
+        for number, raw in enumerate(given[start:], start)
     ]
 
 
 def _maybe_read(raw: Any, number: int) -> ReadMessage | None:
-    read: ReadMessage | None = raw.made.get(_READ) if type(raw) is KnownObject else None
+    read: ReadMessage | None = raw.kept.get(_READ) if type(raw) is KnownObject else None
     return read if read is not None and read.number == number else None
 
 
 def read_typed_messages(
-    messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Mapping[str, Any]]
+    messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Mapping[str, Any]], start: int = 0
 ) -> list[ReadMessage]:
-    """The messages as they are read; `given` are the same as they came. Raises `RequestError` that names the field."""
+    """The messages from number `start` on as they are read; `given` are all, as they came. Raises `RequestError` that
+    names the field.
+    """
     found: list[ReadMessage] = []
-    for number, message in enumerate(messages):
+    for number, message in enumerate(messages, start):
         if not isinstance(message, ReadMessage):
             raw = given[number]
             message = _read(message, raw, number)
             if type(raw) is KnownObject:
-                raw.made[_READ] = message
+                raw.kept[_READ] = message
         found.append(message)
     return found
 
 
-def items_of(messages: Sequence[ReadMessage]) -> tuple[Item, ...]:
-    """All that the messages say."""
-    items: list[Item] = []
+def items_of(messages: Sequence[ReadMessage], before: Sequence[Item] = ()) -> tuple[Item, ...]:
+    """All that the messages say, behind these items."""
+    items: list[Item] = [*before]
     for message in messages:
         if message.output_of is None:
             items += message.items
@@ -228,18 +234,27 @@ def _legacy_call_id(items: Sequence[Item], name: str) -> str:
 
 def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
     """The conversation as chat messages; what an assistant did at once becomes one message."""
-    messages: list[dict[str, Any]] = []
-    for turn in conversation.turns():
-        if type(turn) is AssistantTurn:
-            messages.append(_write_assistant(turn))
-        elif type(turn) is ToolTurn:
-            messages += [
-                {"role": "tool", "tool_call_id": output.call_id, "content": _content(output)}
-                for _, output in turn.outputs
-            ]
-        else:
-            messages.append(_write_message(turn))
-    return _instructed(messages)
+    return _instructed([message for turn in conversation.turns() for message in _of_turn(turn, 0)])
+
+
+def shared_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
+    """The same of items, in messages that are made once: nobody changes them."""
+    return _instructed(kept_along(items, None, TurnsAlong(), _written).made)
+
+
+def _written(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+    return before.more(items, _of_turn)
+
+
+def _of_turn(turn: ConversationTurn, _: int) -> list[dict[str, Any]]:
+    if type(turn) is AssistantTurn:
+        return [_write_assistant(turn)]
+    if type(turn) is ToolTurn:
+        return [
+            {"role": "tool", "tool_call_id": output.call_id, "content": _content(output)} for _, output in turn.outputs
+        ]
+    assert isinstance(turn, Message)
+    return [_write_message(turn)]
 
 
 def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -247,17 +262,27 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     what comes later stays where it is, as a marked block of the user.
     """
     if "developer" not in [message["role"] for message in messages]:
-        return messages
+        return [*messages]
     behind = (n for n, message in enumerate(messages) if message["role"] not in ("system", "developer"))
     start = next(behind, len(messages))
-    told = "\n\n".join(message["content"] for message in messages[:start])
+    told = _told([message["content"] for message in messages[:start]], "\n\n")
     later = [
-        {**message, "role": "user", "content": f"<system>\n{message['content']}\n</system>"}
+        {**message, "role": "user", "content": _told(["<system>", message["content"], "</system>"], "\n")}
         if message["role"] == "developer"
         else message
         for message in messages[start:]
     ]
     return [{"role": "system", "content": told}, *later] if start else later
+
+
+def _told(contents: Sequence[Any], between: str) -> Any:
+    """Contents of messages as one; those that are no text as parts of it."""
+    if all(isinstance(content, str) for content in contents):
+        return between.join(contents)
+    parts: list[Any] = []
+    for content in contents:
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return parts
 
 
 def _write_message(message: Message) -> dict[str, Any]:

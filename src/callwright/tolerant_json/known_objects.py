@@ -14,10 +14,10 @@ from callwright.known_values import KnownObject
 from callwright.latest import Latest
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["KnownObjects"]
+__all__ = ["KnownObjects", "memory_of"]
 
 _LONGEST: Final = 65_536  # bytes of a text that is kept
-# What an object takes in memory: itself and what is made of it, for each bracket, for each comma, for each byte.
+# What takes memory: an object that is kept; what is made of each bracket, of each comma, of each byte.
 _OBJECT_BYTES: Final = 1_536
 _BRACKET_BYTES: Final = 200
 _COMMA_BYTES: Final = 64
@@ -47,14 +47,15 @@ class KnownObjects:
             if type(value) is not dict or len(text) > _LONGEST:
                 return value
             known = KnownObject(value)
-        self._latest.keep(text, known, _size(text))
+        self._latest.keep(text, known, _OBJECT_BYTES + memory_of(text))
         return known
 
 
-def _size(text: bytes) -> int:
+def memory_of(text: bytes) -> int:
+    """What the value of a text and all that is made of it may take, in bytes."""
     brackets = text.count(b"{") + text.count(b"[")
     size = _COPIES * _char_bytes(text) * len(text)
-    return _OBJECT_BYTES + size + _BRACKET_BYTES * brackets + _COMMA_BYTES * text.count(b",")
+    return size + _BRACKET_BYTES * brackets + _COMMA_BYTES * text.count(b",")
 
 
 def _char_bytes(text: bytes) -> int:

@@ -1,19 +1,20 @@
 """Builds the request to the upstream: mode, prompt or messages, tools, constraint. A pure function of its arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
-from callwright.conversation import Call, Conversation, Message, NamedTool, TextPart
+from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart
 from callwright.dialects.base import RenderOptions, get_dialect
 from callwright.dialects.detect import history_form
 from callwright.errors import ConfigError
-from callwright.openai_format.messages import write_messages
+from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
+from callwright.shared import kept_along
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
 from callwright.turn.prefill import CONTINUES, with_prefill
@@ -31,9 +32,11 @@ _MANY_CHARACTERS: Final = 65_536
 def is_large(conversation: Conversation) -> bool:
     """Whether it takes its time to build a request of this conversation."""
     items = conversation.items
-    if len(items) > _MANY_ITEMS:
-        return True
-    return sum([len(item.arguments) if type(item) is Call else len(item.text) for item in items]) > _MANY_CHARACTERS
+    return len(items) > _MANY_ITEMS or kept_along(items, None, 0, _characters) > _MANY_CHARACTERS
+
+
+def _characters(before: int, items: Sequence[Item], start: int) -> int:
+    return before + sum([len(item.arguments) if type(item) is Call else len(item.text) for item in items[start:]])
 
 
 def is_slow(model: Model) -> bool:
@@ -113,7 +116,7 @@ def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | 
 def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
     """The request to a server that renders and parses itself, with a history that its chat template can render."""
     items = apply_history_rules(conversation.items, history_form(asked.model))
-    written = write_messages(replace(conversation, items=items))
+    written = shared_messages(items)
     messages = [_with_both_names(message) if "reasoning_content" in message else message for message in written]
     fields = dict(asked.fields)
     if conversation.response_format is not None:

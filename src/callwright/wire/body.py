@@ -5,15 +5,17 @@ and checked is kept by its text.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.known_values import KnownList, KnownObject, levels_of
+from callwright.known_values import KnownList, KnownObject, levels_of, made_along
 from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.known_lists import KnownLists
 from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.wire.bounds import check_bounds, check_depth
 from callwright.wire.errors import json_fault
@@ -25,6 +27,7 @@ _SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody 
 _LISTS: Final = ("messages", "input")  # of the APIs; each has one of them
 _OF_OBJECTS: Final = re.compile(rb"\[\s*\{").match  # not of texts or tokens to embed
 _KNOWN: Final = KnownObjects(33_554_432)
+_KNOWN_LISTS: Final = KnownLists(33_554_432)
 
 
 def decoded(body: bytes | str, bounds: Bounds) -> object:
@@ -66,7 +69,7 @@ def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None
         check_depth(b"".join(texts), value, bounds.max_depth)
         for name, text in lists.items():
             texts.append(text)
-            value[name] = _known_objects(text, bounds)
+            value[name] = _known_objects(bytes(text), bounds)
         check_bounds(value, b"".join(texts), bounds)
         if tools is not None:
             value[_TOOLS] = _checked_tools(bytes(tools), bounds)
@@ -75,14 +78,26 @@ def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None
     return value
 
 
-def _known_objects(text: msgspec.Raw, bounds: Bounds) -> list[Any]:
-    if _SECRETIVE in bytes(text):
+def _known_objects(text: bytes, bounds: Bounds) -> KnownList:
+    part = _KNOWN_LISTS.find(text)
+    values = part.values
+    if values is None or part.rest is not None:
+        more = _new_objects(part.rest or text)
+        values = _KNOWN_LISTS.keep(text, part, more)
+    if made_along(values, 0, _levels) > bounds.max_depth - 2:
         raise _NotToBeKept
-    values = _KNOWN.read(decode(text, list[msgspec.Raw]))
-    for value in values:
-        if (value.levels if type(value) is KnownObject else levels_of(value)) > bounds.max_depth - 2:
-            raise _NotToBeKept
     return values
+
+
+def _new_objects(text: bytes) -> list[Any]:
+    if _SECRETIVE in text:
+        raise _NotToBeKept
+    return _KNOWN.read(decode(text, list[msgspec.Raw]))
+
+
+def _levels(before: int, values: Sequence[Any], start: int) -> int:
+    new = [value.levels if type(value) is KnownObject else levels_of(value) for value in values[start:]]
+    return max([before, *new])
 
 
 class _NotToBeKept(Exception):  # noqa: N818  # nobody's error

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.known_values import made_once
+from callwright.known_values import made_along, made_once
 from callwright.schema.cache import kept_by_text
 from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
@@ -31,6 +31,7 @@ _STOPS: Final = "stop_sequences"
 _OPTIONS: Final = frozenset((_SERVERS, _EDITS, _STOPS))
 _FORMATS: Final = frozenset(("response_format", "text", "output_config", "output_format"))
 _ADDITION: Final = "tool_addition"
+_NONE: Final[tuple[int, ...]] = ()
 
 
 class _ToolList(NamedTuple):
@@ -72,7 +73,7 @@ def check_items(items: Sequence[Any], bounds: Bounds, param: str, beside: Sequen
     """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
     if len(items) > bounds.max_items:
         raise _too_long(param, bounds.max_items, len(items))
-    parts = len(beside) + sum([made_once(item, "parts", _number_of_parts) for item in items])
+    parts = len(beside) + made_along(items, 0, _number_of_parts)
     if parts > bounds.max_parts:
         raise RequestError(
             f"Invalid '{param}': too many parts. Expected at most {bounds.max_parts} parts of content and calls in all "
@@ -96,9 +97,9 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
         _check_options(given, bounds)
     lists, formats = list(_tool_lists(given)), [] if _FORMATS.isdisjoint(given) else list(_formats(given))
     messages = given.get("messages")
-    for number, message in enumerate(messages if isinstance(messages, list) else ()):
-        if made_once(message, "adds_tools", _adds_tools):
-            lists.append(_added_tools(message["content"], f"messages[{number}].content"))
+    if isinstance(messages, list):
+        for number in made_along(messages, _NONE, _adding_tools):
+            lists.append(_added_tools(messages[number]["content"], f"messages[{number}].content"))
     if not (lists or formats):
         return
     for found in lists:
@@ -161,7 +162,11 @@ def _too_long(param: str, most: int, number: int) -> RequestError:
 # --- what a request holds ---
 
 
-def _number_of_parts(item: Any) -> int:
+def _number_of_parts(before: int, items: Sequence[Any], start: int) -> int:
+    return before + sum([made_once(item, "parts", _parts_of) for item in items[start:]])
+
+
+def _parts_of(item: Any) -> int:
     """The parts of a message or an item, and the calls."""
     parts = 0
     for name, value in item.items() if isinstance(item, dict) else ():
@@ -201,13 +206,23 @@ def _tool_lists(given: Mapping[str, Any]) -> Iterator[_ToolList]:
         if isinstance(given.get(param), list):
             yield _ToolList(given[param], param)
     items = given.get("input")
-    for number, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, dict) and isinstance(item.get("tools"), list):
-            yield _ToolList(item["tools"], f"input[{number}].tools")
+    if isinstance(items, list):
+        for number in made_along(items, _NONE, _with_tools):
+            yield _ToolList(items[number]["tools"], f"input[{number}].tools")
+
+
+def _with_tools(before: tuple[int, ...], items: Sequence[Any], start: int) -> tuple[int, ...]:
+    """The numbers of items that bring tools."""
+    brings = [isinstance(item, dict) and isinstance(item.get("tools"), list) for item in items[start:]]
+    return (*before, *[number for number, does in enumerate(brings, start) if does])
+
+
+def _adding_tools(before: tuple[int, ...], messages: Sequence[Any], start: int) -> tuple[int, ...]:
+    """The numbers of messages of Anthropic's API that define tools."""
+    return (*before, *[number for number, one in enumerate(messages[start:], start) if _adds_tools(one)])
 
 
 def _adds_tools(message: Any) -> bool:
-    """Whether a message of Anthropic's API defines tools."""
     content = message.get("content") if isinstance(message, dict) else None
     blocks = content if isinstance(content, list) else ()
     return any(isinstance(block, dict) and block.get("type") == _ADDITION for block in blocks)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Call, FunctionTool, Item, Reasoning, TextPart
+from callwright.shared import kept_along
 
 __all__ = ["estimated_tokens"]
 
@@ -14,9 +15,12 @@ _MEDIA_CHARACTERS: Final = 1_600 * _CHARACTERS_PER_TOKEN
 
 def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) -> int:
     """About how many tokens these have: a quarter of their characters, and so many for each image or file."""
-    said = sum([item.once("characters", _size) for item in items])
-    characters = said + sum([len(tool.openai_json) for tool in tools])
+    characters = kept_along(items, None, 0, _characters) + sum([len(tool.openai_json) for tool in tools])
     return max(1, characters // _CHARACTERS_PER_TOKEN)
+
+
+def _characters(before: int, items: Sequence[Item], start: int) -> int:
+    return before + sum(map(_size, items[start:]))
 
 
 def _size(item: Item) -> int:

@@ -10,9 +10,11 @@ from callwright.conversation import (
     Call,
     Conversation,
     ConversationTurn,
+    Item,
     Message,
     TextPart,
     ToolTurn,
+    TurnsAlong,
     kept_with_tools,
     kept_with_turn,
 )
@@ -25,6 +27,7 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
+from callwright.shared import kept_along
 
 __all__ = ["ToldTurns", "outputs_in"]
 
@@ -69,9 +72,10 @@ class ToldTurns(msgspec.Struct, frozen=True):
             chat.append(kept_with_tools(conversation.tools, "told", by, shown))
         elif instructions or notes:
             chat.append(self._system(instructions, [], notes))
-        for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-            chat.append(self._message(turn, number))
-        return chat
+        return chat + kept_along(items, (self,), TurnsAlong(), self._along, "told along").made
+
+    def _along(self, before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+        return before.more(items, lambda turn, number: [self._message(turn, number)])
 
     def _system(self, instructions: Sequence[str], tools: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
         """The system message; `tools` holds no look-alikes."""

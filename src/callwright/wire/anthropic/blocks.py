@@ -92,7 +92,7 @@ class MessageReader:
                     if not (message.clear_at == _UNTIL_USER and number < last_user):
                         self._system(_blocks(message), path, is_first=number == 0)
             if type(raw) is KnownObject:
-                self.found[before:] = found_before(raw.made, self.found[before:])
+                self.found[before:] = found_before(raw.kept, self.found[before:])
         self.found = [_whole(one) for one in self.found]
 
     # --- by role ---

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from callwright.calls.history import drop_unreadable_calls
-from callwright.conversation import (
-    Conversation,
-)
+from callwright.calls.history import are_readable, drop_unreadable_calls
+from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError
+from callwright.known_values import keep_along, known_along
 from callwright.openai_format.errors import from_validation, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.message_types import ChatMessage
@@ -49,6 +48,7 @@ CONSUMED = frozenset(
     }
 )
 _REFUSED = ("audio",)
+_HISTORY = "chat history"  # under which name messages keep what they say
 
 
 class _Fields(ChatRequestBody, kw_only=True):
@@ -57,10 +57,25 @@ class _Fields(ChatRequestBody, kw_only=True):
     messages: list[Any]
 
 
+class _History(msgspec.Struct, frozen=True):
+    """What so many messages say. `asked` are the calls of the last one that is no output, and `waiting` those of them
+    that have no output: how often each id is theirs.
+    """
+
+    number: int = 0
+    items: tuple[Item, ...] = ()
+    is_readable: bool = True
+    asked: Mapping[str, int] = {}
+    waiting: Mapping[str, int] = {}
+
+
 class DecodedChat(msgspec.Struct, frozen=True):
-    """A request whose fields have the right types, its messages, and all as it came."""
+    """A request whose fields have the right types, and all as it came: what was read of its messages before, and those
+    behind.
+    """
 
     body: ChatRequestBody
+    history: _History
     messages: Sequence[ChatMessage | ReadMessage]
     given: dict[str, Any]
 
@@ -104,10 +119,11 @@ def decode_request(given: object, *, mend: bool = False) -> DecodedChat:
         given = {**given, "messages": mended(given["messages"])}
     try:
         request = msgspec.convert(given, _Fields)
-        messages = type_messages(request.messages)
+        assert isinstance(given, dict)
+        history, start = known_along(given["messages"], _HISTORY, _History())
+        messages = type_messages(request.messages, start)
     except msgspec.ValidationError as error:
         raise _fault(given) from error
-    assert isinstance(given, dict)
     _refuse_unsupported(request, given)
     if not request.messages:
         raise RequestError(
@@ -120,7 +136,7 @@ def decode_request(given: object, *, mend: bool = False) -> DecodedChat:
             "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
             "'tools' parameter instead."
         )
-    return DecodedChat(request, messages, given)
+    return DecodedChat(request, history, messages, given)
 
 
 def _fault(given: object) -> RequestError:
@@ -145,15 +161,15 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
     runs_here = bool(servers) or request.web_search_options is not None
     offer = _offer(request, servers) if runs_here else None
     conversation = (_legacy_conversation if legacy else _conversation)(request, given, offer)
-    messages = read_typed_messages(decoded.messages, given["messages"])
-    items = drop_unreadable_calls(items_of(messages))
-    _check_pairing(messages)
+    history = _read_on(decoded.history, decoded.messages, given["messages"])
+    if history.waiting:
+        raise _unanswered(history.waiting, history.number - 1)
     fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
     return ChatRequest(
         model=request.model,
         conversation=msgspec.structs.replace(
             conversation,
-            items=items,
+            items=history.items if history.is_readable else drop_unreadable_calls(history.items),
             response_format=read_response_format(request.response_format),
         ),
         stream=bool(request.stream),
@@ -232,18 +248,33 @@ def _legacy_conversation(request: ChatRequestBody, given: Mapping[str, Any], off
     return conversation
 
 
-def _check_pairing(messages: Sequence[ReadMessage]) -> None:
-    """Each call is answered right behind its message, and each answer has its call."""
-    waiting: dict[str, int] = {}  # how often each id waits, in order
-    asked: Mapping[str, int] = {}
-    for number, message in enumerate(messages):
+def _read_on(history: _History, messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Any]) -> _History:
+    """What `given` says, of which the last are these `messages`. Raises `RequestError`."""
+    if not messages:
+        return history
+    read = read_typed_messages(messages, given, history.number)
+    items = items_of(read, history.items)
+    is_readable = history.is_readable and are_readable(items[len(history.items) :])
+    asked, waiting = _paired(history, read)
+    history = _History(len(given), items, is_readable, asked, waiting)
+    keep_along(given, _HISTORY, history)
+    return history
+
+
+def _paired(history: _History, messages: Sequence[ReadMessage]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Each call is answered right behind its message, and each answer has its call. Answers which were asked last, and
+    which wait.
+    """
+    waiting = dict(history.waiting)  # how often each id waits, in order
+    asked = history.asked
+    for message in messages:
         id_ = message.answers
         if id_ is not None:
             if id_ not in asked:
                 raise RequestError(
                     "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
                     "'tool_calls'.",
-                    param=f"messages.[{number}].role",
+                    param=f"messages.[{message.number}].role",
                 )
             times = waiting.get(id_, 0)
             if times > 1:
@@ -252,11 +283,10 @@ def _check_pairing(messages: Sequence[ReadMessage]) -> None:
                 del waiting[id_]
             continue
         if waiting:
-            raise _unanswered(waiting, number)
+            raise _unanswered(waiting, message.number)
         asked = message.asks
         waiting = dict(asked)
-    if waiting:
-        raise _unanswered(waiting, len(messages) - 1)
+    return asked, waiting
 
 
 def _unanswered(waiting: Mapping[str, int], number: int) -> RequestError:

@@ -7,12 +7,13 @@ search of the web. Text of parts is joined, so what stands beside it has no plac
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.known_values import made_once
+from callwright.known_values import made_along
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 __all__ = ["unread_fields"]
 
 _SEARCH: Final = frozenset({"search_context_size", "user_location"})
+_NONE: Final[frozenset[str]] = frozenset()
 _TEXTS: Final = {"text": frozenset({"type", "text"}), "refusal": frozenset({"type", "refusal"})}
 
 
@@ -20,7 +21,8 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     """The names of what is not read of a request as it was decoded and checked."""
     streaming = given.get("stream_options")
     obfuscates = isinstance(streaming, Mapping) and streaming.get("include_obfuscation")
-    found = _of_messages(given.get("messages") or ())
+    of_messages = made_along(given.get("messages") or (), _NONE, _of_messages)
+    found = set(of_messages)
     found.update(_beside("web_search_options", given.get("web_search_options"), _SEARCH))
     for tool in given.get("tools") or ():
         if tool.get("type") == "mcp":
@@ -28,18 +30,18 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(found | ({"stream_options.include_obfuscation"} if obfuscates else set()))
 
 
-def _of_messages(messages: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {name for message in messages for name in made_once(message, "unread", _of_message)}
+def _of_messages(before: frozenset[str], messages: Sequence[Mapping[str, Any]], start: int) -> frozenset[str]:
+    return before.union(*[_of_message(message) for message in messages[start:]])
 
 
-def _of_message(message: Mapping[str, Any]) -> tuple[str, ...]:
+def _of_message(message: Mapping[str, Any]) -> Sequence[str]:
     found = ["messages.audio"] if message.get("audio") is not None else []
     content = message.get("content")
     for part in content if isinstance(content, list) else ():
         known = _TEXTS.get(part.get("type"))
         if known is not None and not part.keys() <= known:
             found += [f"messages.content.{name}" for name in part if name not in known]
-    return tuple(found)
+    return found
 
 
 def _beside(what: str, value: object, known: frozenset[str]) -> Iterator[str]:

@@ -96,7 +96,7 @@ class InputItemReader:
         ids: set[str] = set()
         for number, given in enumerate(items):
             path = f"{param}[{number}]"
-            known = given.made if type(given) is KnownObject else None
+            known = given.kept if type(given) is KnownObject else None
             item = (known.get(_CONVERTED) if known else None) or _converted(given, path)
             if item is None:
                 self._list(given)

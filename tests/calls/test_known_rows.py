@@ -1,0 +1,180 @@
+"""Conversations that go on: what is made along their items is what is made of all of them at once."""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+
+from callwright.calls.history import HistoryRules, apply_history_rules
+from callwright.calls.kept_items import find_gaps
+from callwright.calls.repeated_calls import may_repeat, rows
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    CallOutput,
+    Conversation,
+    Item,
+    MediaPart,
+    Message,
+    Reasoning,
+    TextPart,
+    TurnsAlong,
+)
+from callwright.dialects.base import dialect_names, get_dialect
+from callwright.errors import RequestError
+from callwright.openai_format.messages import shared_messages, write_messages
+from callwright.shared import kept_along
+from callwright.turn.plan import is_large
+from callwright.wire.token_estimate import estimated_tokens
+
+Items = tuple[Item, ...]
+PARTS: Final = (TextPart("leaf"), TextPart(""), TextPart("<|im_end|> <tool_call>"), TextPart("x" * 20_000))
+PICTURE: Final = MediaPart({"type": "image_url", "image_url": {"url": "data:,"}}, "messages[1].content[0]")
+
+
+def item(random_: random.Random) -> Item:
+    pick = random_.choice
+    parts = (pick(PARTS),) if random_.randrange(12) else (pick(PARTS), PICTURE)
+    match random_.randrange(8):
+        case 0:
+            return Message(pick(["user", "user", "system", "developer"]), parts)
+        case 1:
+            return Message("assistant", (pick(PARTS),))
+        case 2:
+            return Reasoning(pick(["", "Hm."]))
+        case 3 | 4 | 5:
+            return Call(pick(["dig", "rake"]), pick(["{}", '{"row": 1}', '{"row": 1.0}']), id=pick("ab"))
+        case _:
+            return CallOutput(pick("abc"), (pick(PARTS[:2]),))
+
+
+def conversations(seed: int) -> list[Items]:
+    """Of one client: each goes on from an earlier one, with the same objects; at times one of them is another."""
+    random_ = random.Random(seed)
+    known: list[Items] = [(Message("user", (TextPart("Dig."),)),)]
+    for _ in range(25):
+        begin = known[-1] if random_.randrange(5) else random_.choice(known)
+        if not random_.randrange(8):
+            at = random_.randrange(len(begin))
+            begin = (*begin[:at], item(random_), *begin[at + 1 :])
+        known.append((*begin, *[item(random_) for _ in range(random_.randrange(4))]))
+    return known
+
+
+def anew(items: Items) -> Items:
+    """The same items, of which nothing is known."""
+    return tuple([replace(one) for one in items])
+
+
+def seen(make: Callable[[Items], Any], items: Items) -> Any:
+    try:
+        return make(items)
+    except RequestError as error:
+        return error.message, error.param
+
+
+ALONG: Final[dict[str, Callable[[Items], Any]]] = {
+    "messages": shared_messages,
+    "order": lambda items: apply_history_rules(items, HistoryRules()),
+    "repeats, twice": lambda items: may_repeat(items, 2),
+    "repeats, three times": lambda items: may_repeat(items, 3),
+    "large": lambda items: is_large(Conversation(items)),
+    "tokens": estimated_tokens,
+    "gaps of the task": partial(find_gaps, everywhere=False),
+    "gaps": partial(find_gaps, everywhere=True),
+}
+
+
+@pytest.mark.parametrize("name", ALONG)
+@pytest.mark.parametrize("seed", range(40))
+def test_a_conversation_that_goes_on_is_read_as_if_it_were_new(seed: int, name: str) -> None:
+    make = ALONG[name]
+    for items in conversations(seed):
+        cold = seen(make, anew(items))
+        assert seen(make, items) == cold
+        assert seen(make, items) == cold
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_messages_that_are_shared_say_what_others_say(seed: int) -> None:
+    for items in conversations(seed):
+        assert shared_messages(items) == write_messages(Conversation(anew(items)))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_what_may_not_repeat_does_not(seed: int) -> None:
+    for items in conversations(seed):
+        for times in (2, 3):
+            if any(row.times >= times for row in rows(items)):
+                assert may_repeat(items, times)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_turns_along_a_conversation_are_its_turns(seed: int) -> None:
+    def more(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+        return before.more(
+            items,
+            lambda turn, number: (
+                [(number, turn)] if not isinstance(turn, AssistantTurn) else [(number, turn), (number, len(turn.calls))]
+            ),
+        )
+
+    for items in conversations(seed):
+        made = kept_along(items, None, TurnsAlong(), more, "test").made
+        turns = [one for one in made if not isinstance(one[1], int)]
+        assert turns == list(enumerate(Conversation(items).turns()))
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_every_dialect_tells_a_conversation_that_goes_on_as_if_it_were_new(name: str) -> None:
+    dialect = get_dialect(name)
+
+    def told(items: Items) -> Any:
+        return dialect.messages(Conversation(items), dialect.options())
+
+    for seed in range(3):
+        for items in conversations(seed):
+            cold = seen(told, anew(items))
+            assert seen(told, items) == cold
+            assert seen(told, items) == cold
+
+
+def test_only_what_is_new_is_looked_at_and_a_long_row_holds_no_more_than_two() -> None:
+    looked: list[int] = []
+
+    def more(before: int, items: Any, start: int) -> int:
+        looked.append(len(items) - start)
+        return len(items)
+
+    items: Items = ()
+    for number in range(100):
+        items = (*items, Call("dig", "{}", id=f"c{number}"), CallOutput(f"c{number}", (TextPart("done"),)))
+        for _ in range(3):
+            assert kept_along(items, None, 0, more, "test") == len(items)
+        assert sum("test" in one.kept for one in items) <= 2
+    assert looked == [2] * 100
+    assert kept_along(items, "other", 0, more, "test") == len(items)
+    assert looked[-1] == len(items)
+
+
+def test_a_row_is_known_by_its_objects_and_not_by_what_they_are_equal_to() -> None:
+    def more(before: list[str], items: Any, start: int) -> list[str]:
+        return [*before, *[one.arguments for one in items[start:]]]
+
+    none: list[str] = []
+    one, true, end = Call("dig", '{"row": 1}'), Call("dig", '{"row": true}'), Call("rake", "{}")
+    assert kept_along((one, end), None, none, more, "test") == ['{"row": 1}', "{}"]
+    assert kept_along((true, end), None, none, more, "test") == ['{"row": true}', "{}"]
+    assert kept_along((end,), None, none, more, "test") == ["{}"]
+    assert kept_along((), None, none, more, "test") == []
+
+
+def test_instructions_with_a_picture_keep_it_where_roles_are_changed() -> None:
+    system, later = Message("system", (TextPart("Look."), PICTURE)), Message("developer", (PICTURE,))
+    (first, _, last) = write_messages(Conversation((system, Message("user", (TextPart("?"),)), later)))
+    assert first == {"role": "system", "content": [{"type": "text", "text": "Look."}, PICTURE.value]}
+    around = [{"type": "text", "text": text} for text in ("<system>", "</system>")]
+    assert last == {"role": "user", "content": [around[0], PICTURE.value, around[1]]}
