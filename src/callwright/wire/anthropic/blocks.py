@@ -31,6 +31,7 @@ from callwright.wire.anthropic.media import document_parts, image_part, search_r
 from callwright.wire.anthropic.searches import read_result
 from callwright.wire.anthropic.tools import find_tool
 from callwright.wire.anthropic.types import MessageParam
+from callwright.wire.instructions import instructions
 from callwright.wire.pairing import Found, found_before
 from callwright.wire.sealed import SealedTexts
 from callwright.wire.searches import Unsealer
@@ -70,13 +71,13 @@ class MessageReader:
             texts = [given]
         else:
             texts = [text_of(block, f"system[{number}]") for number, block in enumerate(given or ())]
-        told = _joined([TextPart(_unbilled(text)) for text in texts])
-        if told:
-            self.found.append(Found(Message("system", told), "system"))
+        for told in _joined([TextPart(_unbilled(text)) for text in texts]):  # one at most: there are only texts
+            assert isinstance(told, TextPart)
+            self.found.append(Found(instructions(told.text), "system"))
 
     def tell(self, words: str) -> None:
         """Say something behind the instructions before all messages."""
-        self.found.append(Found(Message("system", (TextPart(words),)), "system"))
+        self.found.append(Found(instructions(words), "system"))
 
     def read(self, messages: Sequence[MessageParam], given: Sequence[Any]) -> None:
         """More messages; `given` are the same as they came. Raises `RequestError` that names the field."""

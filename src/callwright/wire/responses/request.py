@@ -6,13 +6,14 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from callwright.calls.history import drop_unreadable_calls
-from callwright.conversation import Conversation, Message, NamedTool, TextPart, ToolChoice
+from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
+from callwright.wire.instructions import instructions
 from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
@@ -245,7 +246,7 @@ def read_request(
     found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
     items = drop_unreadable_calls(paired(reader.found, mend=mend))
     if request.instructions:
-        items = (Message("system", (TextPart(request.instructions),)), *items)
+        items = (instructions(request.instructions), *items)
     wanted = _with_functions_named(request.tool_choice, offer, servers or {})
     choice = _choice(wanted, offer)
     format_ = reader.format or (request.text and request.text.format)
