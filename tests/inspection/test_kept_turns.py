@@ -1,7 +1,10 @@
 """What is kept of turns that are under way."""
 
+from collections.abc import Iterator
+
 from callwright.calls.aliases import ParameterAliases
 from callwright.conversation import Conversation
+from callwright.events import Problem
 from callwright.inspection.kept_turns import KeptTurns
 from callwright.turn.observe import Observation
 
@@ -25,3 +28,41 @@ def test_turns_that_are_under_way_share_what_may_be_kept() -> None:
     later = turn()
     kept.begin(later, None)
     assert later.keeps == 1 << 20
+
+
+def test_of_turns_that_end_at_once_one_is_kept_and_all_that_went_wrong() -> None:
+    kept = KeptTurns(5_000, 400_000)
+    waiting = [kept.begin(turn(), None) for _ in range(6)]
+
+    def end_one(number: int, *, goes_wrong: bool) -> bool:
+        """A turn that ends 1/64 s behind the one before; whether it is kept."""
+        seen = turn()
+        entry, end = kept.begin(seen, b"x" * 5_000)
+        if goes_wrong:
+            seen.problems.append(Problem("json_repaired", "a comma"))
+        seen.ended_s = number / 64
+        end()
+        row = entry.row
+        assert row.over
+        assert (entry.seen is not None) is (entry.body is not None) is row.has_contents
+        assert kept.size <= 400_000
+        return row.has_contents
+
+    assert end_one(0, goes_wrong=False)
+    room_for = 400_000 // kept.size
+    assert room_for > 10
+    assert all(end_one(number, goes_wrong=False) for number in range(1, room_for))
+    full = range(room_for, 400)
+    assert [end_one(number, goes_wrong=number % 20 == 7) for number in full] == list(_kept(full))
+    for _, end in waiting:
+        end()
+    assert all(end_one(number, goes_wrong=False) for number in range(400, 450))  # nothing else is under way
+
+
+def _kept(numbers: range) -> Iterator[bool]:
+    """Whether each is kept: one in 50 ms, and those that went wrong."""
+    last = numbers[0] - 1
+    for number in numbers:
+        is_kept = number - last >= 4 or number % 20 == 7
+        last = number if is_kept else last
+        yield is_kept

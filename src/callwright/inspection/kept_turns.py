@@ -28,6 +28,11 @@ _DELTA_BYTES: Final = 320
 _SHARES: Final = 6
 _MEMORY: Final = 10
 _MOST_KEPT: Final = 1_048_576
+# Where the room is full, and so many turns are under way or more, what was said in turns that went well is kept of one
+# in so many seconds: else the room would hold the last moment only, and to turn it over costs each request.
+_BUSY: Final = 6
+_EVERY_S: Final = 0.05
+_WELL: Final = ("right", "text")
 # A request is held as its body, as items of a conversation, and as the messages or the prompt that were made of it.
 _COPIES: Final = 4
 # What an item takes beside its characters, in each of these; and a turn beside its items.
@@ -87,6 +92,7 @@ class KeptTurns:
         self._bytes = 0
         self._count = 0
         self._running = 0
+        self._kept_s = 0.0  # when the last turn ended of which what was said is kept
         self._listeners: set[Listener] = set()
 
     def __len__(self) -> int:
@@ -157,11 +163,25 @@ class KeptTurns:
         if kept.seen is None:
             kept.attempts = timed_attempts(seen)
         if kept.seen is not None and kept.row.id in self._turns:
-            self._weigh(kept, _size(seen, kept.body))
+            size = _size(seen, kept.body)
+            if self._is_passed_over(kept.row, seen, size):
+                self._let_go(kept)
+            else:
+                self._kept_s = seen.ended_s or 0.0
+                self._weigh(kept, size)
         if self._listeners:
             self._tell(kept.row)
         if self._told is not None:
             self._told(kept.row)
+
+    def _is_passed_over(self, row: TurnSummary, seen: Observation, size: int) -> bool:
+        """Whether turns end so fast that what was said in this one is not kept."""
+        return (
+            self._bytes + size > self._most_bytes
+            and self._running >= _BUSY
+            and row.outcome in _WELL
+            and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
+        )
 
     def _weigh(self, kept: KeptTurn, size: int) -> None:
         """Count what a turn takes, and make room for it."""
@@ -177,12 +197,15 @@ class KeptTurns:
         """Let go of what was said."""
         if self._heavy.pop(kept.row.id, None) is not None:
             self._bytes -= kept.size
-            if kept.seen is not None:
-                kept.attempts = timed_attempts(kept.seen)
-            kept.seen = kept.body = kept.message = None
-            kept.row.has_contents = False
+            self._let_go(kept)
             if kept.row.id in self._turns:
                 self._tell(kept.row)
+
+    def _let_go(self, kept: KeptTurn) -> None:
+        if kept.seen is not None:
+            kept.attempts = timed_attempts(kept.seen)
+        kept.seen = kept.body = kept.message = None
+        kept.row.has_contents = False
 
     def _tell(self, row: TurnSummary) -> None:
         for listener in self._listeners:
