@@ -169,14 +169,15 @@ class Collected:
     """
 
     __slots__ = (
-        *("_end", "_fits", "_follows", "_look_alikes", "_wire"),
+        *("_end", "_fits", "_follows", "_halves", "_look_alikes", "_wire"),
         *("begins_with_json", "ends_in_json", "head", "pieces", "runs", "size"),
     )
 
-    def __init__(self, runs: Iterable[_Run]) -> None:
+    def __init__(self, runs: Iterable[_Run], pieces: tuple[Piece, ...] | None = None, size: int | None = None) -> None:
         self.runs = tuple(runs)
-        self.pieces = tuple([make(text) for make, text in self.runs])
-        self.size = sum([len(text) for _, text in self.runs])
+        self.pieces = tuple([make(text) for make, text in self.runs]) if pieces is None else pieces
+        self.size = sum([len(text) for _, text in self.runs]) if size is None else size
+        self._halves: tuple[Collected, Collected] | None = None  # of which it is made
         self.begins_with_json = bool(self.runs) and self.runs[0][0] is _json_text
         self.ends_in_json = bool(self.runs) and self.runs[-1][0] is _json_text
         self.head = ""  # how it begins: so much that a look-alike before it may go on in it
@@ -186,12 +187,34 @@ class Collected:
         self._follows: str | None = None  # how what followed last began
         self._fits = False
 
+    def then(self, other: "Collected") -> "Collected":
+        """What stands here, and what another has behind it. What was made of this one is not made again."""
+        if not self.runs or not other.runs:
+            return self if self.runs else other
+        (make, text), (next_, more) = self.runs[-1], other.runs[0]
+        size = self.size + other.size
+        if make is next_:
+            joined = text + more
+            runs = (*self.runs[:-1], (make, joined), *other.runs[1:])
+            both = Collected(runs, (*self.pieces[:-1], make(joined), *other.pieces[1:]), size)
+        else:
+            both = Collected(self.runs + other.runs, self.pieces + other.pieces, size)
+        both._halves = self, other
+        return both
+
     def wire(self, look_alikes: "_LookAlikes") -> str:
         """See `Prompt.wire_text`."""
         if self._look_alikes is not look_alikes:
-            whole, self._wire = _written(self.pieces, look_alikes)
-            self.head, self._end = whole[: look_alikes.reach], whole[-look_alikes.reach :]
-            self._look_alikes, self._follows = look_alikes, None
+            reach = look_alikes.reach
+            one, other = self._halves or (None, None)
+            joined = None if one is None or other is None else _joined((one, other), look_alikes)
+            if one is None or other is None or joined is None:
+                whole, self._wire = _written(self.pieces, look_alikes)
+                self.head, self._end = whole[:reach], whole[-reach:]
+            else:
+                self._wire = joined
+                self.head, self._end = (one.head + other.head)[:reach], (one._end + other._end)[-reach:]
+            self._look_alikes, self._follows, self._halves = look_alikes, None, None
         return self._wire
 
     def ends_before(self, head: str, look_alikes: "_LookAlikes") -> bool:

@@ -16,6 +16,7 @@ from callwright.conversation import (
     Call,
     CallOutput,
     Conversation,
+    FunctionTool,
     Item,
     MediaPart,
     Message,
@@ -129,17 +130,40 @@ def test_turns_along_a_conversation_are_its_turns(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", dialect_names())
-def test_every_dialect_tells_a_conversation_that_goes_on_as_if_it_were_new(name: str) -> None:
+def test_every_dialect_shows_a_conversation_that_goes_on_as_if_it_were_new(name: str) -> None:
     dialect = get_dialect(name)
+    options = dialect.options()
 
     def told(items: Items) -> Any:
-        return dialect.messages(Conversation(items), dialect.options())
+        return dialect.messages(Conversation(items, keeps_reasoning=keeps), options)
 
-    for seed in range(3):
+    def rendered(items: Items) -> Any:
+        prompt = dialect.render(Conversation(items, tools, keeps_reasoning=keeps), options)
+        return prompt.pieces, prompt.wire_text, prompt.start, prompt.prefill
+
+    for seed in range(4):
+        keeps = seed % 2 == 1
+        tools = (FunctionTool("dig", "Digs."),) if seed > 1 else ()
         for items in conversations(seed):
-            cold = seen(told, anew(items))
-            assert seen(told, items) == cold
-            assert seen(told, items) == cold
+            for make in (told, rendered):
+                cold = seen(make, anew(items))
+                assert seen(make, items) == cold
+                assert seen(make, items) == cold
+
+
+@pytest.mark.parametrize("name", ["harmony", "hermes"])
+def test_prompts_for_training_and_without_a_begin_of_the_answer_go_on_as_well(name: str) -> None:
+    dialect = get_dialect(name)
+    ways = [{"add_generation_prompt": False}, *([{"training": True}] if name == "harmony" else [])]
+    for options in [replace(dialect.options(), **way) for way in ways]:
+
+        def rendered(items: Items, options: Any = options) -> str:
+            return dialect.render(Conversation(items), options).wire_text
+
+        for seed in range(10):
+            for items in conversations(seed):
+                made = [seen(rendered, each) for each in (anew(items), items, items)]
+                assert made[0] == made[1] == made[2]
 
 
 def test_only_what_is_new_is_looked_at_and_a_long_row_holds_no_more_than_two() -> None:

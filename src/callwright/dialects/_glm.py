@@ -5,11 +5,9 @@ GLM 4.5 and 4.6 put a line feed behind each role and between the elements of a c
 
 from typing import Final, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects.prompts.chat_messages import format_note, last_question, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
+from callwright.dialects.prompts.chat_messages import format_note, last_asked, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.key_value_tags import KeyValueTags, put_calls, write_tools
 from callwright.prompt import PromptBuilder
 
@@ -33,30 +31,35 @@ def glm_prompt(conversation: Conversation, tags: KeyValueTags, *, note: str = ""
         put_tools(out, conversation, write_tools, tags)
     for text in instructions:
         out.control("<|system|>").text(between + text)
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = last_question(conversation, turns)
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message(role):
-                out.control("<|user|>" if role == "user" else "<|system|>")
-                text = plain_text(turn.parts, number)
-                out.text(between + text)
-                out.text(note if role == "user" and not text.endswith(note) else "")
-            case AssistantTurn(reasoning, message, calls):
-                out.control("<|assistant|>").text(between)
-                if reasoning and number > asked:
-                    out.control("<think>").text(reasoning.strip()).control("</think>")
-                else:
-                    out.control(*(("<think>", "</think>") if between else ("</think>",)))
-                said = plain_text(message.parts, number).strip() if message else ""
-                out.text(between + said if said else "")
-                if calls:
-                    put_calls(out.text(between), tags, calls)
-            case ToolTurn(outputs):
-                out.control("<|observation|>")
-                for _, output in outputs:
-                    out.text(between).control("<tool_response>")
-                    out.text(between + plain_text(output.parts, number) + between).control("</tool_response>")
-            case _:
-                assert_never(turn)
+    put_turns(out, items, _turn, tags, note, asked=last_asked(conversation, items))
     return out
+
+
+def _turn(
+    out: PromptBuilder, turn: ConversationTurn, number: int, tags: KeyValueTags, note: str, *, reasons: bool
+) -> None:
+    """Append a turn of the history."""
+    between = tags.between  # stands behind roles, too
+    match turn:
+        case Message(role):
+            out.control("<|user|>" if role == "user" else "<|system|>")
+            text = plain_text(turn.parts, number)
+            out.text(between + text)
+            out.text(note if role == "user" and not text.endswith(note) else "")
+        case AssistantTurn(reasoning, message, calls):
+            out.control("<|assistant|>").text(between)
+            if reasoning and reasons:
+                out.control("<think>").text(reasoning.strip()).control("</think>")
+            else:
+                out.control(*(("<think>", "</think>") if between else ("</think>",)))
+            said = plain_text(message.parts, number).strip() if message else ""
+            out.text(between + said if said else "")
+            if calls:
+                put_calls(out.text(between), tags, calls)
+        case ToolTurn(outputs):
+            out.control("<|observation|>")
+            for _, output in outputs:
+                out.text(between).control("<tool_response>")
+                out.text(between + plain_text(output.parts, number) + between).control("</tool_response>")
+        case _:
+            assert_never(turn)

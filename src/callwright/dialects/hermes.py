@@ -7,19 +7,17 @@ Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch He
 
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
 from callwright.dialects import _granite4
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, filled, in_json
 from callwright.dialects.prompts.chat_messages import (
     format_note,
-    last_question,
+    last_asked,
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
@@ -69,10 +67,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
             out.text("\n\n" if instructions else "")
             put_tools(out, conversation, _tools)
         out.control("<|im_end|>").text("\n")
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = last_question(conversation, turns)
-    for number, turn in enumerate(turns):
-        put_turn(out, turn, _turn, number, reasons=number > asked)
+    put_turns(out, items, _turn, asked=last_asked(conversation, items))
     start, prefill = "assistant", ""
     if options.add_generation_prompt:
         _begin(out, "assistant")

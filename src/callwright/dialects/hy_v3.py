@@ -8,13 +8,11 @@ template of Hy3.
 import re
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, last_question, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.chat_messages import format_note, last_asked, plain_text, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -89,31 +87,33 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if conversation.tools:
         put_tools(out.text("\n\n" if instructions else ""), conversation, _tools)
     out.control(_MODE).text(f"reasoning_effort:{'high' if thinks else 'no_think'}")
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = last_question(conversation, turns)
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message(role, parts):
-                text = plain_text(parts, number)
-                out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
-            case AssistantTurn(reasoning, message, calls):
-                out.control(_ASSISTANT, begin).text((reasoning or "") if number > asked else "").control(end)
-                out.text(plain_text(message.parts, number) if message else "")
-                if calls:
-                    put_calls(out, _RELEASED, calls)
-                out.control(_EOS)
-            case ToolTurn(outputs):
-                out.control(_RESULTS[0]).text("\n")
-                for _, output in outputs:
-                    out.control(_RESULT[0]).text(f"\n{plain_text(output.parts, number)}\n")
-                    out.control(_RESULT[1]).text("\n")
-                out.control(_RESULTS[1])
-            case _:
-                assert_never(turn)
+    put_turns(out, items, _turn, begin, end, asked=last_asked(conversation, items))
     begins = options.add_generation_prompt
     if begins:
         out.control(_ASSISTANT, begin, "" if thinks else end)
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, begin: str, end: str, *, reasons: bool) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            text = plain_text(parts, number)
+            out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
+        case AssistantTurn(reasoning, message, calls):
+            out.control(_ASSISTANT, begin).text((reasoning or "") if reasons else "").control(end)
+            out.text(plain_text(message.parts, number) if message else "")
+            if calls:
+                put_calls(out, _RELEASED, calls)
+            out.control(_EOS)
+        case ToolTurn(outputs):
+            out.control(_RESULTS[0]).text("\n")
+            for _, output in outputs:
+                out.control(_RESULT[0]).text(f"\n{plain_text(output.parts, number)}\n")
+                out.control(_RESULT[1]).text("\n")
+            out.control(_RESULTS[1])
+        case _:
+            assert_never(turn)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:

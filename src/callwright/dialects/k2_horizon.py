@@ -7,12 +7,10 @@ prompt leaves `<ifm|think>` open; the roles are not published, so the rest of it
 
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told, write_tools
 from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt, PromptBuilder
@@ -60,26 +58,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if conversation.tools:
             put_tools(out.text("\n\n" if instructions else ""), conversation, write_tools, _TAGS)
         out.control("<|im_end|>").text("\n")
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role, parts):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
-            case AssistantTurn(reasoning, message, calls):
-                _begin(out, "assistant")
-                if reasoning:
-                    out.control(f"<{_THINK}>").text(reasoning).control(f"</{_THINK}>").text("\n")
-                text = plain_text(message.parts, number) if message else ""
-                out.text(text)
-                if calls:
-                    put_calls(out.text("\n" if text else ""), _TAGS, calls)
-            case ToolTurn(outputs):
-                for count, (_, output) in enumerate(outputs):
-                    if count:
-                        out.control("<|im_end|>").text("\n")
-                    _begin(out, "tool").text(plain_text(output.parts, number))
-            case _:
-                assert_never(turn)
-        out.control("<|im_end|>").text("\n")
+    put_turns(out, items, _turn)
     effort = options.reasoning_effort
     thinks = options.add_generation_prompt and effort != "none"
     if options.add_generation_prompt:
@@ -87,6 +66,29 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if thinks:
         out.control(f"<{_EFFORTS[effort]}>")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if thinks else "assistant")
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
+        case AssistantTurn(reasoning, message, calls):
+            _begin(out, "assistant")
+            if reasoning:
+                out.control(f"<{_THINK}>").text(reasoning).control(f"</{_THINK}>").text("\n")
+            text = plain_text(message.parts, number) if message else ""
+            out.text(text)
+            if calls:
+                put_calls(out.text("\n" if text else ""), _TAGS, calls)
+        case ToolTurn(outputs):
+            for count, (_, output) in enumerate(outputs):
+                if count:
+                    out.control("<|im_end|>").text("\n")
+                _begin(out, "tool").text(plain_text(output.parts, number))
+        case _:
+            assert_never(turn)
+    out.control("<|im_end|>").text("\n")
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from callwright.conversation import AssistantTurn, Conversation, ConversationTur
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import choice_note, plain_text
-from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
@@ -116,8 +116,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         put_tools(out, conversation, _declare)
     if thinks:
         _message(out, _EFFORT.format(options.thinking_effort), role="system", type="thinking-effort")
-    for number, turn in enumerate(conversation.turns()):
-        put_turn(out, turn, _turn, number, thinks=thinks)
+    put_turns(out, conversation.items, _turn, thinks=thinks)
     _wishes(out, conversation)
     begins = options.add_generation_prompt
     if begins:

@@ -7,13 +7,11 @@ XS-2.1; that of S-2.1 leaves out the line feeds around turns.
 
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -63,32 +61,36 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if conversation.tools:
             put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, thinks=thinks)
         out.text("\n").control("</system>").text("\n")
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role, parts):
-                begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
-                out.control(begin).text(f"\n{plain_text(parts, number)}\n").control(end).text("\n")
-            case AssistantTurn(reasoning, message, calls):
-                out.control("<assistant>").text("\n")
-                if reasoning:
-                    out.control("<think>").text(f"\n{reasoning.strip()}\n")
-                out.control("</think>").text("\n")
-                text = plain_text(message.parts, number).strip() if message else ""
-                out.text(f"{text}\n" if text else "")
-                if calls:
-                    put_calls(out, _TAGS, calls)
-                    out.text("\n")
-                out.control("</assistant>").text("\n")
-            case ToolTurn(outputs):
-                for _, output in outputs:
-                    out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                    out.control("</tool_response>").text("\n")
-            case _:
-                assert_never(turn)
+    put_turns(out, items, _turn)
     begins = options.add_generation_prompt
     if begins:
         out.control("<assistant>").text("\n").control("<think>" if thinks else "</think>")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
+            out.control(begin).text(f"\n{plain_text(parts, number)}\n").control(end).text("\n")
+        case AssistantTurn(reasoning, message, calls):
+            out.control("<assistant>").text("\n")
+            if reasoning:
+                out.control("<think>").text(f"\n{reasoning.strip()}\n")
+            out.control("</think>").text("\n")
+            text = plain_text(message.parts, number).strip() if message else ""
+            out.text(f"{text}\n" if text else "")
+            if calls:
+                put_calls(out, _TAGS, calls)
+                out.text("\n")
+            out.control("</assistant>").text("\n")
+        case ToolTurn(outputs):
+            for _, output in outputs:
+                out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                out.control("</tool_response>").text("\n")
+        case _:
+            assert_never(turn)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool) -> None:

@@ -8,18 +8,16 @@ they stand as that of LFM2.5 has them.
 import json
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     format_note,
-    last_question,
+    last_asked,
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.python_calls import PythonForm
@@ -66,31 +64,33 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if conversation.tools:
             put_tools(out.text("\n" if instructions else ""), conversation, _tools, options)
         out.control("<|im_end|>").text("\n")
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = last_question(conversation, turns)
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message(role, parts):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
-            case AssistantTurn(reasoning, message, calls):
-                _begin(out, "assistant")
-                if reasoning and number > asked:
-                    out.control("<think>").text(reasoning).control("</think>")
-                out.text(plain_text(message.parts, number) if message else "")
-                if calls:
-                    _CALLS.put(out, calls, controls=_CONTROLS)
-            case ToolTurn(outputs):
-                for count, (_, output) in enumerate(outputs):
-                    if count:
-                        out.control("<|im_end|>").text("\n")
-                    _begin(out, "tool")
-                    _put(out, _RESULT, plain_text(output.parts, number), options)
-            case _:
-                assert_never(turn)
-        out.control("<|im_end|>").text("\n")
+    put_turns(out, items, _turn, options, asked=last_asked(conversation, items))
     if options.add_generation_prompt:
         _begin(out, "assistant")
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, options: Options, *, reasons: bool) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
+        case AssistantTurn(reasoning, message, calls):
+            _begin(out, "assistant")
+            if reasoning and reasons:
+                out.control("<think>").text(reasoning).control("</think>")
+            out.text(plain_text(message.parts, number) if message else "")
+            if calls:
+                _CALLS.put(out, calls, controls=_CONTROLS)
+        case ToolTurn(outputs):
+            for count, (_, output) in enumerate(outputs):
+                if count:
+                    out.control("<|im_end|>").text("\n")
+                _begin(out, "tool")
+                _put(out, _RESULT, plain_text(output.parts, number), options)
+        case _:
+            assert_never(turn)
+    out.control("<|im_end|>").text("\n")
 
 
 _TOLD: Final = ToldTurns(_CONTROLS, lambda turn: _said(turn).wire_text, outputs_in(*_RESULT))

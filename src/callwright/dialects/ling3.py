@@ -6,12 +6,10 @@ Source: the chat template of Ling-3.0, as inclusionAI's models and the engines t
 
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told, write_tools
 from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.prompt import Prompt, PromptBuilder
@@ -51,29 +49,32 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         put_tools(out, conversation, write_tools, _TAGS, _WHEN)
         out.text("\n")
     out.text(f"detailed thinking {'on' if thinks else 'off'}").control("<|role_end|>")
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message(role, parts):
-                _begin(out, "HUMAN" if role == "user" else "SYSTEM").text(plain_text(parts, number))
-            case AssistantTurn(reasoning, message, calls):
-                _begin(out, "ASSISTANT").text("\n").control("<think>").text((reasoning or "").strip("\n"))
-                text = plain_text(message.parts, number) if message else ""
-                out.control("</think>").text(text)
-                if calls:
-                    put_calls(out.text("\n" if text else ""), _HISTORY, calls)
-            case ToolTurn(outputs):
-                _begin(out, "OBSERVATION")
-                for _, output in outputs:
-                    out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                    out.control("</tool_response>")
-            case _:
-                assert_never(turn)
-        out.control("<|role_end|>")
+    put_turns(out, items, _turn)
     begins = options.add_generation_prompt
     if begins:
         _begin(out, "ASSISTANT").text("\n").control("<think>", "" if thinks else "</think>")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            _begin(out, "HUMAN" if role == "user" else "SYSTEM").text(plain_text(parts, number))
+        case AssistantTurn(reasoning, message, calls):
+            _begin(out, "ASSISTANT").text("\n").control("<think>").text((reasoning or "").strip("\n"))
+            text = plain_text(message.parts, number) if message else ""
+            out.control("</think>").text(text)
+            if calls:
+                put_calls(out.text("\n" if text else ""), _HISTORY, calls)
+        case ToolTurn(outputs):
+            _begin(out, "OBSERVATION")
+            for _, output in outputs:
+                out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                out.control("</tool_response>")
+        case _:
+            assert_never(turn)
+    out.control("<|role_end|>")
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:

@@ -19,11 +19,11 @@ from typing import Any, Final, Literal, assert_never
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
@@ -128,22 +128,26 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
     recipients = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
     out.text("\n\n# Valid recipients: " + ", ".join(f'"{name}"' for name in recipients) + ".").control(_END)
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
-            case AssistantTurn(_, message, _):
-                if message:
-                    plain_text(message.parts, number)  # refuses what is no text
-                _say(out.control(_START).text("assistant"), turn)
-            case ToolTurn(outputs):
-                for name, output in outputs:
-                    _begin(out, f"tool {name}").text(_output(name, plain_text(output.parts, number))).control(_END)
-            case _:
-                assert_never(turn)
+    put_turns(out, items, _turn)
     if options.add_generation_prompt:
         out.control(_START).text("assistant")
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
+        case AssistantTurn(_, message, _):
+            if message:
+                plain_text(message.parts, number)  # refuses what is no text
+            _say(out.control(_START).text("assistant"), turn)
+        case ToolTurn(outputs):
+            for name, output in outputs:
+                _begin(out, f"tool {name}").text(_output(name, plain_text(output.parts, number))).control(_END)
+        case _:
+            assert_never(turn)
 
 
 def write(turn: AssistantTurn) -> str:

@@ -8,13 +8,11 @@ outputs come back in the role `environment`. Source: the chat template of Olmo-3
 import json
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.python_calls import PythonForm
@@ -58,29 +56,33 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         if conversation.tools:
             put_tools(out.text(" "), conversation, _tools)
         out.control("<|im_end|>").text("\n")
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role, parts):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
-            case AssistantTurn(_, message, calls):
-                # Reasoning is dropped on purpose: the template shows none.
-                _begin(out, "assistant").text(plain_text(message.parts, number) if message else "")
-                if calls:
-                    _CALLS.put(out, calls, controls=_CONTROLS)
-            case ToolTurn(outputs):
-                for count, (_, output) in enumerate(outputs):
-                    if count:
-                        out.control("<|im_end|>").text("\n")
-                    _begin(out, "environment").text(plain_text(output.parts, number))
-            case _:
-                assert_never(turn)
-        out.control("<|im_end|>").text("\n")
+    put_turns(out, items, _turn)
     begins = options.add_generation_prompt
     if begins:
         _begin(out, "assistant")
         if options.thinking == "open":
             out.control("<think>")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and options.thinking == "open" else "assistant")
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
+        case AssistantTurn(_, message, calls):
+            # Reasoning is dropped on purpose: the template shows none.
+            _begin(out, "assistant").text(plain_text(message.parts, number) if message else "")
+            if calls:
+                _CALLS.put(out, calls, controls=_CONTROLS)
+        case ToolTurn(outputs):
+            for count, (_, output) in enumerate(outputs):
+                if count:
+                    out.control("<|im_end|>").text("\n")
+                _begin(out, "environment").text(plain_text(output.parts, number))
+        case _:
+            assert_never(turn)
+    out.control("<|im_end|>").text("\n")
 
 
 _TOLD: Final = ToldTurns(_CONTROLS, lambda turn: _said(turn).wire_text, outputs_in("", "", "\n\n"))

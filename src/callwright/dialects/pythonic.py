@@ -8,13 +8,11 @@ the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 import json
 from typing import Any, Final, Literal, NamedTuple, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.python_calls import PythonForm
@@ -75,23 +73,27 @@ def render(conversation: Conversation, options: Options) -> Prompt:
             put_tools(out.text("\n\n" if instructions else ""), conversation, _tools)
         out.text("\n\n" if notes and (instructions or conversation.tools) else "", "\n\n".join(notes))
         out.control(turns.end)
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role, parts):
-                turns.put(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
-            case AssistantTurn():
-                turns.put(out, "assistant").text(write(turn))
-            case ToolTurn(outputs):
-                for count, (_, output) in enumerate(outputs):
-                    if count:
-                        out.control(turns.end)
-                    turns.put(out, "ipython").text(plain_text(output.parts, number))
-            case _:
-                assert_never(turn)
-        out.control(turns.end)
+    put_turns(out, items, _turn, turns)
     if options.add_generation_prompt:
         turns.put(out, "assistant")
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, turns: _Turns) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role, parts):
+            turns.put(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
+        case AssistantTurn():
+            turns.put(out, "assistant").text(write(turn))
+        case ToolTurn(outputs):
+            for count, (_, output) in enumerate(outputs):
+                if count:
+                    out.control(turns.end)
+                turns.put(out, "ipython").text(plain_text(output.parts, number))
+        case _:
+            assert_never(turn)
+    out.control(turns.end)
 
 
 _TOLD: Final = ToldTurns(

@@ -7,13 +7,11 @@ which shows tools as Python functions. It writes objects in history as Python do
 from collections.abc import Iterable
 from typing import Any, Final, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, FunctionTool, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -91,19 +89,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         interval = next((each for limit, each in _INTERVALS if budget <= limit), _INTERVALS[-1][1])
         words = _SOME_BUDGET.format(budget=budget, interval=interval) if budget else _NO_BUDGET
         out.control(_BEGIN).text(f"system{words}").control(_END)
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
-            case AssistantTurn(_, message, _):
-                if message:
-                    plain_text(message.parts, number)  # refuses what is no text
-                _say(_begin(out, "assistant"), turn).control(_END)
-            case ToolTurn(outputs):
-                for _, output in outputs:
-                    _begin(out, "tool").text(plain_text(output.parts, number)).control(_END)
-            case _:
-                assert_never(turn)
+    put_turns(out, items, _turn)
     start = "assistant"
     if options.add_generation_prompt:
         _begin(out, "assistant")
@@ -111,6 +97,22 @@ def render(conversation: Conversation, options: Options) -> Prompt:
             out.control(_THOUGHT[0], _BUDGET)
             start = "reasoning"
     return Prompt(out.pieces(), _CONTROLS, start=start)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    """Append a turn of the history."""
+    match turn:
+        case Message(role):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
+        case AssistantTurn(_, message, _):
+            if message:
+                plain_text(message.parts, number)  # refuses what is no text
+            _say(_begin(out, "assistant"), turn).control(_END)
+        case ToolTurn(outputs):
+            for _, output in outputs:
+                _begin(out, "tool").text(plain_text(output.parts, number)).control(_END)
+        case _:
+            assert_never(turn)
 
 
 def write(turn: AssistantTurn) -> str:

@@ -18,10 +18,13 @@ from callwright.conversation import (
     Conversation,
     ConversationTurn,
     FunctionTool,
+    Item,
     Message,
     NamedTool,
     ResponseFormat,
     ToolTurn,
+    TurnsAlong,
+    turns_of,
 )
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.harmony.builtin import (
@@ -49,8 +52,10 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
+from callwright.dialects.prompts.kept_parts import put_turns
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
+from callwright.shared import kept_along
 
 __all__ = ["Options", "messages", "render", "write"]
 
@@ -105,14 +110,13 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     developer = _developer_sections(conversation, instructions, options)
     if developer:
         _message(out, "developer", "\n\n".join(developer))
-    turns = msgspec.structs.replace(conversation, items=items).turns()
     if options.flavour == "hf":
-        _history_hf(out, turns, options)
+        _history_hf(out, msgspec.structs.replace(conversation, items=items).turns(), options)
     else:
-        own = {tool.name for tool in conversation.tools}
-        if conversation.keeps_reasoning:
-            options = msgspec.structs.replace(options, drop_analysis="none")
-        _history(out, turns, own, options)
+        own = frozenset([tool.name for tool in conversation.tools])
+        border = _analysis_border(items, "none" if conversation.keeps_reasoning else options.drop_analysis)
+        last = len(turns_of(items, {})) - 1 if options.training else None
+        put_turns(out, items, _turn, own, options.header_order, last, asked=border)
     prefill = ""
     if options.add_generation_prompt:
         out.add((Control, START), (Text, "assistant"))
@@ -231,29 +235,36 @@ def _message(out: PromptBuilder, role: str, body: str, channel: str = "", end: s
     out.add((Control, START), (Text, role), *of_channel, (Control, MESSAGE), (Text, body), (Control, end))
 
 
-def _history(out: PromptBuilder, turns: Sequence[ConversationTurn], own: Collection[str], options: Options) -> None:
-    border = _analysis_border(turns, options.drop_analysis)
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message("user", parts):
-                _message(out, "user", plain_text(parts, number))
-            case Message(_, parts):
-                _message(out, "developer", f"# Instructions\n\n{plain_text(parts, number)}")
-            case AssistantTurn(reasoning, message, calls):
-                if reasoning is not None and number > border:
-                    _message(out, "assistant", reasoning, "analysis")
-                if message:
-                    last = options.training and number == len(turns) - 1
-                    end = RETURN if last and not calls else END
-                    channel = "commentary" if calls else "final"
-                    _message(out, "assistant", plain_text(message.parts, number), channel, end)
-                for call in calls:
-                    _call(out, call, _address(call.name, own), options.header_order)
-            case ToolTurn(outputs):
-                for name, output in outputs:
-                    _output(out, _address(name, own), plain_text(output.parts, number), options.header_order)
-            case _:
-                assert_never(turn)
+def _turn(
+    out: PromptBuilder,
+    turn: ConversationTurn,
+    number: int,
+    own: Collection[str],
+    header_order: str,
+    last: int | None,
+    *,
+    reasons: bool,
+) -> None:
+    """Append a turn of the history. `last` is the number of the one that ends as the model ends it."""
+    match turn:
+        case Message("user", parts):
+            _message(out, "user", plain_text(parts, number))
+        case Message(_, parts):
+            _message(out, "developer", f"# Instructions\n\n{plain_text(parts, number)}")
+        case AssistantTurn(reasoning, message, calls):
+            if reasoning is not None and reasons:
+                _message(out, "assistant", reasoning, "analysis")
+            if message:
+                end = RETURN if number == last and not calls else END
+                channel = "commentary" if calls else "final"
+                _message(out, "assistant", plain_text(message.parts, number), channel, end)
+            for call in calls:
+                _call(out, call, _address(call.name, own), header_order)
+        case ToolTurn(outputs):
+            for name, output in outputs:
+                _output(out, _address(name, own), plain_text(output.parts, number), header_order)
+        case _:
+            assert_never(turn)
 
 
 def _call(out: PromptBuilder, call: Call, address: tuple[str, str], order: str) -> None:
@@ -322,12 +333,21 @@ def _is_answer(turn: ConversationTurn) -> bool:
     return isinstance(turn, AssistantTurn) and turn.message is not None and not turn.calls
 
 
-def _analysis_border(turns: Sequence[ConversationTurn], rule: str) -> int:
+def _analysis_border(items: Sequence[Item], rule: str) -> int:
     """The number of the last turn whose reasoning leaves the prompt, with all before it; -1 for none."""
-    finals = [number for number, turn in enumerate(turns) if _is_answer(turn)]
-    if not finals or rule == "none":
+    if rule == "none":
+        return -1
+    ours = kept_along(items, None, TurnsAlong(), _assistants).made
+    finals: list[int] = [number for number, is_answer in ours if is_answer]
+    if not finals:
         return -1
     if rule == "last_final":
         return finals[-1]
-    ours = [number for number, turn in enumerate(turns) if isinstance(turn, AssistantTurn)]
-    return finals[0] if ours[-1] == finals[-1] else -1
+    return finals[0] if ours[-1] == (finals[-1], True) else -1
+
+
+def _assistants(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+    """The numbers of the assistant's turns, and which of them are answers."""
+    return before.more(
+        items, lambda turn, number: [(number, _is_answer(turn))] if isinstance(turn, AssistantTurn) else []
+    )

@@ -13,16 +13,19 @@ from callwright.conversation import (
     NamedTool,
     Part,
     TextPart,
+    TurnsAlong,
     parts_text,
 )
 from callwright.errors import RequestError
 from callwright.prompt import neutralise
+from callwright.shared import kept_along
 
 __all__ = [
     "chat_content",
     "chat_message",
     "choice_note",
     "format_note",
+    "last_asked",
     "last_question",
     "plain_text",
     "split_instructions",
@@ -46,6 +49,18 @@ def last_question(conversation: Conversation, turns: Sequence[ConversationTurn])
     if conversation.keeps_reasoning:
         return -1
     return max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+
+
+def last_asked(conversation: Conversation, items: Sequence[Item]) -> int:
+    """The same of items of the conversation."""
+    asked = [] if conversation.keeps_reasoning else kept_along(items, None, TurnsAlong(), _asked).made
+    return asked[-1] if asked else -1
+
+
+def _asked(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+    return before.more(
+        items, lambda turn, number: [number] if isinstance(turn, Message) and turn.role == "user" else []
+    )
 
 
 def choice_note(conversation: Conversation) -> list[str]:
