@@ -169,7 +169,7 @@ class Collected:
     """
 
     __slots__ = (
-        *("_end", "_fits", "_follows", "_halves", "_look_alikes", "_wire"),
+        *("_end", "_fits", "_follows", "_look_alikes", "_parts", "_wire"),
         *("begins_with_json", "ends_in_json", "head", "pieces", "runs", "size"),
     )
 
@@ -177,7 +177,7 @@ class Collected:
         self.runs = tuple(runs)
         self.pieces = tuple([make(text) for make, text in self.runs]) if pieces is None else pieces
         self.size = sum([len(text) for _, text in self.runs]) if size is None else size
-        self._halves: tuple[Collected, Collected] | None = None  # of which it is made
+        self._parts: Sequence[Collected] = ()  # of which it is made
         self.begins_with_json = bool(self.runs) and self.runs[0][0] is _json_text
         self.ends_in_json = bool(self.runs) and self.runs[-1][0] is _json_text
         self.head = ""  # how it begins: so much that a look-alike before it may go on in it
@@ -187,34 +187,38 @@ class Collected:
         self._follows: str | None = None  # how what followed last began
         self._fits = False
 
-    def then(self, other: "Collected") -> "Collected":
-        """What stands here, and what another has behind it. What was made of this one is not made again."""
-        if not self.runs or not other.runs:
-            return self if self.runs else other
-        (make, text), (next_, more) = self.runs[-1], other.runs[0]
-        size = self.size + other.size
-        if make is next_:
-            joined = text + more
-            runs = (*self.runs[:-1], (make, joined), *other.runs[1:])
-            both = Collected(runs, (*self.pieces[:-1], make(joined), *other.pieces[1:]), size)
-        else:
-            both = Collected(self.runs + other.runs, self.pieces + other.pieces, size)
-        both._halves = self, other
+    def then(self, others: Sequence["Collected"]) -> "Collected":
+        """What stands here, and what others have behind it. What was made of this one is not made again."""
+        parts = [part for part in (self, *others) if part.runs]
+        if len(parts) < 2:  # nothing to join
+            return parts[0] if parts else self
+        runs, pieces = list(parts[0].runs), list(parts[0].pieces)
+        for part in parts[1:]:
+            (make, text), (next_, more) = runs[-1], part.runs[0]
+            joins = make is next_
+            if joins:
+                runs[-1], pieces[-1] = (make, text + more), make(text + more)
+            runs += part.runs[joins:]
+            pieces += part.pieces[joins:]
+        both = Collected(runs, tuple(pieces), sum([part.size for part in parts]))
+        both._parts = parts
         return both
 
     def wire(self, look_alikes: "_LookAlikes") -> str:
         """See `Prompt.wire_text`."""
         if self._look_alikes is not look_alikes:
-            reach = look_alikes.reach
-            one, other = self._halves or (None, None)
-            joined = None if one is None or other is None else _joined((one, other), look_alikes)
-            if one is None or other is None or joined is None:
+            reach, parts = look_alikes.reach, self._parts
+            joined = _joined(parts, look_alikes) if parts else None
+            if joined is None:
                 whole, self._wire = _written(self.pieces, look_alikes)
                 self.head, self._end = whole[:reach], whole[-reach:]
             else:
                 self._wire = joined
-                self.head, self._end = (one.head + other.head)[:reach], (one._end + other._end)[-reach:]
-            self._look_alikes, self._follows, self._halves = look_alikes, None, None
+                self.head = self._end = ""
+                for part in parts:
+                    self.head += part.head[: reach - len(self.head)]
+                    self._end = (self._end + part._end)[-reach:]
+            self._look_alikes, self._follows, self._parts = look_alikes, None, ()
         return self._wire
 
     def ends_before(self, head: str, look_alikes: "_LookAlikes") -> bool:

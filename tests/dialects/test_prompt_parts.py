@@ -64,6 +64,40 @@ def test_a_prompt_of_kept_parts_goes_over_the_wire_as_one_that_is_written_at_onc
             assert parts.wire_text == Prompt((*whole.pieces,), controls).wire_text
 
 
+@pytest.mark.parametrize("controls", CONTROLS)
+def test_a_part_that_goes_on_goes_over_the_wire_as_one_that_is_written_at_once(controls: tuple[str, ...]) -> None:
+    for seed in some(range(2_000), first=len(controls)):
+        chance = random.Random(seed)
+        row, all_ = Collected(()), list[tuple[str, str]]()
+        rows: list[tuple[Collected, list[tuple[str, str]]]] = []
+        for _ in range(6):
+            new = [said(chance) for _ in range(chance.randrange(4))]
+            row = row.then([built(each).collected() for each in new])
+            all_ = [*all_, *[run for each in new for run in each]]
+            rows.append((row, all_))
+            if chance.random() < 0.2:
+                row, all_ = chance.choice(rows)  # another one goes on from there
+        for row, all_ in chance.sample(rows, len(rows)):
+            before, behind = said(chance), said(chance)
+            whole = Prompt(built(before, all_, behind).pieces(), controls)
+            for part in (row, row.then([Collected(())])):
+                out = built(before)
+                out._parts += [part, *built(behind)._parts]  # a part, however short
+                prompt = Prompt(out.pieces(), controls)
+                assert prompt.pieces == whole.pieces
+                assert prompt.wire_text == Prompt((*whole.pieces,), controls).wire_text
+
+
+def test_of_a_part_that_goes_on_only_what_is_new_is_read() -> None:
+    row = Collected(())
+    for number in range(50):
+        with patch("callwright.prompt._written", side_effect=callwright.prompt._written) as written:
+            row = row.then([built([("control", "<|im_start|>"), ("text", f"{number} " * 200)]).collected()])
+            assert Prompt(built(row).pieces(), CONTROLS[0]).wire_text.endswith(f"{number} ")
+        assert written.call_count == 1
+        assert row._parts == ()
+
+
 def _kind(make: object) -> str:
     name: str = make.__name__  # type: ignore[attr-defined]
     return {"Text": "text", "Control": "control"}.get(name, "json")

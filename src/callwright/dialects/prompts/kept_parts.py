@@ -76,10 +76,7 @@ def put_turns(
 
     def more(before: _Row, items: Sequence[Item], _: int) -> _Row:
         turns = before.turns.more(items, make)
-        closed = before.closed
-        for part in turns.made[before.turns.closed : turns.closed]:
-            closed = closed.then(part)
-        return _Row(turns, closed)
+        return _Row(turns, before.closed.then(turns.made[before.turns.closed : turns.closed]))
 
     row = kept_along(items, (write, given, named, asked), _NONE, more, "prompt along")
     out.put(row.closed)
