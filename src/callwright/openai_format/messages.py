@@ -238,12 +238,19 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
 
 
 def shared_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """The same of items, in messages that are made once: nobody changes them."""
-    return _instructed(kept_along(items, None, TurnsAlong(), _written).made)
+    """The same of items, for a server, in messages that are made once: nobody changes them. Reasoning has either name:
+    vLLM reads `reasoning` only (vllm#38488), as Ollama does, SGLang and llama.cpp `reasoning_content`.
+    """
+    return _instructed(kept_along(items, None, TurnsAlong(), _shared).made)
 
 
-def _written(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-    return before.more(items, _of_turn)
+def _shared(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+    return before.more(items, lambda turn, number: [_with_both_names(one) for one in _of_turn(turn, number)])
+
+
+def _with_both_names(message: dict[str, Any]) -> KnownObject:
+    reasoning = message.get("reasoning_content")
+    return KnownObject(message if reasoning is None else {**message, "reasoning": reasoning})
 
 
 def _of_turn(turn: ConversationTurn, _: int) -> list[dict[str, Any]]:

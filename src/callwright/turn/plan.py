@@ -116,8 +116,7 @@ def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | 
 def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
     """The request to a server that renders and parses itself, with a history that its chat template can render."""
     items = apply_history_rules(conversation.items, history_form(asked.model))
-    written = shared_messages(items)
-    messages = [_with_both_names(message) if "reasoning_content" in message else message for message in written]
+    messages = shared_messages(items)
     fields = dict(asked.fields)
     if conversation.response_format is not None:
         fields["response_format"] = write_response_format(conversation.response_format)
@@ -134,14 +133,6 @@ def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bo
         tools=[tool.openai for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
     )
-
-
-def _with_both_names(message: dict[str, Any]) -> dict[str, Any]:
-    """A message with its reasoning under either name: vLLM reads `reasoning` only (vllm#38488), as Ollama does, SGLang
-    and llama.cpp `reasoning_content`.
-    """
-    reasoning = message.get("reasoning_content")
-    return message if reasoning is None else {**message, "reasoning": reasoning}
 
 
 def _with_objects(message: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.known_values import made_once
+from callwright.known_values import KnownObject, made_once
+from callwright.shared import kept_along
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
     NO_CONSTRAINTS,
@@ -78,7 +79,7 @@ class ChatUpstream(ConstrainedUpstream):
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
-            "messages": generation.messages,
+            "messages": _written(generation.messages or []),
             **streaming(generation),
             **_offered(generation, self._server),
             **constraining,
@@ -104,6 +105,18 @@ async def _just(deltas: Sequence[Delta]) -> Deltas:
 def streaming(generation: GenerationRequest) -> dict[str, Any]:
     """The request fields that turn streaming on or off."""
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
+
+
+def _written(messages: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
+    """The messages as JSON, of which those that came before are not written again."""
+    if set(map(type, messages)) != {KnownObject}:
+        return messages
+    return msgspec.Raw(b"[%b]" % kept_along(messages, None, b"", _encoded))
+
+
+def _encoded(before: bytes, messages: Sequence[dict[str, Any]], start: int) -> bytes:
+    new = encode(messages[start:])[1:-1]
+    return b"%b,%b" % (before, new) if before else new
 
 
 def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
