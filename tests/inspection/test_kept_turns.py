@@ -1,12 +1,14 @@
 """What is kept of turns that are under way."""
 
+import gc
 from collections.abc import Iterator
 
 from callwright.calls.aliases import ParameterAliases
 from callwright.conversation import Conversation
 from callwright.events import Problem
+from callwright.gateway.observability.metrics import Metrics
 from callwright.inspection.kept_turns import KeptTurns
-from callwright.turn.observe import Observation
+from callwright.turn.observe import Ended, Observation
 
 MOST = 64 << 20
 
@@ -66,3 +68,22 @@ def _kept(numbers: range) -> Iterator[bool]:
         is_kept = number - last >= 4 or number % 20 == 7
         last = number if is_kept else last
         yield is_kept
+
+
+def test_a_turn_that_is_let_go_leaves_nothing_for_the_garbage_collector() -> None:
+    kept = KeptTurns(3, MOST)
+    metrics = Metrics(dict)
+
+    def inspected(seen: Observation) -> Ended:
+        return kept.begin(seen, b"body")[1]
+
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            with turn().begin([inspected, metrics.observer("m")]):
+                pass
+        assert len(kept) == 3
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -258,7 +258,8 @@ class Observation(Struct):
         self.ended_s = time.monotonic()
         if self.asked and (last := self.asked[-1].timings).ended_s is None:
             last.ended_s = self.ended_s
-        for ended in self.endings:
+        endings, self.endings = self.endings, []  # which know the observation: a circle
+        for ended in endings:
             try:
                 ended()
             except Exception:
