@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -94,7 +94,7 @@ class Prompt(Struct, frozen=True, dict=True):
         """
         look_alikes = _look_alikes(self.controls)
         if isinstance(self.pieces, _Pieces) and (joined := _joined(self.pieces.parts, look_alikes)) is not None:
-            return joined
+            return joined.text
         return _written(self.pieces, look_alikes)[1]
 
 
@@ -112,18 +112,23 @@ def _written(pieces: Iterable[Piece], look_alikes: "_LookAlikes") -> tuple[str, 
     return whole, broken
 
 
-def _joined(parts: Sequence["Collected"], look_alikes: "_LookAlikes") -> str | None:
+def _joined(parts: Sequence["Collected"], look_alikes: "_LookAlikes") -> "_OnWire | None":
     """What stands on the wire for each part, one behind the other; None where a look-alike hides in a seam."""
-    wires = [part.wire(look_alikes) for part in parts]
-    for number, part in enumerate(parts[:-1], 1):
+    wires = [part.on_wire(look_alikes) for part in parts]
+    reach, begin, end = look_alikes.reach, "", ""
+    for number, (part, wire) in enumerate(zip(parts, wires, strict=True), 1):
+        begin += wire.begin[: reach - len(begin)]
+        end = (end + wire.end)[-reach:]
+        if number == len(parts):
+            break
         if part.ends_in_json and parts[number].begins_with_json:  # they are one value, escaped as one
             return None
-        head = parts[number].head
-        while len(head) < look_alikes.reach and (number := number + 1) < len(parts):
-            head += parts[number].head
-        if not part.ends_before(head, look_alikes):
+        behind = wires[number].begin
+        while len(behind) < reach and (number := number + 1) < len(parts):
+            behind += wires[number].begin
+        if not part.ends_before(behind, wire):
             return None
-    return "".join(wires)
+    return _OnWire(look_alikes, "".join([wire.text for wire in wires]), begin, end)
 
 
 def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
@@ -163,29 +168,33 @@ _Run: TypeAlias = tuple[_Make, str]
 _PART_CHARS: Final = 256
 
 
-class Collected:
-    """What a builder has collected, for others and for later prompts. What is made of it is kept: its pieces, and what
-    stands on the wire for them.
+class _OnWire(NamedTuple):
+    """What stands on the wire for a part, where these are the look-alikes; and how the part begins and ends, so much
+    that one of them may reach over it, with nothing broken but in JSON.
     """
 
-    __slots__ = (
-        *("_end", "_fits", "_follows", "_look_alikes", "_parts", "_wire"),
-        *("begins_with_json", "ends_in_json", "head", "pieces", "runs", "size"),
-    )
+    look_alikes: "_LookAlikes"
+    text: str
+    begin: str
+    end: str
+
+
+class Collected:
+    """What a builder has collected, for others and for later prompts. What is made of it is kept: its pieces, and what
+    stands on the wire for them. Threads may read it at once: each thing that is kept is set at once.
+    """
+
+    __slots__ = ("_parts", "_seam", "_wire", "begins_with_json", "ends_in_json", "pieces", "runs", "size")
 
     def __init__(self, runs: Iterable[_Run], pieces: tuple[Piece, ...] | None = None, size: int | None = None) -> None:
         self.runs = tuple(runs)
         self.pieces = tuple([make(text) for make, text in self.runs]) if pieces is None else pieces
         self.size = sum([len(text) for _, text in self.runs]) if size is None else size
-        self._parts: Sequence[Collected] = ()  # of which it is made
         self.begins_with_json = bool(self.runs) and self.runs[0][0] is _json_text
         self.ends_in_json = bool(self.runs) and self.runs[-1][0] is _json_text
-        self.head = ""  # how it begins: so much that a look-alike before it may go on in it
-        self._end = ""  # and ends
-        self._wire = ""
-        self._look_alikes: _LookAlikes | None = None  # those that these are for
-        self._follows: str | None = None  # how what followed last began
-        self._fits = False
+        self._parts: Sequence[Collected] = ()  # of which it is made
+        self._wire: _OnWire | None = None
+        self._seam: tuple[_OnWire, str, bool] | None = None  # what followed last, and whether all ended before it
 
     def then(self, others: Sequence["Collected"]) -> "Collected":
         """What stands here, and what others have behind it. What was made of this one is not made again."""
@@ -204,35 +213,32 @@ class Collected:
         both._parts = parts
         return both
 
-    def wire(self, look_alikes: "_LookAlikes") -> str:
+    def on_wire(self, look_alikes: "_LookAlikes") -> _OnWire:
         """See `Prompt.wire_text`."""
-        if self._look_alikes is not look_alikes:
-            reach, parts = look_alikes.reach, self._parts
-            joined = _joined(parts, look_alikes) if parts else None
-            if joined is None:
-                whole, self._wire = _written(self.pieces, look_alikes)
-                self.head, self._end = whole[:reach], whole[-reach:]
-            else:
-                self._wire = joined
-                self.head = self._end = ""
-                for part in parts:
-                    self.head += part.head[: reach - len(self.head)]
-                    self._end = (self._end + part._end)[-reach:]
-            self._look_alikes, self._follows, self._parts = look_alikes, None, ()
-        return self._wire
+        wire = self._wire
+        if wire is None or wire.look_alikes is not look_alikes:
+            wire = _joined(self._parts, look_alikes) if self._parts else None
+            if wire is None:
+                whole, text = _written(self.pieces, look_alikes)
+                wire = _OnWire(look_alikes, text, whole[: look_alikes.reach], whole[-look_alikes.reach :])
+            self._wire, self._parts = wire, ()
+        return wire
 
-    def ends_before(self, head: str, look_alikes: "_LookAlikes") -> bool:
-        """Whether each look-alike that begins here ends here, too, where `head` follows."""
-        if self._follows != head:
-            self._follows, seam, text = head, len(self._end), self._end + head
-            self._fits = not any(
-                found.end(1) > seam
-                for first, pattern in look_alikes.patterns
-                if first in self._end
-                for found in pattern.finditer(text)
-                if found.start() < seam
-            )
-        return self._fits
+    def ends_before(self, behind: str, wire: _OnWire) -> bool:
+        """Whether each look-alike that begins here ends here, too, where `behind` follows."""
+        known = self._seam
+        if known is not None and known[0] is wire and known[1] == behind:
+            return known[2]
+        text, seam = wire.end + behind, len(wire.end)
+        fits = not any(
+            found.end(1) > seam
+            for first, pattern in wire.look_alikes.patterns
+            if first in wire.end
+            for found in pattern.finditer(text)
+            if found.start() < seam
+        )
+        self._seam = wire, behind, fits
+        return fits
 
 
 class _Pieces(tuple[Piece, ...]):
