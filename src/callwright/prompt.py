@@ -166,6 +166,8 @@ _Make: TypeAlias = Callable[[str], Piece]
 _Run: TypeAlias = tuple[_Make, str]
 # What is smaller is no part of its own.
 _PART_CHARS: Final = 256
+# What is larger is kept only as a part.
+_SHORT_CHARS: Final = 2_048
 
 
 class _OnWire(NamedTuple):
@@ -300,11 +302,11 @@ class PromptBuilder:
                 loose.append(part)
                 continue
             if loose:
-                parts.append(Collected(_runs(loose)))
+                parts.append(_loose(loose))
                 loose = []
             parts.append(part)
         if loose:
-            parts.append(Collected(_runs(loose)))
+            parts.append(_loose(loose))
         pieces: list[Piece] = []
         for own in [part.pieces for part in parts if part.pieces]:
             if pieces and type(pieces[-1]) is type(own[0]) and (joined := _maybe_one(pieces[-1], own[0])) is not None:
@@ -315,6 +317,17 @@ class PromptBuilder:
         whole = _Pieces(pieces)
         whole.parts = parts
         return whole
+
+
+def _loose(runs: Sequence[_Run]) -> Collected:
+    """What was written beside the parts that are kept: much of it is the same in all prompts of a format."""
+    is_short = sum([len(text) for _, text in runs]) < _SHORT_CHARS
+    return _short(tuple(runs)) if is_short else Collected(_runs(runs))
+
+
+@lru_cache(maxsize=512)
+def _short(runs: tuple[_Run, ...]) -> Collected:
+    return Collected(_runs(runs))
 
 
 def _runs(parts: Iterable[_Run]) -> list[_Run]:

@@ -107,7 +107,7 @@ def test_what_is_kept_is_not_read_again() -> None:
     """The second prompt of the same parts has the very strings of the first."""
     parts = [built([("control", "<|im_start|>"), ("text", f"{number} " * 200)]).collected() for number in range(3)]
     prompts = [Prompt(built(*parts, [("text", "new")]).pieces(), CONTROLS[0]) for _ in range(2)]
-    for prompt, most in zip(prompts, (4, 1), strict=True):
+    for prompt, most in zip(prompts, (4, 0), strict=True):
         with patch("callwright.prompt._written", side_effect=callwright.prompt._written) as written:
             assert prompt.wire_text.endswith("new")
         assert written.call_count == most
