@@ -74,24 +74,26 @@ def kept_along(
     where a row continues one that is known, only what is new is looked at. `by`: as `kept_with` has it. The last value
     is not part of what is made.
     """
-    known: _MadeAlong | None = None
-    key = name or more
-    length = len(values)
-    for start in range(length, max(0, length - _LOOKS), -1):
-        known = values[start - 1].kept.get(key)
-        if known is not None:
-            if len(known.values) == start - 1 and known.by == by and all(map(is_, known.values, values)):
-                break
-            known = None
-    if known is None:
-        start, made = 0, more(begin, values, 0)
-    elif start == length:
-        found: T = known.made
+    if not values:
+        return more(begin, values, 0)
+    key: object = name or more
+    last: _MadeAlong | None = values[-1].kept.get(key)
+    if last is not None and _is_of(last, values, len(values), by):
+        found: T = last.made
         return found
-    else:
-        made = more(known.made, values, start)
-        if known.begun:  # what that one went on from: of a long row no more than two are held
-            values[known.begun - 1].kept.pop(key, None)
-    if values:
-        values[-1].kept[key] = _MadeAlong(values[:-1], by, made, start)
+    known, start = None, 0
+    for number in range(len(values) - 1, max(0, len(values) - _LOOKS), -1):
+        before: _MadeAlong | None = values[number - 1].kept.get(key)
+        if before is not None and _is_of(before, values, number, by):
+            known, start = before, number
+            break
+    made = more(begin if known is None else known.made, values, start)
+    if known is not None and known.begun:  # what that one went on from: of a long row no more than two are held
+        values[known.begun - 1].kept.pop(key, None)
+    values[-1].kept[key] = _MadeAlong(values[:-1], by, made, start)
     return made
+
+
+def _is_of(known: _MadeAlong, values: Sequence[Any], number: int, by: object) -> bool:
+    """Whether it was made of the first of these values, so many."""
+    return len(known.values) == number - 1 and known.by == by and all(map(is_, known.values, values))

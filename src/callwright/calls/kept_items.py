@@ -73,12 +73,20 @@ def _keys(call: Call, task: str) -> tuple[str, str] | None:
 
 def task_of(items: Sequence[Item]) -> str:
     """A digest of the last words of a user among these items."""
-    said = (item.text for item in reversed(items) if isinstance(item, Message) and item.role == "user")
-    return _digest(encode(next(said, "")))
+    return kept_along(items, None, "", _last_task) or _NO_TASK
+
+
+def _last_task(before: str, items: Sequence[Item], start: int) -> str:
+    said = (item.text for item in reversed(items[start:]) if isinstance(item, Message) and item.role == "user")
+    words = next(said, None)
+    return before if words is None else _digest(encode(words))
 
 
 def _digest(told: bytes) -> str:
     return hashlib.blake2b(told, digest_size=_KEY_BYTES).hexdigest()
+
+
+_NO_TASK: Final = _digest(encode(""))
 
 
 def _sorted(value: object) -> bytes:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, Self, TypeVar
 
@@ -73,7 +73,19 @@ class ClientDisconnected(Exception):  # noqa: N818  # nobody's error
 
 def json_response(body: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A JSON answer."""
-    return Response(encode(body), status, headers, media_type="application/json")
+    return _JsonResponse(encode(body), status, headers)
+
+
+class _JsonResponse(Response):
+    """With the headers that it has anyway, which are not looked for among those that are given."""
+
+    media_type = "application/json"
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """See `Response`."""
+        given = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
+        length = b"%d" % len(self.body)
+        self.raw_headers = [*given, (b"content-length", length), (b"content-type", b"application/json")]
 
 
 def error_response(error: RequestError | UpstreamError) -> Response:

@@ -57,6 +57,7 @@ __all__ = [
 
 ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
 _TEXT_ONLY = ("text",)
+_NO_TURNS: Final = TurnsAlong()
 _READ: Final = "message"  # under which name a message keeps how it was read
 
 _PARTS: Mapping[str, tuple[str, ...]] = {
@@ -241,7 +242,12 @@ def shared_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
     """The same of items, for a server, in messages that are made once: nobody changes them. Reasoning has either name:
     vLLM reads `reasoning` only (vllm#38488), as Ollama does, SGLang and llama.cpp `reasoning_content`.
     """
-    return _instructed(kept_along(items, None, TurnsAlong(), _shared).made)
+    messages: list[dict[str, Any]] = kept_along(items, None, _NO_TURNS, _shared).made
+    return _instructed(messages) if kept_along(items, None, False, _has_developer) else [*messages]
+
+
+def _has_developer(before: bool, items: Sequence[Item], start: int) -> bool:  # it is what was found so far
+    return before or any(isinstance(item, Message) and item.role == "developer" for item in items[start:])
 
 
 def _shared(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:

@@ -8,6 +8,7 @@ everything where nothing streams. Knows no server and no clock.
 """
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final, get_args
 
 import msgspec
@@ -33,6 +34,9 @@ from callwright.turn.structured import StructuredAnswer
 __all__ = ["DemandNotMet", "RetryPolicy"]
 
 _BOUNDS: Final = Bounds()
+_NO_NAMES: Final[frozenset[str]] = frozenset()
+_IS_GUARANTEED: Final = attrgetter("must_be_valid")
+_IS_RETRIED: Final = attrgetter("retry_invalid")
 
 # The problems of a text that are worth a retry where no call is required.
 _WRONG_IN_TEXT: Final = frozenset(("invalid_arguments", "malformed_call"))
@@ -54,12 +58,10 @@ class RetryPolicy:
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool, bounds: Bounds = _BOUNDS) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
-        self._guaranteed: set[str] = set()
-        holds_some = False
-        for tool in tools:
-            if tool.must_be_valid:
-                self._guaranteed.add(tool.name)
-            holds_some = holds_some or tool.must_be_valid or tool.retry_invalid
+        # Without a loop of its own: most requests have tools, and most tools are neither.
+        is_some = any(map(_IS_GUARANTEED, tools))
+        self._guaranteed = frozenset([tool.name for tool in tools if tool.must_be_valid]) if is_some else _NO_NAMES
+        holds_some = is_some or any(map(_IS_RETRIED, tools))
         self._demands = conversation.tool_choice != "auto" and bool(tools)
         self._holds_calls = bool(tools) and (not streamed or self._demands or holds_some)
         form = conversation.response_format

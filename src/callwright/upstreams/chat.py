@@ -17,7 +17,7 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.known_values import KnownObject, made_once
+from callwright.known_values import KnownObject
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
@@ -107,15 +107,15 @@ def streaming(generation: GenerationRequest) -> dict[str, Any]:
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
-def _written(messages: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
-    """The messages as JSON, of which those that came before are not written again."""
-    if set(map(type, messages)) != {KnownObject}:
-        return messages
-    return msgspec.Raw(b"[%b]" % kept_along(messages, None, b"", _encoded))
+def _written(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
+    """Messages or tools as JSON, of which those that came before are not written again."""
+    if set(map(type, objects)) != {KnownObject}:
+        return objects
+    return msgspec.Raw(b"[%b]" % kept_along(objects, None, b"", _encoded))
 
 
-def _encoded(before: bytes, messages: Sequence[dict[str, Any]], start: int) -> bytes:
-    new = encode(messages[start:])[1:-1]
+def _encoded(before: bytes, objects: Sequence[dict[str, Any]], start: int) -> bytes:
+    new = encode(objects[start:])[1:-1]
     return b"%b,%b" % (before, new) if before else new
 
 
@@ -133,12 +133,8 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
-    offered: dict[str, Any] = {"tools": [made_once(tool, "json", _raw) for tool in tools]} if tools else {}
+    offered: dict[str, Any] = {"tools": _written(tools)} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
-
-
-def _raw(value: object) -> msgspec.Raw:
-    return msgspec.Raw(encode(value))
 
 
 def _is_unread(words: str) -> bool:

@@ -94,7 +94,7 @@ class ChatEndpoint:
         check_choices(given.body.n or 1, "n", self._bounds)
         model = self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
-        opened = await self._servers.opened(read_servers(given.body.tools or ()), labels)
+        opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
         searches = self._search is not None
         chat = await off_loop(lambda: read_decoded(given, servers, searches_web=searches), slow=slow)

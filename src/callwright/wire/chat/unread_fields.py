@@ -7,7 +7,7 @@ search of the web. Text of parts is joined, so what stands beside it has no plac
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.known_values import made_along
+from callwright.known_values import made_along, made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 __all__ = ["unread_fields"]
@@ -24,10 +24,12 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     of_messages = made_along(given.get("messages") or (), _NONE, _of_messages)
     found = set(of_messages)
     found.update(_beside("web_search_options", given.get("web_search_options"), _SEARCH))
-    for tool in given.get("tools") or ():
-        if tool.get("type") == "mcp":
-            found.update(_beside("mcp", tool, MCP_FIELDS))
+    found.update(made_once(given.get("tools") or (), "unread", _of_tools))
     return frozenset(found | ({"stream_options.include_obfuscation"} if obfuscates else set()))
+
+
+def _of_tools(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset([name for tool in tools if tool.get("type") == "mcp" for name in _beside("mcp", tool, MCP_FIELDS)])
 
 
 def _of_messages(before: frozenset[str], messages: Sequence[Mapping[str, Any]], start: int) -> frozenset[str]:
