@@ -78,7 +78,13 @@ def kept_along(
         return more(begin, values, 0)
     key: object = name or more
     last: _MadeAlong | None = values[-1].kept.get(key)
-    if last is not None and _is_of(last, values, len(values), by):
+    # As `_is_of` has it: most rows are known, and are asked for often.
+    if (
+        last is not None
+        and len(last.values) == len(values) - 1
+        and last.by == by
+        and all(map(is_, last.values, values))
+    ):
         found: T = last.made
         return found
     known, start = None, 0
