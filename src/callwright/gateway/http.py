@@ -262,24 +262,48 @@ class EventStream(Response):
         self._is_sending = False  # an event is on its way; for long where the client reads slowly
         self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
         self._beats: asyncio.Future[None] | None = None  # over when a heartbeat that is on its way is sent
+        self._beating: asyncio.Task[bool] | None = None
+        self._is_over = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         # A task of its own: what it waits for wakes no more of the stack than it needs.
-        pump, beat = asyncio.ensure_future(self._pump(send)), asyncio.ensure_future(self._beat(send))
-        beat.add_done_callback(lambda _: pump.cancel())
+        pump = asyncio.ensure_future(self._pump(send))
+        self._look_later(pump, send)
         try:
             with WhenLeft(scope, receive, pump.cancel):
                 await asyncio.wait({pump})
             if not pump.cancelled():
                 pump.result()
         finally:
-            if beat.done() and not beat.cancelled() and (fault := beat.exception()) is not None:
-                log.error("stream failed", exc_info=fault)
+            self._is_over = True
+            self._timer.cancel()
+            beating = self._beating
+            if beating is not None:
+                if beating.done() and not beating.cancelled() and (fault := beating.exception()) is not None:
+                    log.error("stream failed", exc_info=fault)
+                await cancel_quietly(beating)
             await cancel_quietly(pump)
-            await cancel_quietly(beat)
             await self._events.aclose()
+
+    def _look_later(self, pump: "asyncio.Future[None]", send: Send) -> None:
+        """Look in a while whether anything was sent until then: a timer, for most streams need no heartbeat."""
+        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._look, pump, send, self._sent)
+
+    def _look(self, pump: "asyncio.Future[None]", send: Send, sent: int) -> None:
+        if sent != self._sent:
+            self._look_later(pump, send)
+            return
+
+        def over(beating: "asyncio.Task[bool]") -> None:
+            if beating.cancelled() or beating.exception() is not None or not beating.result():
+                pump.cancel()
+            elif not self._is_over:
+                self._look_later(pump, send)
+
+        self._beating = asyncio.ensure_future(self._beat(send))
+        self._beating.add_done_callback(over)
 
     async def _pump(self, send: Send) -> None:
         async for batch in self._events:
@@ -299,29 +323,25 @@ class EventStream(Response):
         self._is_sending = True
         await send({"type": "http.response.body", "body": b""})
 
-    async def _beat(self, send: Send) -> None:
-        """Ends where the client does not read any more."""
+    async def _beat(self, send: Send) -> bool:
+        """Send a heartbeat, or wait for what is on its way. Whether the client reads on."""
         loop = asyncio.get_running_loop()
-        while True:
-            sent = self._sent
-            await asyncio.sleep(self._heartbeat_s)
-            if sent != self._sent:
-                continue
-            try:
-                async with asyncio.timeout(self._stall_s):
-                    if self._is_sending:
-                        self._awaited = loop.create_future()
-                        await self._awaited
-                        continue
+        try:
+            async with asyncio.timeout(self._stall_s):
+                if self._is_sending:
+                    self._awaited = loop.create_future()
+                    await self._awaited
+                else:
                     self._beats = loop.create_future()
                     await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
-            except TimeoutError:
-                log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
-                return
-            finally:
-                if self._beats is not None:
-                    _tell(self._beats)
-                    self._beats = None
+        except TimeoutError:
+            log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
+            return False
+        finally:
+            if self._beats is not None:
+                _tell(self._beats)
+                self._beats = None
+        return True
 
 
 def _tell(waiter: "asyncio.Future[None]") -> None:
