@@ -13,7 +13,7 @@ class KnownObject(dict[str, Any]):
     its readers have made of it alone, by their names.
     """
 
-    __slots__ = ("kept", "levels")
+    __slots__ = ("__weakref__", "kept", "levels")
 
     def __init__(self, fields: dict[str, Any]) -> None:
         super().__init__(fields)

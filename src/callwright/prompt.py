@@ -94,7 +94,7 @@ class Prompt(Struct, frozen=True, dict=True):
         """
         look_alikes = _look_alikes(self.controls)
         if isinstance(self.pieces, _Pieces) and (joined := _joined(self.pieces.parts, look_alikes)) is not None:
-            return joined.text
+            return "".join(joined.texts)
         return _written(self.pieces, look_alikes)[1]
 
 
@@ -128,7 +128,7 @@ def _joined(parts: Sequence["Collected"], look_alikes: "_LookAlikes") -> "_OnWir
             behind += wires[number].begin
         if not part.ends_before(behind, wire):
             return None
-    return _OnWire(look_alikes, "".join([wire.text for wire in wires]), begin, end)
+    return _OnWire(look_alikes, [text for wire in wires for text in wire.texts], begin, end)
 
 
 def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
@@ -176,7 +176,7 @@ class _OnWire(NamedTuple):
     """
 
     look_alikes: "_LookAlikes"
-    text: str
+    texts: Sequence[str]
     begin: str
     end: str
 
@@ -222,7 +222,7 @@ class Collected:
             wire = _joined(self._parts, look_alikes) if self._parts else None
             if wire is None:
                 whole, text = _written(self.pieces, look_alikes)
-                wire = _OnWire(look_alikes, text, whole[: look_alikes.reach], whole[-look_alikes.reach :])
+                wire = _OnWire(look_alikes, [text], whole[: look_alikes.reach], whole[-look_alikes.reach :])
             self._wire, self._parts = wire, ()
         return wire
 

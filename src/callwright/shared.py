@@ -1,9 +1,12 @@
 """Values that come with one request after the other, and keep what is made of them, so that it is made once."""
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import is_
+from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
+from weakref import ref
 
 from msgspec import Struct
 
@@ -11,9 +14,15 @@ __all__ = ["MadeOf", "Shared", "kept_along", "kept_with"]
 
 T = TypeVar("T")
 _LOOKS: Final = 64  # how many values an earlier row may have been shorter
+# What a row takes in memory: itself, and each of its values, in it and in what is made of them.
+_ROW_BYTES: Final = 512
+_VALUE_BYTES: Final = 128
+_COPIES: Final = 2  # of what the values say, which may be held by the row alone
+_HELD: Final = "rows"
+_WEIGHT: Final = "weight"
 
 
-class Shared(Struct, frozen=True, dict=True):
+class Shared(Struct, frozen=True, dict=True, weakref=True):
     """A value that comes with one request after the other, and keeps what others make of it."""
 
     @cached_property
@@ -55,13 +64,48 @@ def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[
     return made
 
 
-class _MadeAlong(NamedTuple):
-    """What was `made` of a row of values, these and who holds it. `begun`: of how many of them it was known before."""
+class _Row(NamedTuple):
+    """What was `made` of a row of values, one after the other: of these, and of who holds it. `begun`: of how many of
+    them it was known before. `weight`: what they say, in characters.
+    """
 
     values: Sequence[object]
     by: object
     made: Any
     begun: int
+    weight: int
+
+
+class _Rows:
+    """How much memory the rows take that values hold, about, with what they alone hold: what came first is let go where
+    it is more.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self.bytes = 0
+        self._held: deque[tuple[ref[Any], int]] = deque()
+        self._lock = Lock()
+
+    def hold(self, value: Any, key: object, row: _Row) -> None:
+        """Have this value hold a row."""
+        size = _ROW_BYTES + _VALUE_BYTES * len(row.values)
+        held = value.kept.get(_HELD)
+        if held is None:
+            held = value.kept[_HELD] = {}
+            size += _COPIES * row.weight
+        held[key] = row
+        with self._lock:
+            self._held.append((ref(value), size))
+            self.bytes += size
+            while self.bytes > self._most:
+                holder, size = self._held.popleft()
+                self.bytes -= size
+                if (first := holder()) is not None:
+                    first.kept.pop(_HELD, None)
+
+
+_ROWS: Final = _Rows(67_108_864)
 
 
 def kept_along(
@@ -71,14 +115,15 @@ def kept_along(
     under `more` itself. Values are `Shared`, or keep something in the same way.
 
     `more(made, values, start)` goes on from what was made of all before number `start`, which it does not change:
-    where a row continues one that is known, only what is new is looked at. `by`: as `kept_with` has it. The last value
-    is not part of what is made.
+    where a row continues one that is known, only what is new is looked at. `by`: as `kept_with` has it. What is made
+    does not hold the last value, and nothing that is large but what is kept with one value.
     """
     if not values:
         return more(begin, values, 0)
     key: object = name or more
-    last: _MadeAlong | None = values[-1].kept.get(key)
-    # As `_is_of` has it: most rows are known, and are asked for often.
+    held = values[-1].kept.get(_HELD)
+    last: _Row | None = held.get(key) if held else None
+    # As `_longest` has it: most rows are known, and are asked for often.
     if (
         last is not None
         and len(last.values) == len(values) - 1
@@ -87,19 +132,44 @@ def kept_along(
     ):
         found: T = last.made
         return found
-    known, start = None, 0
-    for number in range(len(values) - 1, max(0, len(values) - _LOOKS), -1):
-        before: _MadeAlong | None = values[number - 1].kept.get(key)
-        if before is not None and _is_of(before, values, number, by):
-            known, start = before, number
-            break
+    known = _longest(values, key, by)
+    start = 0 if known is None else len(known.values) + 1
     made = more(begin if known is None else known.made, values, start)
+    weight = (0 if known is None else known.weight) + sum(map(_weight_once, values[start:]))
     if known is not None and known.begun:  # what that one went on from: of a long row no more than two are held
-        values[known.begun - 1].kept.pop(key, None)
-    values[-1].kept[key] = _MadeAlong(values[:-1], by, made, start)
+        values[known.begun - 1].kept.get(_HELD, {}).pop(key, None)
+    _ROWS.hold(values[-1], key, _Row(values[:-1], by, made, start, weight))
     return made
 
 
-def _is_of(known: _MadeAlong, values: Sequence[Any], number: int, by: object) -> bool:
-    """Whether it was made of the first of these values, so many."""
-    return len(known.values) == number - 1 and known.by == by and all(map(is_, known.values, values))
+def _longest(values: Sequence[Any], key: object, by: object) -> _Row | None:
+    """The longest row that these values begin with, and go on from."""
+    for number in range(len(values) - 1, max(0, len(values) - _LOOKS), -1):
+        held = values[number - 1].kept.get(_HELD)
+        row: _Row | None = held.get(key) if held else None
+        if row is not None and len(row.values) == number - 1 and row.by == by and all(map(is_, row.values, values)):
+            return row
+    return None
+
+
+def _weight_once(value: Any) -> int:
+    weight: int | None = value.kept.get(_WEIGHT)
+    if weight is None:
+        weight = value.kept[_WEIGHT] = _weight(value)
+    return weight
+
+
+def _weight(value: object) -> int:
+    """The characters of a value, however they stand in it."""
+    weight, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            weight += len(one)
+        elif isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
+        elif isinstance(one, Struct):
+            waiting += [getattr(one, name) for name in one.__struct_fields__]
+    return weight

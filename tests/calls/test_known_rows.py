@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
+from weakref import ref
 
 import pytest
 from msgspec.structs import replace
@@ -181,7 +182,7 @@ def test_only_what_is_new_is_looked_at_and_a_long_row_holds_no_more_than_two() -
         items = (*items, Call("dig", "{}", id=f"c{number}"), CallOutput(f"c{number}", (TextPart("done"),)))
         for _ in range(3):
             assert kept_along(items, None, 0, more, "test") == len(items)
-        assert sum("test" in one.kept for one in items) <= 2
+        assert sum("test" in one.kept.get("rows", ()) for one in items) <= 2
     assert looked == [2] * 100
     assert kept_along(items, "other", 0, more, "test") == len(items)
     assert looked[-1] == len(items)
@@ -205,3 +206,24 @@ def test_instructions_with_a_picture_keep_it_where_roles_are_changed() -> None:
     assert first == {"role": "system", "content": [{"type": "text", "text": "Look."}, PICTURE.value]}
     around = [{"type": "text", "text": text} for text in ("<system>", "</system>")]
     assert last == {"role": "user", "content": [around[0], PICTURE.value, around[1]]}
+
+
+def test_rows_take_no_more_than_their_room_however_much_they_hold() -> None:
+    """Of many conversations, each with a long begin of its own and a short end that is long known."""
+
+    def more(before: list[str], items: Sequence[Item], start: int) -> list[str]:
+        return [*before, *[one.arguments for one in items[start:] if isinstance(one, Call)]]
+
+    none: list[str] = []
+    ends = [Call("rake", "{}", id=f"end{number}") for number in range(400)]
+    begins = []
+    for end in ends:
+        begin = Call("dig", "x" * 1_000_000)
+        begins.append(ref(begin))
+        kept_along((begin, end), None, none, more, "room")
+        kept_along((begin, end), None, none, more, "room, too")
+        del begin
+    alive = sum(begin() is not None for begin in begins)
+    assert 10 < alive < 40
+    assert all(begins[-number]() is not None for number in range(1, 10))
+    assert kept_along((Call("dig", "y"), ends[0]), None, none, more, "room") == ["y", "{}"]

@@ -22,6 +22,7 @@ from callwright.conversation import (
     TextPart,
     ToolTurn,
     TurnsAlong,
+    kept_with_turn,
 )
 from callwright.errors import RequestError
 from callwright.known_values import KnownObject
@@ -251,7 +252,11 @@ def _has_developer(before: bool, items: Sequence[Item], start: int) -> bool:  # 
 
 
 def _shared(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-    return before.more(items, lambda turn, number: [_with_both_names(one) for one in _of_turn(turn, number)])
+    return before.more(items, _shared_of_turn)
+
+
+def _shared_of_turn(turn: ConversationTurn, number: int) -> list[KnownObject]:
+    return kept_with_turn(turn, "messages", None, lambda: [_with_both_names(one) for one in _of_turn(turn, number)])
 
 
 def _with_both_names(message: dict[str, Any]) -> KnownObject:

@@ -17,7 +17,9 @@ _STEP: Final = 512  # bytes between places where an earlier array may be known
 _MARK: Final = 64  # bytes of it that are looked at there
 _LOOKS: Final = 96
 _ALIKE: Final = 4  # arrays that may be known by one mark: some begin alike
-_ITEM_BYTES: Final = 128  # what stands in the lists that readers keep, for each item
+# What an array takes in memory beside its text and its objects: itself and what its readers keep, for each item.
+_LIST_BYTES: Final = 2_048
+_ITEM_BYTES: Final = 128
 _BLANKS: Final = b" \t\n\r"
 _Mark = tuple[int, bytes]
 
@@ -74,7 +76,7 @@ class KnownLists:
     def _keep(self, mark: _Mark, known: _Known, own: bytes) -> None:
         """Keep an array, of whose text only the objects of this part are its own."""
         others = [one for one in self._latest.young.get(mark, ()) if one.stem != known.stem]
-        size = len(known.stem) + _ITEM_BYTES * len(known.values) + memory_of(own)
+        size = _LIST_BYTES + len(known.stem) + _ITEM_BYTES * len(known.values) + memory_of(own)
         self._latest.keep(mark, (known, *others[: _ALIKE - 1]), size)
 
 

@@ -17,7 +17,7 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.known_values import KnownObject
+from callwright.known_values import KnownObject, made_once
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
@@ -111,12 +111,13 @@ def _written(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]
     """Messages or tools as JSON, of which those that came before are not written again."""
     if set(map(type, objects)) != {KnownObject}:
         return objects
-    return msgspec.Raw(b"[%b]" % kept_along(objects, None, b"", _encoded))
+    none: list[bytes] = []
+    written = kept_along(objects, None, none, _encoded)
+    return msgspec.Raw(b"[%b]" % b",".join(written))
 
 
-def _encoded(before: bytes, objects: Sequence[dict[str, Any]], start: int) -> bytes:
-    new = encode(objects[start:])[1:-1]
-    return b"%b,%b" % (before, new) if before else new
+def _encoded(before: list[bytes], objects: Sequence[dict[str, Any]], start: int) -> list[bytes]:
+    return before + [made_once(one, "json", encode) for one in objects[start:]]
 
 
 def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
