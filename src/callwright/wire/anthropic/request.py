@@ -105,7 +105,7 @@ def read_request(
     choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
     known = {tool.name for tool in found}
     # the one that is chosen, if nothing named it
-    listed += tuple(tool for tool in catalog.tools if tool.name not in known)
+    listed += tuple([tool for tool in catalog.tools if tool.name not in known])
     items = drop_unreadable_calls(paired(reader.found, mend=True))
     if not (items or counts):
         raise RequestError(
@@ -114,7 +114,7 @@ def read_request(
     edits = request.context_management.edits if request.context_management else []
     items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
     items, prefill = _prefill(request, items, reader.dropped)
-    tools = tuple(tool for tool in catalog.tools if tool.name not in reader.removed)
+    tools = tuple([tool for tool in catalog.tools if tool.name not in reader.removed])
     conversation = Conversation(
         items=items,
         tools=tools,
