@@ -34,6 +34,8 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
+from callwright.known_values import made_with
+from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
@@ -200,9 +202,9 @@ class ResponseService:
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
-        response = response_object(
-            request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
-        )
+        tools, offer = given.get("tools") or (), asked.offer
+        echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
+        response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
         taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
         writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
         parent = request.previous_response_id
@@ -399,13 +401,13 @@ def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:
 _STORED_EVERY_S: Final = 1.0
 
 
-def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Mapping[str, Any]]:
+def _echoed(tools: Sequence[Mapping[str, Any]], offer: ToolCatalog) -> list[Mapping[str, Any]]:
     """The tools as the response shows them: a function with all its fields, `strict` as it is enforced."""
-    strict = {tool.name: bool(tool.strict) for tool in (*asked.offer.tools, *asked.offer.deferred)}
+    strict = {tool.name: bool(tool.strict) for tool in (*offer.tools, *offer.deferred)}
     echoed: list[Mapping[str, Any]] = []
     for tool in tools:
         if tool.get("type") == "function":
-            name = asked.offer.names.flat(str(tool.get("name")))
+            name = offer.names.flat(str(tool.get("name")))
             defaults = {"description": None, "parameters": None, "strict": strict.get(name, False)}
             given = {key: value for key, value in tool.items() if key != "strict" or value is not None}
             echoed.append({**defaults, **given})

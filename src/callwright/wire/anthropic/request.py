@@ -11,12 +11,11 @@ from callwright.conversation import Conversation, Item, Message, Reasoning, Resp
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
-from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.schema.strict import schema_problems
 from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits, clears_thinking
 from callwright.wire.anthropic.errors import thread_unsupported
-from callwright.wire.anthropic.tools import NO_WEB_SEARCH, add_tools, read_choice
+from callwright.wire.anthropic.tools import NO_WEB_SEARCH, offered_tools, read_choice
 from callwright.wire.anthropic.types import MessagesRequest
 from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
@@ -91,9 +90,7 @@ def read_request(
     `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. `searches_web`: the gateway can search
     the web. Raises `RequestError`.
     """
-    catalog = ToolCatalog(servers, checks=False, searches_web=searches_web)
-    add_tools(catalog, request.tools, eager=_EAGER in betas)
-    catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
+    catalog = offered_tools(given.get("tools"), servers, eager=_EAGER in betas, searches_web=searches_web)
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
