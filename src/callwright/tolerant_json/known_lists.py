@@ -17,7 +17,7 @@ _STEP: Final = 512  # bytes between places where an earlier array may be known
 _MARK: Final = 64  # bytes of it that are looked at there
 _LOOKS: Final = 96
 _ALIKE: Final = 4  # arrays that may be known by one mark: some begin alike
-_ITEM_BYTES: Final = 128  # what stands in the lists that readers keep, for each item
+_ITEM_BYTES: Final = 256  # what stands in the lists that readers keep, for each item
 _BLANKS: Final = b" \t\n\r"
 _Mark = tuple[int, bytes]
 

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from callwright.known_values import KnownObject, made_along
+from callwright.known_values import made_along
 from callwright.wire.responses.input_items import READ_WITHOUT_ID
 
 __all__ = ["Items", "bring_tools", "references", "to_be_read", "with_ids"]
@@ -49,12 +49,10 @@ def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
     ]
 
 
-def to_be_read(items: Sequence[Mapping[str, Any]], new: Items) -> list[dict[str, Any]]:
-    """Items that came with a request, and are stored as `new`: each as it came where its bytes are known, and nobody
-    asks for its id.
-    """
+def to_be_read(items: Sequence[Any], new: Items) -> list[dict[str, Any]]:
+    """Items that came with a request, and are stored as `new`: each as it came, where nobody asks for its id."""
     return [
-        item if type(item) is KnownObject and item.get("type", "message") in READ_WITHOUT_ID else dict(with_id)
+        item if item.get("type", "message") in READ_WITHOUT_ID else dict(with_id)
         for item, with_id in zip(items, new, strict=True)
     ]
 

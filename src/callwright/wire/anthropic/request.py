@@ -6,7 +6,6 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Conversation, Item, Message, Reasoning, ResponseFormat
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
@@ -103,7 +102,9 @@ def read_request(
     known = {tool.name for tool in found}
     # the one that is chosen, if nothing named it
     listed += tuple([tool for tool in catalog.tools if tool.name not in known])
-    items = drop_unreadable_calls(paired(reader.found, mend=True))
+    told = reader.told
+    items = paired(reader.found, mend=True, given=given["messages"], steady=reader.steady, behind=len(told))
+    items = (*told, *items)
     if not (items or counts):
         raise RequestError(
             "Invalid 'messages': expected a message with something in it, got blank ones only.", param="messages"

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.known_values import KnownList, made_once
@@ -234,16 +233,17 @@ def read_request(
         raise missing("input")
     offer = _offer(given.get("tools"), servers or {}, searches_web=searches_web)
     begun = offer.tools
+    came = () if history else given.get("input") or ()
     reader = InputItemReader(offer)
     reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
         reader.read([{"role": "user", "content": request.input}], "input")
     else:
-        reader.read(request.input or (), "input")
+        reader.read(request.input or (), "input", given=came)
     reader.finish()
     offer.check_run()
     found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
-    items = drop_unreadable_calls(paired(reader.found, mend=mend))
+    items = paired(reader.found, mend=mend, given=came, steady=reader.steady)
     if request.instructions:
         items = (instructions(request.instructions), *items)
     wanted = _with_functions_named(request.tool_choice, offer, servers or {})
