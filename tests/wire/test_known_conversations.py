@@ -18,6 +18,7 @@ from callwright.gateway.responses.given_items import to_be_read
 from callwright.known_values import KnownList
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import decode
+from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.request import decode_request as decode_messages
 from callwright.wire.anthropic.request import read_request as read_messages
 from callwright.wire.body import decoded
@@ -34,6 +35,7 @@ FOUND: Final = SearchResult(3, "https://moss.example", "Moss", "Moss grows.")
 IDS: Final = ("a", "b", "c", "d")
 SWOLLEN: Final = sealed("so " * 4_000)
 OFFER: Final = ToolCatalog()
+CATALOG: Final = ToolCatalog(checks=False)
 
 Pick = Callable[[Sequence[Any]], Any]
 
@@ -372,3 +374,78 @@ def test_only_what_is_new_is_read(api: str) -> None:
             body = {"model": "m", "max_tokens": 9, "messages": said, "tools": MESSAGES_TOOLS[1]}
         counts.append(entered(ASKED[api], decoded(json.dumps(body), BOUNDS)))
     assert max(counts[2:]) <= min(counts[2:]) + 10
+
+
+def every_message() -> list[Any]:
+    def says(role: str, *blocks: Any) -> Any:
+        return {"role": role, "content": list(blocks)}
+
+    def reference(name: str) -> Any:
+        return {"type": "tool_reference", "tool_name": name, "name": name}
+
+    def result(id_: str, *content: Any, kind: str = "tool_result") -> Any:
+        return {"type": kind, "tool_use_id": id_, "content": list(content)}
+
+    text = {"type": "text", "text": "Moss."}
+    use = {"type": "tool_use", "id": "a", "name": "sow", "input": {}}
+    thought = {"type": "thinking", "thinking": "", "signature": sealed("Hm. " * 9)}
+    hit = {"url": "https://c.example", "title": "C", "encrypted_content": sealed_result(FOUND)}
+    other = {"url": "https://d.example", "title": "D"}
+    return [
+        says("system", text),
+        says("user", text),
+        says("user", text, {"type": "odd"}),
+        says("assistant", thought, thought, text),
+        says("assistant", text, use),
+        says("user", result("a"), text),
+        says("assistant", use),
+        says("user", result("a", reference("late"), text)),
+        says("system", {"type": "tool_removal", "tool": reference("late")}),
+        says("system", {"type": "tool_removal", "tool": reference("sow")}),
+        says("assistant", {"type": "server_tool_use", "id": "s", "name": "tool_search_tool_bm25", "input": {}}),
+        says(
+            "assistant",
+            {**result("s", kind="tool_search_tool_result"), "content": {"tool_references": [reference("later")]}},
+        ),
+        says("assistant", {"type": "server_tool_use", "id": "w", "name": "web_search", "input": {"query": "?"}}),
+        says("assistant", result("w", hit, kind="web_search_tool_result")),
+        says("assistant", {"type": "server_tool_use", "id": "v", "name": "web_search", "input": {"query": "?"}}),
+        says("assistant", result("v", other, kind="web_search_tool_result"), text),
+        {**says("system", text), "clear_at": "next_user_message"},
+        says("user", text),
+        says("system", {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "late"}}),
+        says("assistant", use),
+    ]
+
+
+@pytest.mark.parametrize("system", ["Be kind.", None, "Be quick."])
+@pytest.mark.parametrize("known", ["none", "all before", "all before, with other instructions"])
+def test_each_message_is_read_behind_those_that_are_known(known: str, system: Any) -> None:
+    messages = every_message()
+    messages[1]["content"].append({"type": "text", "text": f"{known}, {system}"})
+    for number in range(1, len(messages) + 1):
+        body = {"model": "m", "max_tokens": 9, "tools": MESSAGES_TOOLS[1], "system": system}
+        asked = (
+            [messages[:number]] if known == "none" else [messages[:number], messages[:number], messages[: number + 1]]
+        )
+        for one in asked:
+            text = json.dumps({**body, "messages": one})
+            cold, warm = decode(text), decoded(text, BOUNDS)
+            if known.endswith("instructions"):
+                first = json.dumps({**body, "messages": one, "system": "Hm." if system is None else None})
+                outcome(asked_messages, decoded(first, BOUNDS), mend=True)
+            assert outcome(asked_messages, warm, mend=True) == outcome(asked_messages, cold, mend=True)
+            assert not isinstance(outcome(asked_messages, cold, mend=True)[0], str)
+
+
+def test_what_there_is_room_for_counts_what_came_before_in_messages() -> None:
+    messages = every_message()[1:]
+    for number in range(1, len(messages) + 1):
+        text = json.dumps({"model": "m", "max_tokens": 9, "messages": messages[:number]})
+        left = []
+        for given in (decoded(text, BOUNDS), decode(text)):
+            assert isinstance(given, dict)
+            reader = MessageReader(CATALOG)
+            reader.read(decode_messages(given).messages, given["messages"])
+            left.append((reader._sealed.left, reader._unsealer.left, reader.sources, reader.found))
+        assert left[0] == left[1]
