@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["KnownList", "KnownObject", "keep_along", "known_along", "levels_of", "made_along", "made_once"]
+__all__ = ["KnownList", "KnownObject", "keep_along", "known_along", "levels_of", "made_along", "made_once", "made_with"]
 
 T = TypeVar("T")
 
@@ -40,6 +40,18 @@ def made_once(given: Any, name: str, make: Callable[[Any], T]) -> T:
     if found is None:
         found = given.kept[name] = make(given)
     return found
+
+
+def made_with(given: Any, name: str, mark: object, make: Callable[[], T]) -> T:
+    """What this reader makes of a value and of something else, which is the same where it has the same `mark`. What was
+    made last is kept.
+    """
+    if type(given) is not KnownObject and type(given) is not KnownList:
+        return make()
+    found: tuple[object, T] | None = given.kept.get(name)
+    if found is None or found[0] is not mark:
+        found = given.kept[name] = mark, make()
+    return found[1]
 
 
 def made_along(given: Sequence[Any], begin: T, more: Callable[[T, Sequence[Any], int], T]) -> T:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
 from callwright.api import parse
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import (
     Call,
     CallOutput,
@@ -94,7 +93,7 @@ def _from_items(row: Mapping[str, Any]) -> Conversation:
     if not isinstance(given, list):
         raise RequestError("Expected a list, or a text.", param="input")
     reader.read(given, "input")
-    items = drop_unreadable_calls(paired(reader.found, mend=False))
+    items = paired(reader.found, mend=False)
     if row.get("instructions"):
         items = (Message("system", (TextPart(str(row["instructions"])),)), *items)
     return Conversation(items=items, tools=offer.tools)

@@ -14,6 +14,7 @@ JSON is kept as the bytes that were encoded: PostgreSQL's own type would refuse 
 
 import hashlib
 import time
+from collections.abc import Sequence
 
 from sqlalchemy import (
     BigInteger,
@@ -48,6 +49,7 @@ __all__ = [
     "SESSIONS",
     "SESSION_MESSAGES",
     "TABLES",
+    "as_kept",
     "as_now",
     "lock",
     "now",
@@ -63,9 +65,16 @@ class _Id(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        if value is None or (len(value) <= _LONGEST_ID and value.isascii() and value.isprintable()):
-            return value
-        return "sha256:" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return value if value is None else as_kept([value])[0]
+
+
+def as_kept(ids: Sequence[str]) -> list[str]:
+    """Ids as columns of ids keep them."""
+    return [id_ if len(id_) <= _LONGEST_ID and id_.isascii() and id_.isprintable() else _hashed(id_) for id_ in ids]
+
+
+def _hashed(id_: str) -> str:
+    return "sha256:" + hashlib.sha256(id_.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 TABLES = MetaData()

@@ -48,7 +48,8 @@ class NamespaceFields(msgspec.Struct):
 class ToolCatalog:
     """The tools of one request. `tools` are those that the model is shown, in order; `deferred` those that a search
     may find. `search` says who executes it. `web`: how the web is to be searched, if the model is offered that.
-    `left_out` are the types of tools that nobody runs, each with the place where it stood.
+    `left_out` are the types of tools that nobody runs, each with the place where it stood. `mark`: two catalogues with
+    the same one have taken the same tools; they may show more or fewer of those that are deferred.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class ToolCatalog:
         """
         self._servers = servers or {}
         self._checks = checks
+        self.mark = object()
         self.names = ToolNames()
         self.search: SearchWay = "none"
         self.web: WebSearchTool | None = None
@@ -71,6 +73,14 @@ class ToolCatalog:
         self._shown: dict[str, FunctionTool] = {}
         self._deferred: dict[str, FunctionTool] = {}
         self._given: dict[str, Mapping[str, Any]] = {}  # by flat name, with the namespace around it, for search outputs
+
+    def copy(self) -> "ToolCatalog":
+        """The same catalogue, which goes on by itself."""
+        made = ToolCatalog(self._servers, checks=self._checks, searches_web=self._searches_web)
+        made.mark, made.names, made.search, made.web = self.mark, self.names.copy(), self.search, self.web
+        made.left_out, made._given = self.left_out.copy(), self._given.copy()
+        made._shown, made._deferred = self._shown.copy(), self._deferred.copy()
+        return made
 
     @property
     def tools(self) -> tuple[FunctionTool, ...]:
@@ -86,6 +96,11 @@ class ToolCatalog:
     def searchable(self) -> tuple[FunctionTool, ...]:
         """What a search looks through: all that was deferred, found before or not."""
         return tuple(self._deferred.values())
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The flat names of what was deferred and is shown by now, in the order in which it was."""
+        return tuple([name for name in self._shown if name in self._deferred])
 
     @property
     def has_servers(self) -> bool:
@@ -111,6 +126,9 @@ class ToolCatalog:
             return
         if not isinstance(given, list | tuple):
             raise wrong_type(param, "array", given)
+        if not given:
+            return
+        self.mark = object()
         kinds = [_kind(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
         self.search = _search_way(given, kinds, param) or self.search
         before = {*self._shown, *self._deferred}
@@ -123,6 +141,7 @@ class ToolCatalog:
         """
         if self.names.has(tool.name, None):
             raise twice(tool.name, at)
+        self.mark = object()
         flat = self.names.add(ClientTool(tool.name))
         self._given[flat] = given
         (self._deferred if is_deferred else self._shown)[flat] = tool
@@ -130,19 +149,21 @@ class ToolCatalog:
 
     def offer_as_named(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> None:
         """Take a function or custom tool of an API without namespaces. Raises `RequestError` that names the field."""
+        self.mark = object()
         self._place(given, None, None, at, shape, set(), loads=False)
 
     def offer_search(self, at: str) -> None:
         """Take a search that the server runs: it finds what is deferred. Another one is the same."""
         if self.search == "server":
             return
-        self.search = "server"
+        self.search, self.mark = "server", object()
         self._show("tool_search", SEARCH_TOOL, at, set())
 
     def offer_web_search(self, wanted: WebSearchTool | None, kind: str, at: str, before: Collection[str] = ()) -> None:
         """Take a search of the web, as which type the request has it; one that nobody runs is left out. Raises
         `RequestError` where its name is taken.
         """
+        self.mark = object()
         if wanted is None or not self._searches_web:
             self.left_out[kind] = at
             return
@@ -165,7 +186,7 @@ class ToolCatalog:
 
     def load(self, given: Sequence[Any], param: str) -> list[str]:
         """Take tools that a search has found: they can be called from now on. Answers their flat names."""
-        before = {*self._shown, *self._deferred}
+        self.mark, before = object(), {*self._shown, *self._deferred}
         names: list[str] = []
         for number, tool in enumerate(given):
             at = f"{param}[{number}]"

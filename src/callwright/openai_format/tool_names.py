@@ -36,6 +36,12 @@ class ToolNames:
         self._clients: dict[str, ClientTool] = {}
         self._flat: dict[tuple[str | None, str], str] = {}
 
+    def copy(self) -> "ToolNames":
+        """The same names, which go on by themselves."""
+        made = ToolNames()
+        made._clients, made._flat = self._clients.copy(), self._flat.copy()
+        return made
+
     def add(self, tool: ClientTool) -> str:
         """Give a tool its flat name; the same one if it has one."""
         key = (tool.namespace or None, tool.name)

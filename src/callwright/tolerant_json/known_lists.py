@@ -19,7 +19,7 @@ _LOOKS: Final = 96
 _ALIKE: Final = 4  # arrays that may be known by one mark: some begin alike
 # What an array takes in memory beside its text and its objects: itself and what its readers keep, for each item.
 _LIST_BYTES: Final = 2_048
-_ITEM_BYTES: Final = 128
+_ITEM_BYTES: Final = 256
 _BLANKS: Final = b" \t\n\r"
 _Mark = tuple[int, bytes]
 

@@ -135,7 +135,7 @@ class NativeCalls:
 
     def _may_go_on(self, name: str) -> bool:
         """Whether a tool's name begins like that and is longer."""
-        return any(len(known) > len(name) and known.startswith(name) for known in self._tools.names)
+        return bool([known for known in self._tools.names if len(known) > len(name) and known.startswith(name)])
 
     def _has_name(self, call: _Call) -> bool:
         """Whether the name is all of it: no tool has a longer one, or arguments have come."""

@@ -1,12 +1,18 @@
-"""Calls and outputs, paired by the id of the call and put where every model expects them."""
+"""Calls and outputs, paired by the id of the call and put where every model expects them.
 
-from collections.abc import Sequence
+An agent's request repeats all items of the one before: what was paired along a known list is gone on from.
+"""
+
+from collections.abc import Sequence, Set
+from operator import is_
 from typing import Any, Final
 
 import msgspec
 
+from callwright.calls.history import are_readable, drop_unreadable_calls
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
 from callwright.errors import RequestError
+from callwright.known_values import keep_along, known_along
 
 __all__ = ["Found", "found_before", "late_output", "paired"]
 
@@ -39,6 +45,22 @@ def found_before(known: dict[str, Any], now: list[Found]) -> list[Found]:
     return now
 
 
+class _Paired(msgspec.Struct, frozen=True):
+    """What was `found`, as `items` side by side. Each call in it has its output, so nothing behind it changes it, and
+    a further output is a late one, whatever its call is named now. `ids` are those of the calls.
+    """
+
+    mend: bool
+    behind: int
+    found: tuple[Found, ...] = ()
+    items: tuple[Item, ...] = ()
+    is_readable: bool = True
+    ids: frozenset[str] = frozenset()
+
+
+_PAIRED: Final = "paired items"  # under which name a list keeps them
+
+
 def late_output(parts: Sequence[Part], call: Call | None = None) -> Message:
     """An output that comes when the conversation has gone on: of this call, or of one that is not shown."""
     whose = "a call that is not shown" if call is None else f"the call {call.name}({_shown(call.arguments)})"
@@ -49,16 +71,77 @@ def _shown(arguments: str) -> str:
     return arguments if len(arguments) <= _MAX_SHOWN else f"{arguments[:_MAX_SHOWN]}…"
 
 
-def paired(found: Sequence[Found], *, mend: bool) -> tuple[Item, ...]:
-    """The items with each run of calls and its outputs side by side; what stood between them follows.
+def paired(
+    found: Sequence[Found], *, mend: bool, given: Sequence[Any] = (), steady: int = 0, behind: int = 0
+) -> tuple[Item, ...]:
+    """The items with each run of calls and its outputs side by side, what stood between them behind; none of the calls
+    is unreadable.
 
     Raises `RequestError` for an output without its call, a call without its output where the conversation goes on, and
     an id that is given twice; with `mend` these are mended instead. A call that was cut off needs no output. An
     asynchronous one is said to be running until its output comes, which stays where it came, and so do further ones.
+
+    `given` is what it was found in, and so much of it comes again with whatever goes on from that: `steady`.
+    It stands `behind` so many instructions.
     """
-    if mend:
-        found = _with_own_ids(found)
-    outputs = _outputs(found, mend=mend)
+    before = _known(given, found, _Paired(mend, behind))
+    more = found[len(before.found) :]
+    own = _with_own_ids(more, before) if mend else more
+    outputs = _outputs(own, before.ids, mend=mend)
+    number = _answered_until(own[: max(0, steady - len(before.found))], before.ids)
+    if number:
+        items = _side_by_side(own[:number], outputs, mend=mend)
+        before = _longer(before, more[:number], own[:number], items)
+    keep_along(given, _PAIRED, before)
+    rest = _side_by_side(own[number:], outputs, mend=mend)
+    together = (*before.items, *rest)
+    return together if before.is_readable and are_readable(rest) else drop_unreadable_calls(together)
+
+
+def _known(given: Sequence[Any], found: Sequence[Found], nothing: _Paired) -> _Paired:
+    """What was paired of the begin of this list in the same way, or `nothing`."""
+    known, _ = known_along(given, _PAIRED, nothing)
+    is_begin = len(known.found) <= len(found) and all(map(is_, known.found, found))
+    return known if is_begin and (known.mend, known.behind) == (nothing.mend, nothing.behind) else nothing
+
+
+def _longer(before: _Paired, found: Sequence[Found], own: Sequence[Found], items: Sequence[Item]) -> _Paired:
+    """What was paired, with more that was `found`: as it is with its `own` ids, and as `items`."""
+    return _Paired(
+        before.mend,
+        before.behind,
+        (*before.found, *found),
+        (*before.items, *items),
+        before.is_readable and are_readable(items),
+        before.ids.union([each.item.id for each in own if isinstance(each.item, Call)]),
+    )
+
+
+def _answered_until(found: Sequence[Found], answered: Set[str]) -> int:
+    """How many of these stand before the first that may be told in other words when more comes: a call that has no
+    output, or may have more than one, and an output whose call has not come. `answered` are the calls before them.
+    """
+    calls: set[str] = set()
+    waiting: set[str] = set()
+    last = 0
+    for number, each in enumerate(found, 1):
+        item = each.item
+        if isinstance(item, Call):
+            if each.is_async:
+                break
+            calls.add(item.id)
+            waiting.add(item.id)
+        elif isinstance(item, CallOutput):
+            if item.call_id not in calls and item.call_id not in answered:
+                break
+            waiting.discard(item.call_id)
+        if not waiting:
+            last = number
+    return last
+
+
+def _side_by_side(found: Sequence[Found], outputs: dict[str, CallOutput], *, mend: bool) -> list[Item]:
+    """Each run of calls with its outputs. What has no output gets one."""
     last = max((number for number, each in enumerate(found) if not isinstance(each.item, Call)), default=-1)
     later = {each.item.id: each.item for each in found if isinstance(each.item, Call) and each.is_async}
     items: list[Item] = []
@@ -84,18 +167,22 @@ def paired(found: Sequence[Found], *, mend: bool) -> tuple[Item, ...]:
         items += _answered(run, outputs)
         run, is_answered = [], False
         items.append(item)
-    return (*items, *_answered(run, outputs))
+    return items + _answered(run, outputs)
 
 
-def _with_own_ids(found: Sequence[Found]) -> list[Found]:
-    """Calls of one id, each with an id of its own; an output answers the latest call of its id."""
+def _with_own_ids(found: Sequence[Found], before: _Paired) -> list[Found]:
+    """Calls of one id, each with an id of its own; an output answers the latest call of its id. `before` stands before
+    them.
+    """
     latest: dict[str, str] = {}
     seen: set[str] = set()
     made: list[Found] = []
+    start = before.behind + len(before.found)
     for each in found:
         item = own = each.item
         if isinstance(item, Call):
-            id_ = item.id if item.id not in seen else f"{item.id}_mended_{len(made)}"
+            is_own = item.id not in seen and item.id not in before.ids
+            id_ = item.id if is_own else f"{item.id}_mended_{start + len(made)}"
             seen.add(id_)
             latest[item.id] = id_
             own = item if id_ == item.id else msgspec.structs.replace(item, id=id_)
@@ -106,8 +193,10 @@ def _with_own_ids(found: Sequence[Found]) -> list[Found]:
     return made
 
 
-def _outputs(found: Sequence[Found], *, mend: bool) -> dict[str, CallOutput]:
-    """The output of each call, by id: of an asynchronous one that which came at once."""
+def _outputs(found: Sequence[Found], answered: Set[str], *, mend: bool) -> dict[str, CallOutput]:
+    """The output of each call, by id: of an asynchronous one that which came at once. `answered` are the ids of the
+    calls before them, which have theirs.
+    """
     outputs: dict[str, CallOutput] = {}
     calls: set[str] = set()
     later: set[str] = set()  # calls that are asynchronous
@@ -115,7 +204,7 @@ def _outputs(found: Sequence[Found], *, mend: bool) -> dict[str, CallOutput]:
     for each in found:
         match each.item:
             case Call(id=id_):
-                if id_ in calls:
+                if id_ in calls or id_ in answered:
                     raise _twice(id_, each, "calls")
                 calls.add(id_)
                 if each.is_async:
@@ -124,12 +213,12 @@ def _outputs(found: Sequence[Found], *, mend: bool) -> dict[str, CallOutput]:
                 if id_ not in left:
                     outputs.setdefault(id_, each.item)
             case CallOutput(call_id=id_):
-                if id_ not in calls:
+                if id_ not in calls and id_ not in answered:
                     if not mend:
                         raise RequestError(
                             f"No tool call found for {each.words} output with call_id {id_}.", param="input"
                         )
-                elif id_ in outputs:
+                elif id_ in outputs or id_ in answered:
                     if not mend:
                         raise _twice(id_, each, "outputs")
                 else:

@@ -7,10 +7,11 @@ from typing import Final
 
 from callwright.errors import RequestError
 
-__all__ = ["SealedTexts", "sealed", "unsealed"]
+__all__ = ["SealedTexts", "is_swollen", "sealed", "unsealed"]
 
 _SEAL: Final = "cw1."
 _MAX_UNSEALED: Final = 16_777_216
+_MOST_TIMES: Final = 8  # as long as it was packed: words are two to four times as long
 
 
 def sealed(text: str) -> str:
@@ -20,14 +21,18 @@ def sealed(text: str) -> str:
 
 
 class SealedTexts:
-    """The sealed texts of one request: what they unpack to is bounded together. A few kilobytes can hold megabytes."""
+    """The sealed texts of one request: what they unpack to is bounded together. A few kilobytes can hold megabytes.
+    `left` is for how many bytes there is room. `swells`: one was much more than the bytes that it came in; nothing that
+    is made of it is to be kept for what comes again.
+    """
 
     def __init__(self, most: int = _MAX_UNSEALED) -> None:
-        self._most = self._left = most
+        self._most = self.left = most
+        self.swells = False
 
     def text(self, content: str) -> str | None:
         """See `unsealed`. Raises `RequestError` where there are too many bytes of them."""
-        text = unsealed(content, self._left)
+        text = unsealed(content, self.left)
         if text is None and self._is_ours(content):
             raise RequestError(
                 f"The 'encrypted_content' of this request holds more than {self._most:,} bytes in all. Compact the "
@@ -35,7 +40,8 @@ class SealedTexts:
                 param="input",
                 code="encrypted_content_too_large",
             )
-        self._left -= len((text or "").encode())
+        self.left -= len((text or "").encode())
+        self.swells = self.swells or (text is not None and is_swollen(text, content))
         return text
 
     def _is_ours(self, content: str) -> bool:
@@ -45,10 +51,15 @@ class SealedTexts:
             return False
         unpacking = zlib.decompressobj()
         try:
-            unpacking.decompress(packed, max(1, self._left))
+            unpacking.decompress(packed, max(1, self.left))
         except zlib.error:
             return False
         return not unpacking.eof and bool(unpacking.unconsumed_tail)
+
+
+def is_swollen(text: str, content: str) -> bool:
+    """Whether a text is much longer than what it came in, as no words are."""
+    return len(text) > _MOST_TIMES * len(content)
 
 
 def unsealed(content: str, most: int = _MAX_UNSEALED) -> str | None:

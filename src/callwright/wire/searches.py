@@ -7,7 +7,7 @@ import msgspec
 
 from callwright.calls.web_search import SearchResult, results_text
 from callwright.tolerant_json.codec import encode
-from callwright.wire.sealed import sealed, unsealed
+from callwright.wire.sealed import is_swollen, sealed, unsealed
 
 __all__ = ["SealedSearch", "Unsealer", "citation", "sealed_result", "sealed_search"]
 
@@ -42,10 +42,13 @@ def sealed_result(result: SearchResult) -> str:
 
 
 class Unsealer:
-    """Unpacks the searches of one request, as far as they are small together."""
+    """Unpacks the searches of one request, as far as they are small together. `left` and `swells` are those of
+    `SealedTexts`.
+    """
 
     def __init__(self) -> None:
-        self._left = _MAX_TOTAL_BYTES
+        self.left = _MAX_TOTAL_BYTES
+        self.swells = False
 
     def search(self, content: object) -> SealedSearch | None:
         """What `sealed_search` packed; None for anything else."""
@@ -56,11 +59,14 @@ class Unsealer:
         return self._unpacked(content, SearchResult)
 
     def _unpacked(self, content: object, kind: type[T]) -> T | None:
-        most = min(_MAX_BYTES, self._left)
-        text = unsealed(content, most) if isinstance(content, str) and most else None
+        most = min(_MAX_BYTES, self.left)
+        if not isinstance(content, str) or not most:
+            return None
+        text = unsealed(content, most)
         if text is None:
             return None
-        self._left = max(0, self._left - len(text))
+        self.left = max(0, self.left - len(text))
+        self.swells = self.swells or is_swollen(text, content)
         try:
             return msgspec.json.decode(text, type=kind)
         except msgspec.MsgspecError:

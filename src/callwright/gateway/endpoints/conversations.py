@@ -13,7 +13,8 @@ from callwright.errors import RequestError
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.pagination import listed_item, page
 from callwright.gateway.http import json_response, read_body
-from callwright.gateway.responses.service import new_id, with_ids
+from callwright.gateway.responses.given_items import with_ids
+from callwright.gateway.responses.service import new_id
 from callwright.gateway.store.store import Store, StoredConversation
 from callwright.openai_format.errors import from_validation
 from callwright.openai_format.tool_catalog import ToolCatalog

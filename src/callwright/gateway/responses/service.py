@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +26,7 @@ from callwright.gateway.http import LARGE, OUR_FAULT, off_loop, store_unavailabl
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
+from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
 from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
@@ -33,7 +34,8 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
-from callwright.known_values import KnownObject
+from callwright.known_values import made_with
+from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.turn.model import Model
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
@@ -44,7 +46,6 @@ from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.call_ids import CallIds
 from callwright.wire.responses.event_types import ResponseStreamEvent
-from callwright.wire.responses.input_items import READ_WITHOUT_ID
 from callwright.wire.responses.request import (
     ResponsesRequest,
     decode_request,
@@ -56,37 +57,14 @@ from callwright.wire.responses.types import Response
 from callwright.wire.responses.unread_fields import unread_fields
 from callwright.wire.server_events import TurnEvent, TurnEvents
 
-__all__ = ["ConnectionCache", "PreparedResponse", "ResponseService", "new_id", "replace_at_last", "with_ids"]
+__all__ = ["ConnectionCache", "PreparedResponse", "ResponseService", "new_id", "replace_at_last"]
 
 log = logging.getLogger("callwright.gateway")
-Items: TypeAlias = list[Mapping[str, Any]]
 
 
 def new_id(prefix: str) -> str:
     """A new random id."""
     return f"{prefix}_{secrets.token_hex(24)}"
-
-
-def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
-    """The items, with an id for each that has none."""
-    ids = secrets.token_hex(20)
-    return [
-        {**item, "id": f"{_prefix(item)}_{ids}{number:08x}"}
-        if item.get("id") in (None, "") and _is_known(item)
-        else item
-        for number, item in enumerate(items)
-    ]
-
-
-def _to_be_read(item: Mapping[str, Any], with_id: Mapping[str, Any]) -> dict[str, Any]:
-    """An item that came with a request: as it came where its bytes are known, and nobody asks for its id."""
-    is_known = type(item) is KnownObject and item.get("type", "message") in READ_WITHOUT_ID
-    return item if is_known else dict(with_id)  # type: ignore[return-value]
-
-
-def _is_known(item: Mapping[str, Any]) -> bool:
-    """Whether the item's type is known. Anything else gets no id, which would turn it into an item reference."""
-    return "role" in item or item.get("type", "item_reference") != "item_reference"
 
 
 class ConnectionCache:
@@ -207,9 +185,9 @@ class ResponseService:
         history = await self._history(request, memory)
         items = await self._new_items(given.get("input"))
         new = with_ids(items)
-        check_items([*history, *items], self.bounds, "input")
+        check_items([*history, *items] if history else items, self.bounds, "input")
         if request.input is not None:
-            request.input = [_to_be_read(*each) for each in zip(items, new, strict=True)]
+            request.input = to_be_read(items, new)
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         labels = () if request.tool_choice == "none" else model.mcp
         opened = await self._servers.opened(read_mcp_tools(request.tools or ()), labels)
@@ -224,9 +202,9 @@ class ResponseService:
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
-        response = response_object(
-            request, id_=new_id("resp"), created_at=int(time.time()), tools=_echoed(request.tools or (), asked)
-        )
+        tools, offer = given.get("tools") or (), asked.offer
+        echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
+        response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
         taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
         writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
         parent = request.previous_response_id
@@ -365,13 +343,11 @@ class ResponseService:
         """The items of the input; a reference is replaced by its item."""
         if isinstance(given, str):
             given = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
-        items: Items = []
-        for item in given or ():
-            if item.get("type", "item_reference" if item.keys() == {"id"} else None) == "item_reference":
-                found = await self._store.item(str(item.get("id"))) if self._store else None
-                items.append(found or item)
-            else:
-                items.append(item)
+        found = references(given or ())
+        items = list(given or ()) if found or given is None else given
+        for number in found:
+            stored = await self._store.item(str(items[number].get("id"))) if self._store else None
+            items[number] = stored or items[number]
         return items
 
     async def _keep(self, prepared: PreparedResponse, memory: ConnectionCache | None) -> None:
@@ -417,42 +393,21 @@ async def _settled(events: TurnEvents) -> TurnEvents:
 
 def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:
     """Whether a tool may have a grammar, which takes time to compile."""
-    return any(tool.get("type") in ("custom", "namespace") for tool in tools) or any(
-        item.get("type") in ("additional_tools", "tool_search_output") for item in items
-    )
+    kinds = [tool.get("type") for tool in tools]
+    return "custom" in kinds or "namespace" in kinds or bring_tools(items)
 
 
 # How often it is tried to store how a response in the background has ended.
 _STORED_EVERY_S: Final = 1.0
-_PREFIXES: Final = {
-    "reasoning": "rs",
-    "function_call": "fc",
-    "function_call_output": "fco",
-    "custom_tool_call": "ctc",
-    "custom_tool_call_output": "ctco",
-    "tool_search_call": "tsc",
-    "tool_search_output": "tso",
-    "additional_tools": "at",
-    "compaction": "cmp",
-    "web_search_call": "ws",
-    "mcp_list_tools": "mcpl",
-    "mcp_call": "mcp",
-    "mcp_approval_request": "mcpr",
-    "mcp_approval_response": "mcpa",
-}
 
 
-def _prefix(item: Mapping[str, Any]) -> str:
-    return _PREFIXES.get(str(item.get("type")), "msg")
-
-
-def _echoed(tools: Sequence[Mapping[str, Any]], asked: ParsedRequest) -> list[Mapping[str, Any]]:
+def _echoed(tools: Sequence[Mapping[str, Any]], offer: ToolCatalog) -> list[Mapping[str, Any]]:
     """The tools as the response shows them: a function with all its fields, `strict` as it is enforced."""
-    strict = {tool.name: bool(tool.strict) for tool in (*asked.offer.tools, *asked.offer.deferred)}
+    strict = {tool.name: bool(tool.strict) for tool in (*offer.tools, *offer.deferred)}
     echoed: list[Mapping[str, Any]] = []
     for tool in tools:
         if tool.get("type") == "function":
-            name = asked.offer.names.flat(str(tool.get("name")))
+            name = offer.names.flat(str(tool.get("name")))
             defaults = {"description": None, "parameters": None, "strict": strict.get(name, False)}
             given = {key: value for key, value in tool.items() if key != "strict" or value is not None}
             echoed.append({**defaults, **given})

@@ -16,6 +16,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
+    Text,
     and_,
     bindparam,
     delete,
@@ -28,7 +29,16 @@ from sqlalchemy import (
 )
 
 from callwright.database.makers import Maker
-from callwright.database.tables import CONVERSATION_ITEMS, CONVERSATIONS, ITEMS, MAKERS, RESPONSES, lock, now
+from callwright.database.tables import (
+    CONVERSATION_ITEMS,
+    CONVERSATIONS,
+    ITEMS,
+    MAKERS,
+    RESPONSES,
+    as_kept,
+    lock,
+    now,
+)
 from callwright.database.transactions import StoreError
 from callwright.tolerant_json.codec import encode
 
@@ -63,6 +73,10 @@ _CHAINS = "cw-chain"
 _MAKERS = "cw-maker"
 _ITEM_LIST = msgspec.json.Decoder(list[dict[str, Any]])
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
+# Of ids as they are kept.
+_ADD_TO_INDEX: Final = insert(ITEMS).values(
+    item_id=bindparam("item", type_=Text), response_id=bindparam("response", type_=Text)
+)
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
@@ -131,9 +145,7 @@ def put_response(connection: Connection, response: StoredResponse, owner: str, m
         }
         connection.execute(insert(RESPONSES), head | content)
     items = (*response.input, *response.output)
-    index = [{"item_id": id_, "response_id": response.id} for item in items if (id_ := _id_of(item)) is not None]
-    if index:
-        connection.execute(insert(ITEMS), index)
+    _index(connection, response.id, [id_ for item in items if isinstance(id_ := item.get("id"), str)])
     if response.conversation is not None:
         if response.id in hidden:
             its_own = CONVERSATION_ITEMS.c.response_id == response.id
@@ -141,6 +153,14 @@ def put_response(connection: Connection, response: StoredResponse, owner: str, m
             connection.execute(delete(CONVERSATION_ITEMS).where(inside, its_own))
         add_items(connection, response.conversation, items, owner, response.id)
     return True
+
+
+def _index(connection: Connection, response_id: str, ids: Sequence[str]) -> None:
+    """Note which items a response holds. There are many of them: they go in as they are kept."""
+    (holder,) = as_kept([response_id])
+    rows = [{"item": id_, "response": holder} for id_ in as_kept(ids)]
+    if rows:
+        connection.execute(_ADD_TO_INDEX, rows)
 
 
 def replace_response(connection: Connection, response: StoredResponse, owner: str, maker: Maker | None = None) -> bool:
@@ -357,7 +377,7 @@ def add_items(
         {
             "conversation_id": id_,
             "position": position,
-            "item_id": _id_of(item),
+            "item_id": own if isinstance(own := item.get("id"), str) else None,
             "response_id": response_id,
             "body": encode(item),
         }
@@ -375,8 +395,3 @@ def delete_item(connection: Connection, conversation_id: str, item_id: str, owne
     ours = CONVERSATION_ITEMS.c.conversation_id == conversation_id
     erased = connection.execute(delete(CONVERSATION_ITEMS).where(ours, CONVERSATION_ITEMS.c.item_id == item_id))
     return erased.rowcount > 0
-
-
-def _id_of(item: Mapping[str, Any]) -> str | None:
-    id_ = item.get("id")
-    return id_ if isinstance(id_, str) else None

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from msgspec import Struct
+
 from callwright.calls.tool_search import SEARCH_TOOL, found_schemas, found_text, found_words, search_id
 from callwright.calls.web_search import NAME as WEB_SEARCH
 from callwright.calls.web_search import SearchResult
@@ -23,7 +25,7 @@ from callwright.conversation import (
     Role,
     TextPart,
 )
-from callwright.known_values import KnownObject
+from callwright.known_values import KnownObject, keep_along, known_along
 from callwright.openai_format.errors import missing, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.anthropic.inputs import read_input
@@ -47,22 +49,48 @@ _UNTIL_USER: Final = "next_user_message"
 _SEVERAL: Final = 2
 
 
+class _Begin(Struct, frozen=True):
+    """What so many messages say where tools with this mark are offered, behind so many `told` instructions: the state
+    of their reader. Of what was `found` so many are `done`. `shown` are the tools that were deferred and are shown by
+    now; `rooms` are those for sealed texts and for searches.
+    """
+
+    mark: object
+    told: int
+    number: int = 0
+    found: tuple[Found, ...] = ()
+    done: int = 0
+    dropped: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    sources: Mapping[int, SearchResult] = {}
+    searches: Mapping[str, str] = {}
+    shown: tuple[str, ...] = ()
+    rooms: tuple[int, int] = (0, 0)
+
+
+_BEGIN: Final = "messages"  # under which name a list keeps it
+
+
 class MessageReader:
-    """Reads messages in order: `found` are the items of the conversation, `dropped` the types of blocks that were left
-    out. `removed` are the flat names of tools that may not be called any more, `sources` the results of searches of the
-    web, by their number.
+    """Reads messages in order: `told` are the instructions before all of them, `found` the items of the conversation.
+    So many of these are `steady`: they are the same ones where the known list that the messages came in goes on.
+    `dropped` are the types of blocks that were left out. `removed` are the flat names of tools that may not be called
+    any more, `sources` the results of searches of the web, by their number.
 
     Tools that a message refers to are shown by the catalogue from then on, and their schemas stand where it does.
     """
 
     def __init__(self, catalog: ToolCatalog) -> None:
+        self.told: list[Message] = []
         self.found: list[Found] = []
+        self.steady = 0
         self.dropped: set[str] = set()
         self.removed: set[str] = set()
         self.sources: dict[int, SearchResult] = {}
         self._unsealer = Unsealer()
         self._sealed = SealedTexts()
         self._catalog = catalog
+        self._done = 0  # how many messages among `found` are whole
         self._searches: dict[str, str] = {}  # ids of searches that ran here, as the model is shown them
 
     def read_system(self, given: str | Sequence[Mapping[str, Any]] | None) -> None:
@@ -73,28 +101,85 @@ class MessageReader:
             texts = [text_of(block, f"system[{number}]") for number, block in enumerate(given or ())]
         for told in _joined([TextPart(_unbilled(text)) for text in texts]):  # one at most: there are only texts
             assert isinstance(told, TextPart)
-            self.found.append(Found(instructions(told.text), "system"))
+            self.told.append(instructions(told.text))
 
     def tell(self, words: str) -> None:
         """Say something behind the instructions before all messages."""
-        self.found.append(Found(instructions(words), "system"))
+        self.told.append(instructions(words))
 
     def read(self, messages: Sequence[MessageParam], given: Sequence[Any]) -> None:
-        """More messages; `given` are the same as they came. Raises `RequestError` that names the field."""
-        last_user = max((number for number, message in enumerate(messages) if message.role == "user"), default=-1)
-        for number, (message, raw) in enumerate(zip(messages, given, strict=True)):
-            path, before = f"messages[{number}]", len(self.found)
+        """More messages; `given` are the same as they came: of a known list, what was read of its begin is not read
+        again. Raises `RequestError` that names the field.
+        """
+        begin = self._go_on(given)
+        last_user = max([number for number, message in enumerate(messages) if message.role == "user"], default=-1)
+        is_steady = True
+        for number, message in enumerate(messages[begin.number :], begin.number):
+            path, before, raw = f"messages[{number}]", len(self.found), given[number]
             match message.role:
                 case "user":
                     self._user(_blocks(message), path)
                 case "assistant":
                     self._assistant(_blocks(message), path)
                 case "system":
-                    if not (message.clear_at == _UNTIL_USER and number < last_user):
+                    is_passing = message.clear_at == _UNTIL_USER
+                    if is_steady and is_passing and number >= last_user:  # until a message of a user follows
+                        self._keep(given, begin, number)
+                        is_steady = False
+                    if not (is_passing and number < last_user):
                         self._system(_blocks(message), path, is_first=number == 0)
-            if type(raw) is KnownObject:
+            if type(raw) is KnownObject and not self._swells:
                 self.found[before:] = found_before(raw.kept, self.found[before:])
-        self.found = [_whole(one) for one in self.found]
+        if is_steady:
+            self._keep(given, begin, len(messages))
+        self._make_whole(len(self.found))
+
+    def _go_on(self, given: Sequence[Any]) -> _Begin:
+        """What was read of the begin of these messages already, with the same tools: this reader goes on from it."""
+        nothing = _Begin(self._catalog.mark, len(self.told))
+        begin, _ = known_along(given, _BEGIN, nothing)
+        if begin.mark is not nothing.mark or begin.told != nothing.told:
+            return nothing
+        if begin.number:
+            self.found, self._done = [*begin.found], begin.done
+            self.dropped, self.removed = {*begin.dropped}, {*begin.removed}
+            self.sources, self._searches = {**begin.sources}, {**begin.searches}
+            self._sealed.left, self._unsealer.left = begin.rooms
+            for name in begin.shown:
+                self._catalog.show_deferred(name)
+        return begin
+
+    def _keep(self, given: Sequence[Any], begin: _Begin, number: int) -> None:
+        """The messages before this number come again with whatever goes on from them, but where they bring tools."""
+        if number > begin.number and self._catalog.mark is begin.mark and not self._swells:
+            last = len(self.found) - 1
+            self._make_whole(last)  # to the last one may be said more
+            begin = _Begin(
+                begin.mark,
+                begin.told,
+                number,
+                tuple(self.found),
+                self._done,
+                frozenset(self.dropped),
+                frozenset(self.removed),
+                {**self.sources},
+                {**self._searches},
+                self._catalog.found,
+                (self._sealed.left, self._unsealer.left),
+            )
+        is_open = bool(begin.found) and isinstance(begin.found[-1].item, Message | Reasoning)
+        self.steady = len(begin.found) - is_open
+        keep_along(given, _BEGIN, begin)
+
+    @property
+    def _swells(self) -> bool:
+        return self._sealed.swells or self._unsealer.swells
+
+    def _make_whole(self, until: int) -> None:
+        """Make the messages among so many of what was found whole."""
+        done = self._done
+        self.found[done:until] = [_whole(one) for one in self.found[done:until]]
+        self._done = max(done, until)
 
     # --- by role ---
 
@@ -174,7 +259,7 @@ class MessageReader:
                 case kind:
                     self.dropped.add(kind)
         if told := _joined(parts):
-            self._add(Message("system" if is_first and not self.found else "developer", told), path)
+            self._add(Message("system" if is_first and not self.told else "developer", told), path)
 
     # --- blocks ---
 
@@ -353,4 +438,4 @@ def _whole(found: Found) -> Found:
     item = found.item
     if not isinstance(item, Message) or len(item.parts) < _SEVERAL:
         return found
-    return Found(Message(item.role, _joined(item.parts)), found.path)
+    return item.once("whole", lambda _: Found(Message(item.role, _joined(item.parts)), found.path))

@@ -6,17 +6,15 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Conversation, Item, Message, Reasoning, ResponseFormat
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
-from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.schema.strict import schema_problems
 from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits, clears_thinking
 from callwright.wire.anthropic.errors import thread_unsupported
-from callwright.wire.anthropic.tools import NO_WEB_SEARCH, add_tools, read_choice
+from callwright.wire.anthropic.tools import NO_WEB_SEARCH, offered_tools, read_choice
 from callwright.wire.anthropic.types import MessagesRequest
 from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
@@ -91,9 +89,7 @@ def read_request(
     `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. `searches_web`: the gateway can search
     the web. Raises `RequestError`.
     """
-    catalog = ToolCatalog(servers, checks=False, searches_web=searches_web)
-    add_tools(catalog, request.tools, eager=_EAGER in betas)
-    catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
+    catalog = offered_tools(given.get("tools"), servers, eager=_EAGER in betas, searches_web=searches_web)
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
@@ -105,8 +101,10 @@ def read_request(
     choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
     known = {tool.name for tool in found}
     # the one that is chosen, if nothing named it
-    listed += tuple(tool for tool in catalog.tools if tool.name not in known)
-    items = drop_unreadable_calls(paired(reader.found, mend=True))
+    listed += tuple([tool for tool in catalog.tools if tool.name not in known])
+    told = reader.told
+    items = paired(reader.found, mend=True, given=given["messages"], steady=reader.steady, behind=len(told))
+    items = (*told, *items)
     if not (items or counts):
         raise RequestError(
             "Invalid 'messages': expected a message with something in it, got blank ones only.", param="messages"
@@ -114,7 +112,7 @@ def read_request(
     edits = request.context_management.edits if request.context_management else []
     items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
     items, prefill = _prefill(request, items, reader.dropped)
-    tools = tuple(tool for tool in catalog.tools if tool.name not in reader.removed)
+    tools = tuple([tool for tool in catalog.tools if tool.name not in reader.removed])
     conversation = Conversation(
         items=items,
         tools=tools,

@@ -13,8 +13,9 @@ import msgspec
 
 from callwright.conversation import FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
+from callwright.known_values import KnownList, made_once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
-from callwright.openai_format.mcp_tools import AskedServer
+from callwright.openai_format.mcp_tools import AskedServer, McpServer
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import MAX_LEVELS, levels, schema_problems
@@ -22,7 +23,7 @@ from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
-__all__ = ["NO_WEB_SEARCH", "add_tools", "find_tool", "read_choice", "read_servers"]
+__all__ = ["NO_WEB_SEARCH", "find_tool", "offered_tools", "read_choice", "read_servers"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
@@ -31,6 +32,7 @@ _SHOWN: Final = 100
 _DIRECT: Final = "direct"
 _TOOLSET: Final = "mcp_toolset"
 NO_WEB_SEARCH: Final = "The web cannot be searched here. Say so, and answer from what you know."
+_NO_TOOLS: Final = KnownList([])
 _CHOICES: Final = ("auto", "any", "tool", "none")
 
 
@@ -67,13 +69,34 @@ class _Toolset(msgspec.Struct):
     configs: dict[str, _Loading] | None = None
 
 
-def add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]] | None, *, eager: bool = False) -> None:
-    """Take the tools of a request into a catalogue. Raises `RequestError` that names the field.
+def offered_tools(
+    given: Sequence[Mapping[str, Any]] | None,
+    servers: Mapping[str, McpServer],
+    *,
+    eager: bool = False,
+    searches_web: bool = False,
+) -> ToolCatalog:
+    """The tools of a request, and then those of MCP servers. A client sends the same ones with each request: what is
+    made of a known list is made once. Raises `RequestError` that names the field.
 
     `eager`: the input of every tool streams as it is written; otherwise that of a tool that does not ask for it is held
-    until it is known to fit.
+    until it is known to fit. `searches_web`: the gateway can search the web.
     """
-    for number, tool in enumerate(given or ()):
+
+    def made(tools: Sequence[Mapping[str, Any]]) -> ToolCatalog:
+        catalog = ToolCatalog(servers, checks=False, searches_web=searches_web)
+        _add_tools(catalog, tools, eager=eager)
+        return catalog
+
+    if not servers:
+        return made_once(given or _NO_TOOLS, f"offer of messages, {eager=} {searches_web=}", made).copy()
+    catalog = made(given or ())
+    catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
+    return catalog
+
+
+def _add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]], *, eager: bool) -> None:
+    for number, tool in enumerate(given):
         path = f"tools[{number}]"
         kind = tool.get("type")
         if kind is not None and not isinstance(kind, str):

@@ -4,7 +4,8 @@ Calls and outputs are paired by their call_id only; ids and states of items mean
 server could run again are dropped, or told in words, never refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from operator import is_
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +27,7 @@ from callwright.conversation import (
     parts_text,
 )
 from callwright.errors import RequestError
-from callwright.known_values import KnownObject
+from callwright.known_values import KnownObject, keep_along, known_along
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
@@ -58,10 +59,29 @@ READ_WITHOUT_ID: Final = (
     *("message", "reasoning", "function_call", "function_call_output"),
     *("custom_tool_call", "custom_tool_call_output"),
 )
+# What an item of these types says depends on the tools that are offered and on what stands before it, and it changes
+# nothing of that.
+_STEADY: Final = frozenset(types.BY_TYPE[kind] for kind in READ_WITHOUT_ID)
+
+
+class _Begin(msgspec.Struct, frozen=True):
+    """What so many items say where tools with this mark are offered: the state of their reader."""
+
+    mark: object
+    param: str
+    number: int = 0
+    found: tuple[Found, ...] = ()
+    called: Mapping[str, str] = {}
+    ids: Set[str] = frozenset()
+    room: int = 0  # for sealed texts
+
+
+_BEGIN: Final = "responses input"  # under which name a list keeps it
 
 
 class InputItemReader:
-    """Reads items in order: `found` are those of the conversation.
+    """Reads items in order: `found` are those of the conversation. So many of them are `steady`: they are the same ones
+    where the known list that they came in goes on.
 
     Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
     `compacts`: the input ends in the wish to compact the conversation. `approved` are calls of MCP tools that a person
@@ -72,6 +92,7 @@ class InputItemReader:
 
     def __init__(self, offer: ToolCatalog) -> None:
         self.found: list[Found] = []
+        self.steady = 0
         self.effort: str | None = None
         self.format: dict[str, Any] | None = None
         self.compacts = False
@@ -88,18 +109,24 @@ class InputItemReader:
         self._called: dict[str, str] = {}  # flat names of tools, by the ids of their calls
         self._summed_up: set[str] = set()  # ids of calls that a summary stands for
 
-    def read(self, items: Sequence[Any], param: str, *, again: bool = False) -> None:
+    def read(self, items: Sequence[Any], param: str, *, again: bool = False, given: Sequence[Any] = ()) -> None:
         """Read more items. Raises `RequestError` that names the field.
 
-        `again`: they were taken before, each with the request that it came with.
+        `again`: they were taken before, each with the request that it came with. `given` is the list that they came in,
+        where none stand before them: what was read of the begin of a known one is not read again.
         """
-        ids: set[str] = set()
-        for number, given in enumerate(items):
+        begin = self._go_on(given, items, param)
+        ids = set(begin.ids)
+        is_steady = True
+        for number, one in enumerate(items[begin.number :], begin.number):
             path = f"{param}[{number}]"
-            known = given.kept if type(given) is KnownObject else None
-            item = (known.get(_CONVERTED) if known else None) or _converted(given, path)
+            known = one.kept if type(one) is KnownObject else None
+            item = (known.get(_CONVERTED) if known else None) or _converted(one, path)
+            if is_steady and not (type(item) in _STEADY and number < len(given) and one is given[number]):
+                self._keep(given, begin, number, ids)
+                is_steady = False
             if item is None:
-                self._list(given)
+                self._list(one)
                 continue
             if item.id and not isinstance(item, types.Reference):
                 if item.id in ids and not again:
@@ -111,12 +138,37 @@ class InputItemReader:
                 ids.add(item.id)
             before = len(self.found)
             self._read(item, path)
-            if known is not None:
+            if known is not None and not self._sealed.swells:
                 known[_CONVERTED] = item
                 self.found[before:] = found_before(known, self.found[before:])
             self.compacts = isinstance(item, types.CompactionTrigger)
+        if is_steady:
+            self._keep(given, begin, len(items), ids)
         if again:
             self.approved = {}
+
+    def _go_on(self, given: Sequence[Any], items: Sequence[Any], param: str) -> _Begin:
+        """What was read of the begin of these items already, with the same tools: this reader goes on from it."""
+        mark = self._offer.mark
+        nothing = _Begin(mark, param)
+        begin, _ = known_along(given, _BEGIN, nothing)
+        if begin.mark is not mark or begin.param != param or len(items) < begin.number:
+            return nothing
+        if begin.number:
+            if not all(map(is_, given[: begin.number], items)):
+                return nothing
+            self.found, self._called = [*begin.found], {**begin.called}
+            self._sealed.left = begin.room
+        return begin
+
+    def _keep(self, given: Sequence[Any], begin: _Begin, number: int, ids: Set[str]) -> None:
+        """The items before this number come again with whatever goes on from them."""
+        if number > begin.number and not self._sealed.swells:
+            begin = _Begin(
+                begin.mark, begin.param, number, tuple(self.found), {**self._called}, {*ids}, self._sealed.left
+            )
+        self.steady = len(begin.found)
+        keep_along(given, _BEGIN, begin)
 
     def finish(self) -> None:
         """There are no more items: calls that nobody decided on were not approved."""

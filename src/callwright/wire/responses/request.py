@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
+from callwright.known_values import KnownList, made_once
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.response_format import read_response_format
@@ -134,6 +134,7 @@ _HANDED_ON: Final = (
     *("prompt_cache_key", "prompt_cache_retention", "moderation", "safety_identifier", "service_tier", "user"),
     *sorted(SAMPLING_FIELDS - {"reasoning"}),  # which is OpenAI's own here
 )
+_NO_TOOLS: Final = KnownList([])
 # What a message over WebSocket has beside the request.
 _OF_MESSAGES: Final = ("type", "stream_id", "generate")
 
@@ -230,21 +231,19 @@ def read_request(
     """
     if request.input is None and not history:
         raise missing("input")
-    offer = ToolCatalog(servers, searches_web=searches_web)
-    offer.add(request.tools)
-    asked = {tool.get("server_label") for tool in request.tools or () if tool.get("type") == "mcp"}
-    offer.add([{"type": "mcp", "server_label": label} for label in servers or () if label not in asked])
+    offer = _offer(given.get("tools"), servers or {}, searches_web=searches_web)
     begun = offer.tools
+    came = () if history else given.get("input") or ()
     reader = InputItemReader(offer)
     reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
         reader.read([{"role": "user", "content": request.input}], "input")
     else:
-        reader.read(request.input or (), "input")
+        reader.read(request.input or (), "input", given=came)
     reader.finish()
     offer.check_run()
     found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
-    items = drop_unreadable_calls(paired(reader.found, mend=mend))
+    items = paired(reader.found, mend=mend, given=came, steady=reader.steady)
     if request.instructions:
         items = (instructions(request.instructions), *items)
     wanted = _with_functions_named(request.tool_choice, offer, servers or {})
@@ -270,6 +269,26 @@ def read_request(
         sources=reader.sources,
         frees=isinstance(request.tool_choice, Mapping) and request.tool_choice.get("type") == "mcp",
     )
+
+
+def _offer(
+    given: Sequence[Mapping[str, Any]] | None, servers: Mapping[str, McpServer], *, searches_web: bool
+) -> ToolCatalog:
+    """The tools of a request, and those of MCP servers that its model has anyhow. A client sends the same ones with
+    each request: what is made of a known list is made once.
+    """
+
+    def made(tools: Sequence[Mapping[str, Any]]) -> ToolCatalog:
+        offer = ToolCatalog(servers, searches_web=searches_web)
+        offer.add(tools)
+        return offer
+
+    if not servers:
+        return made_once(given or _NO_TOOLS, f"offer of responses, {searches_web=}", made).copy()
+    offer = made(given or ())
+    asked = {tool.get("server_label") for tool in given or () if tool.get("type") == "mcp"}
+    offer.add([{"type": "mcp", "server_label": label} for label in servers if label not in asked])
+    return offer
 
 
 def _with_functions_named(given: Any, offer: ToolCatalog, servers: Mapping[str, McpServer]) -> Any:

@@ -9,7 +9,7 @@ Source: the request types of OpenAI's library, November 2026.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.known_values import made_once
+from callwright.known_values import made_along, made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 __all__ = ["unread_fields"]
@@ -43,6 +43,7 @@ _OBJECTS: Final[Mapping[str, frozenset[str]]] = {
     "background_options": frozenset(),
     "stream_options": frozenset(),
 }
+_NONE: Final[frozenset[str]] = frozenset()
 _COMPACTION: Final = frozenset({"type", "compact_threshold"})
 # What is done as it is: nothing is obfuscated, what runs in the background begins at once.
 _AS_IT_IS: Final[Mapping[str, Any]] = {
@@ -61,9 +62,12 @@ def unread_fields(given: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) 
     """
     found = set(_of_request(given))
     found |= made_once(given.get("tools"), "unread fields", _of_tools)
-    for item in items:
-        found |= made_once(item, "unread fields", _of_item)
-    return frozenset(found)
+    of_items: frozenset[str] = made_along(items, _NONE, _of_items)
+    return of_items.union(found)
+
+
+def _of_items(before: frozenset[str], items: Sequence[Mapping[str, Any]], start: int) -> frozenset[str]:
+    return before.union(*[_of_item(item) for item in items[start:]])
 
 
 def _of_item(item: Mapping[str, Any]) -> frozenset[str]:

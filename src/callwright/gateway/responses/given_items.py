@@ -1,0 +1,83 @@
+"""Items as they come with a request: which of them refer to others, what they are stored as, and what is read of them.
+
+An agent sends all items of the request before, and some more: what depends on an item alone is looked at once.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from callwright.known_values import made_along
+from callwright.wire.responses.input_items import READ_WITHOUT_ID
+
+__all__ = ["Items", "bring_tools", "references", "to_be_read", "with_ids"]
+
+Items: TypeAlias = list[Mapping[str, Any]]
+_NUMBERS: Final[tuple[int, ...]] = ()
+_TEXTS: Final[tuple[str, ...]] = ()
+_PREFIXES: Final = {
+    "reasoning": "rs",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
+    "additional_tools": "at",
+    "compaction": "cmp",
+    "web_search_call": "ws",
+    "mcp_list_tools": "mcpl",
+    "mcp_call": "mcp",
+    "mcp_approval_request": "mcpr",
+    "mcp_approval_response": "mcpa",
+}
+_OF_TOOLS: Final = ("additional_tools", "tool_search_output")
+
+
+def references(items: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """The numbers of the items that stand for others."""
+    return made_along(items, _NUMBERS, _references)
+
+
+def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
+    """The items, with an id for each that has none."""
+    ids = secrets.token_hex(20)
+    prefixes = made_along(items, _TEXTS, _prefixes)
+    return [
+        {**item, "id": f"{prefix}_{ids}{number:08x}"} if prefix else item
+        for number, (item, prefix) in enumerate(zip(items, prefixes, strict=True))
+    ]
+
+
+def to_be_read(items: Sequence[Any], new: Items) -> list[dict[str, Any]]:
+    """Items that came with a request, and are stored as `new`: each as it came, where nobody asks for its id."""
+    return [
+        item if item.get("type", "message") in READ_WITHOUT_ID else dict(with_id)
+        for item, with_id in zip(items, new, strict=True)
+    ]
+
+
+def bring_tools(items: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether tools come with these items."""
+    kinds = [item.get("type") for item in items]
+    return any(kind in kinds for kind in _OF_TOOLS)
+
+
+def _references(before: tuple[int, ...], items: Sequence[Mapping[str, Any]], start: int) -> tuple[int, ...]:
+    kinds = [item.get("type", "item_reference" if item.keys() == {"id"} else None) for item in items[start:]]
+    return (*before, *[number for number, kind in enumerate(kinds, start) if kind == "item_reference"])
+
+
+def _prefixes(before: tuple[str, ...], items: Sequence[Mapping[str, Any]], start: int) -> tuple[str, ...]:
+    """With what the id begins that an item needs; "" for one that has its own, and for one whose type is not known: an
+    id would turn that into a reference.
+    """
+    needs = [
+        item.get("id") in (None, "") and ("role" in item or item.get("type", "item_reference") != "item_reference")
+        for item in items[start:]
+    ]
+    made = [
+        _PREFIXES.get(str(item.get("type")), "msg") if needs_id else ""
+        for item, needs_id in zip(items[start:], needs, strict=True)
+    ]
+    return (*before, *made)
