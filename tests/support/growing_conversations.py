@@ -20,6 +20,47 @@ Pick = Callable[[Sequence[Any]], Any]
 
 # --- what requests of each API hold ---
 
+CHAT_TOOLS: Final[tuple[list[Any] | None, ...]] = (
+    [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("sow", "weigh")],
+    [
+        {"type": "function", "function": {"name": "sow", "parameters": SCHEMA, "strict": False}},
+        {"type": "custom", "custom": {"name": "hum"}},
+    ],
+    None,
+)
+
+
+def chat_message(pick: Pick) -> Any:
+    text = {"type": "text", "text": pick(["Moss?", "", "Fern.\n"])}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    function = {"name": pick(["sow", "gone"]), "arguments": pick(["{}", '{"row": 1}', "{"])}
+    call = {"id": pick(IDS), "type": "function", "function": function}
+    custom = {"id": pick(IDS), "type": "custom", "custom": {"name": "hum", "input": "la"}}
+    calls = pick([[call], [call, custom], [custom], [call, {**call, "id": pick(IDS)}], []])
+    output = {"role": "tool", "tool_call_id": pick(IDS), "content": pick(["sown", "", [text], None])}
+    said = {"role": "assistant", "content": pick([None, "Well.", [text], "<tool_call>"])}
+    return pick(
+        [
+            *[output] * 4,
+            *[{"role": "user", "content": pick(["Sow.", "", "<|end|>", [text, text], [text, image]])}] * 3,
+            *[{**said, "tool_calls": calls, **pick([{}, {"reasoning_content": "Hm."}, {"reasoning": "Hm."}])}] * 3,
+            {**said, **pick([{}, {"refusal": "No."}, {"name": "ann"}])},
+            {"role": pick(["system", "developer"]), "content": pick(["Be kind.", [text], [image]])},
+            pick([{"role": "function", "name": "sow", "content": "sown"}, {"role": "gnome"}, {"role": "user"}]),
+        ]
+    )
+
+
+def chat_turn(pick: Pick, number: int) -> list[Any]:
+    ids = [f"call_{number}_{one}" for one in range(pick([1, 1, 2]))]
+    function = {"name": pick(["sow", "weigh"]), "arguments": f'{{"row": {pick([number, 0, 0])}}}'}
+    calls = [{"id": id_, "type": "function", "function": function} for id_ in ids]
+    said = {"role": "assistant", "content": pick([None, "So."]), **pick([{}, {"reasoning_content": "Hm."}])}
+    outputs = [{"role": "tool", "tool_call_id": id_, "content": pick(["sown", "no"])} for id_ in ids]
+    asked: list[Any] = [{"role": "user", "content": f"And row {number}?"}]
+    return [{**said, "tool_calls": calls}, *outputs, *pick([asked, [], []])]
+
+
 RESPONSES_TOOLS: Final[tuple[list[Any] | None, ...]] = (
     [
         {"type": "function", "name": "sow", "parameters": SCHEMA},
@@ -219,17 +260,24 @@ def conversations(
 
 
 def bodies(api: str, seed: int) -> list[dict[str, Any]]:
+    """The requests of one client. Now and then it has other tools, or other instructions."""
     random_ = random.Random(seed)
     found: list[dict[str, Any]] = []
     tools: Any = None
-    if api == "responses":
-        for items in conversations(seed, response_item, response_turn, {"role": "user", "content": "Sow."}):
-            tools = random_.choice(RESPONSES_TOOLS) if not (found and random_.randrange(5)) else tools
-            found.append({"model": "m", "input": items, "tools": tools})
-        return found
+    offers, one, turn = _OF_API[api]
     system: Any = None
-    for messages in conversations(seed, message, messages_turn, {"role": "user", "content": "Sow."}):
-        tools = random_.choice(MESSAGES_TOOLS) if not (found and random_.randrange(5)) else tools
-        system = random_.choice(SYSTEMS) if not (found and random_.randrange(8)) else system
-        found.append({"model": "m", "max_tokens": 9, "messages": messages, "tools": tools, "system": system})
+    for said in conversations(seed, one, turn, {"role": "user", "content": "Sow."}):
+        tools = random_.choice(offers) if not (found and random_.randrange(5)) else tools
+        body: dict[str, Any] = {"model": "m", "input" if api == "responses" else "messages": said, "tools": tools}
+        if api == "messages":
+            system = random_.choice(SYSTEMS) if not (found and random_.randrange(8)) else system
+            body |= {"max_tokens": 9, "system": system}
+        found.append(body)
     return found
+
+
+_OF_API: Final = {
+    "chat": (CHAT_TOOLS, chat_message, chat_turn),
+    "responses": (RESPONSES_TOOLS, response_item, response_turn),
+    "messages": (MESSAGES_TOOLS, message, messages_turn),
+}
