@@ -27,6 +27,7 @@ __all__ = [
     "Conversation",
     "ConversationTurn",
     "CustomInput",
+    "EarlierCalls",
     "FunctionTool",
     "Item",
     "JsonObject",
@@ -201,11 +202,14 @@ class ResponseFormat(Struct, frozen=True):
 
 @final
 class AssistantTurn(Struct):
-    """What an assistant did at once: reasoned, said, called. Any of the three may be missing."""
+    """What an assistant did at once: reasoned, said, called. Any of the three may be missing. `calls_before`: how many
+    calls of the conversation stand before its own.
+    """
 
     reasoning: str | None = None
     message: Message | None = None
     calls: list[Call] = []
+    calls_before: int = 0
 
     @property
     def text(self) -> str:
@@ -215,9 +219,13 @@ class AssistantTurn(Struct):
 
 @final
 class ToolTurn(Struct):
-    """The outputs that answer the calls of a turn, each with the name of its tool (`""` when no call has its id)."""
+    """The outputs that answer the calls of a turn, each with the name of its tool (`""` when no call has its id).
+    `numbers` are those of their calls, counted from the begin of the conversation; without a call, that of the output
+    in the turn.
+    """
 
     outputs: list[tuple[str, CallOutput]] = []
+    numbers: list[int] = []
 
 
 ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
@@ -228,10 +236,10 @@ def kept_with_turn(turn: ConversationTurn, name: str, by: object, make: Callable
     values: Sequence[Shared]
     if type(turn) is ToolTurn:
         values = [output for _, output in turn.outputs]
-        by = (by, [tool for tool, _ in turn.outputs])
+        by = (by, [tool for tool, _ in turn.outputs], turn.numbers)
     elif type(turn) is AssistantTurn:
         values = [turn.message, *turn.calls] if turn.message else turn.calls
-        by = (by, turn.reasoning)
+        by = (by, turn.reasoning, turn.calls_before)
     else:
         assert isinstance(turn, Message)
         values = [turn]
@@ -294,24 +302,42 @@ class Conversation(Struct, frozen=True):
 
     def turns(self) -> list[ConversationTurn]:
         """The items as turns, the way chat formats show them: a user's message is a turn of its own."""
-        return turns_of(self.items, {})
+        return turns_of(self.items, EarlierCalls())
 
 
-def turns_of(items: Sequence[Item], names: dict[str, str]) -> list[ConversationTurn]:
-    """See `Conversation.turns`. `names` are those of the tools of earlier calls, by the ids of these; more come in."""
+class EarlierCalls(Struct):
+    """The calls before an item: how many they are, and the tool's name and the number of each, by its id. Of several
+    with one id the latest counts.
+    """
+
+    number: int = 0
+    by_id: dict[str, tuple[str, int]] = {}
+
+    def copy(self) -> "EarlierCalls":
+        """Another one, to go on from here."""
+        return EarlierCalls(self.number, {**self.by_id})
+
+
+def turns_of(items: Sequence[Item], earlier: EarlierCalls) -> list[ConversationTurn]:
+    """See `Conversation.turns`. `earlier` are the calls before these items; those among them come in."""
     turns: list[ConversationTurn] = []
     last: ConversationTurn | None = None
     # Not `match`: to find that a value is of another class takes longer than all the rest.
     for item in items:
         if type(item) is Call:
-            names[item.id] = item.name
             if type(last) is not AssistantTurn:
                 turns.append(last := AssistantTurn())
+            if not last.calls:
+                last.calls_before = earlier.number
+            earlier.by_id[item.id] = item.name, earlier.number
+            earlier.number += 1
             last.calls.append(item)
         elif type(item) is CallOutput:
             if type(last) is not ToolTurn:
                 turns.append(last := ToolTurn())
-            last.outputs.append((names.get(item.call_id, ""), item))
+            name, number = earlier.by_id.get(item.call_id) or ("", len(last.outputs))
+            last.outputs.append((name, item))
+            last.numbers.append(number)
         elif type(item) is Reasoning:
             if type(last) is not AssistantTurn or last.message or last.calls or last.reasoning:
                 turns.append(last := AssistantTurn())
@@ -327,30 +353,30 @@ def turns_of(items: Sequence[Item], names: dict[str, str]) -> list[ConversationT
 
 class TurnsAlong(Struct, frozen=True):
     """What was `made` of the turns of items, where more items may follow: of so many `turns`, made of so many `items`,
-    no later item becomes a part, and of them the first `closed` were made. `names`: see `turns_of`.
+    no later item becomes a part, and of them the first `closed` were made. `earlier`: the calls in those.
     """
 
     made: list[Any] = []
     closed: int = 0
     turns: int = 0
     items: int = 0
-    names: Mapping[str, str] = {}
+    earlier: EarlierCalls = field(default_factory=EarlierCalls)
 
     def more(self, items: Sequence[Item], make: Callable[[ConversationTurn, int], Sequence[Any]]) -> "TurnsAlong":
         """The same for these items, of which the first are those that there were. `make` is given each turn and its
         number.
         """
-        names = {**self.names}
+        earlier = self.earlier.copy()
         end = len(items) - _open(items)
         made = self.made[: self.closed]
         turns = self.turns
-        for turn in turns_of(items[self.items : end], names):
+        for turn in turns_of(items[self.items : end], earlier):
             made += make(turn, turns)
             turns += 1
         closed = len(made)
-        for number, turn in enumerate(turns_of(items[end:], {**names}), turns):
+        for number, turn in enumerate(turns_of(items[end:], earlier.copy()), turns):
             made += make(turn, number)
-        return TurnsAlong(made, closed, turns, end, names)
+        return TurnsAlong(made, closed, turns, end, earlier)
 
 
 def _open(items: Sequence[Item]) -> int:

@@ -13,22 +13,21 @@ space in a value is the value's. The versions differ in the names of the tags an
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, Conversation, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Call, CallOutput, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import (
     format_note,
-    last_question,
+    last_asked,
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_tools
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader
@@ -47,6 +46,7 @@ _ASSISTANT: Final = "<｜Assistant｜>"
 _CONTROLS: Final = (_BEGIN, _END, _USER, _ASSISTANT, "<think>", "</think>", _TOKEN)
 # The closing tags of all versions: behind a call, none of them is text.
 _CLOSERS: Final = tuple(f"</{_TOKEN}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
+_Whose: TypeAlias = Literal["user", "assistant", "tool"]
 
 
 class DsmlOptions(RenderOptions, frozen=True, kw_only=True):
@@ -97,37 +97,45 @@ class DsmlForm(Struct, frozen=True):
         if conversation.tools:
             put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, self)
         out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
-        turns = msgspec.structs.replace(conversation, items=items).turns()
-        asked = last_question(conversation, turns)
-        uses_tools = bool(conversation.tools) or any(isinstance(turn, ToolTurn) for turn in turns)
-        kept = -1 if self.keeps and uses_tools else asked
-        before = ""  # whose turn came last
-        for number, turn in enumerate(turns):
-            match turn:
-                case Message("user"):
-                    _user(out, self, before).text(plain_text(turn.parts, number))
-                    before = "user"
-                case Message():
-                    out.text(plain_text(turn.parts, number))
-                case AssistantTurn(reasoning, message, calls):
-                    _assistant(out, self, before)
-                    if options.thinking == "open" and number > kept:
-                        out.control("<think>").text(reasoning or "")
-                    out.control("</think>").text(plain_text(message.parts, number) if message else "")
-                    _block(out, self, calls).control(_END)
-                    before = "assistant"
-                case ToolTurn(outputs):
-                    if not self.inline:
-                        _user(out, self, before)
-                    out.text(self.outputs(plain_text(output.parts, number) for _, output in outputs))
-                    before = "tool"
-                case _:
-                    assert_never(turn)
+        asked = last_asked(conversation, items)
+        if self.keeps and (conversation.tools or any(isinstance(item, CallOutput) for item in items)):
+            asked = -1
+        is_open = options.thinking == "open"
+        last = put_turns(out, items, self._turn, asked=asked, leaves=_whose, is_open=is_open)
         start = "assistant"
         if options.add_generation_prompt:
-            _assistant(out, self, before).control("<think>" if options.thinking == "open" else "</think>")
-            start = "reasoning" if options.thinking == "open" else "assistant"
+            _assistant(out, self, last).control("<think>" if is_open else "</think>")
+            start = "reasoning" if is_open else "assistant"
         return Prompt(out.pieces(), _CONTROLS, start=start)
+
+    def _turn(
+        self,
+        out: PromptBuilder,
+        turn: ConversationTurn,
+        number: int,
+        *,
+        is_open: bool,
+        reasons: bool,
+        left: _Whose | None,
+    ) -> None:
+        """Append a turn of the history, behind one of who is `left`."""
+        match turn:
+            case Message("user"):
+                _user(out, self, left).text(plain_text(turn.parts, number))
+            case Message():
+                out.text(plain_text(turn.parts, number))
+            case AssistantTurn(reasoning, message, calls):
+                _assistant(out, self, left)
+                if is_open and reasons:
+                    out.control("<think>").text(reasoning or "")
+                out.control("</think>").text(plain_text(message.parts, number) if message else "")
+                _block(out, self, calls).control(_END)
+            case ToolTurn(outputs):
+                if not self.inline:
+                    _user(out, self, left)
+                out.text(self.outputs(plain_text(output.parts, number) for _, output in outputs))
+            case _:
+                assert_never(turn)
 
     def write(self, turn: AssistantTurn) -> str:
         """A turn as the model writes it: one block for all calls."""
@@ -221,12 +229,27 @@ def _tags(calls: str, lead: str) -> ParameterTags:
 # --- prompts ---
 
 
-def _user(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
+def _user(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBuilder:
     """Begin or go on with a turn of the user: outputs in it and what the user says next are one."""
     return out.text("\n\n") if before == "tool" and not form.inline else out.control(_USER)
 
 
-def _assistant(out: PromptBuilder, form: DsmlForm, before: str) -> PromptBuilder:
+def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
+    """Whose turn came last. What the developer says between two of them is none."""
+    match turn:
+        case Message("user"):
+            return "user"
+        case Message():
+            return before
+        case AssistantTurn():
+            return "assistant"
+        case ToolTurn():
+            return "tool"
+        case _:
+            assert_never(turn)
+
+
+def _assistant(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBuilder:
     return out.text("\n\n") if before == "tool" and form.inline else out.control(_ASSISTANT)
 
 

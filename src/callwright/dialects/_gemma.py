@@ -5,13 +5,13 @@ and what tools have answered.
 from collections.abc import Mapping
 from typing import Any
 
-from callwright.conversation import FunctionTool, ToolTurn
+from callwright.conversation import AssistantTurn, ConversationTurn, FunctionTool, ToolTurn
 from callwright.dialects.prompts.chat_messages import plain_text
 from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 
-__all__ = ["declare", "put_results"]
+__all__ = ["answers", "declare", "put_results"]
 
 
 def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
@@ -21,6 +21,11 @@ def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
     if tool.parameters:
         declared["parameters"] = {**_object(tool.parameters), "type": _kind(tool.parameters)}
     put_value(out, quote, declared)
+
+
+def answers(_: object, turn: ConversationTurn) -> bool:
+    """Whether the model's answer goes on behind this turn: it has called, or has got its results."""
+    return isinstance(turn, ToolTurn) or (isinstance(turn, AssistantTurn) and bool(turn.calls))
 
 
 def put_results(out: PromptBuilder, turn: ToolTurn, number: int, tokens: tuple[str, str], quote: str) -> None:

@@ -7,13 +7,11 @@ developer's name. The model does not think; fine-tunes do, between `<think>` and
 
 from typing import Any, Final, assert_never
 
-import msgspec
-
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._gemma import declare, put_results
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
+from callwright.dialects._gemma import answers, declare, put_results
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation
 from callwright.prompt import Prompt, PromptBuilder
@@ -47,29 +45,29 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         _begin(out, "developer").text("\n".join(instructions))
         put_tools(out, conversation, _tools)
         out.control("<end_of_turn>").text("\n")
-    answering = False
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(role, parts):
-                _begin(out, "user" if role == "user" else "developer").text(plain_text(parts, number).strip())
-                out.control("<end_of_turn>").text("\n")
-                answering = False
-            case AssistantTurn(_, message, calls):
-                if not answering:
-                    _begin(out, "model")
-                out.text(plain_text(message.parts, number).strip() if message else "")
-                _FORM.layout.put(out, calls, controls=_CONTROLS)
-                if not calls:
-                    out.control("<end_of_turn>").text("\n")
-                answering = bool(calls)
-            case ToolTurn():
-                put_turn(out, turn, put_results, number, _RESULT, _FORM.quote)
-                answering = True
-            case _:
-                assert_never(turn)
+    answering = put_turns(out, items, _turn, leaves=answers)
     if options.add_generation_prompt and not answering:
         _begin(out, "model")
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, left: bool | None) -> None:
+    """Append a turn of the history; `left`: behind an answer that goes on."""
+    match turn:
+        case Message(role, parts):
+            _begin(out, "user" if role == "user" else "developer").text(plain_text(parts, number).strip())
+            out.control("<end_of_turn>").text("\n")
+        case AssistantTurn(_, message, calls):
+            if not left:
+                _begin(out, "model")
+            out.text(plain_text(message.parts, number).strip() if message else "")
+            _FORM.layout.put(out, calls, controls=_CONTROLS)
+            if not calls:
+                out.control("<end_of_turn>").text("\n")
+        case ToolTurn():
+            put_results(out, turn, number, _RESULT, _FORM.quote)
+        case _:
+            assert_never(turn)
 
 
 _TOLD: Final = ToldTurns(

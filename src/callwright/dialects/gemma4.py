@@ -7,19 +7,17 @@ system turn.
 
 from typing import Any, Final, Literal, assert_never
 
-import msgspec
-
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, Message, ToolTurn
-from callwright.dialects._gemma import declare, put_results
+from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
+from callwright.dialects._gemma import answers, declare, put_results
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import (
     format_note,
-    last_question,
+    last_asked,
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
@@ -63,36 +61,34 @@ def render(conversation: Conversation, options: Options) -> Prompt:
         out.text("\n\n".join(instructions).strip())
         put_tools(out, conversation, _tools)
         out.control("<turn|>").text("\n")
-    turns = msgspec.structs.replace(conversation, items=items).turns()
-    asked = last_question(conversation, turns)
-    answering = False
-    for number, turn in enumerate(turns):
-        match turn:
-            case Message(role, parts):
-                _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
-                out.control("<turn|>").text("\n")
-                answering = False
-            case AssistantTurn(reasoning, message, calls):
-                if not answering:
-                    _begin(out, "model")
-                if reasoning and calls and number > asked:
-                    out.control(_THOUGHT[0]).text(f"{_THOUGHT_NAME}{reasoning}\n").control(_THOUGHT[1])
-                out.text(plain_text(message.parts, number).strip() if message else "")
-                _FORM.layout.put(out, calls, controls=_CONTROLS)
-                if not calls:
-                    out.control("<turn|>").text("\n")
-                answering = bool(calls)
-            case ToolTurn():
-                put_turn(out, turn, put_results, number, _RESULT, _FORM.quote)
-                answering = True
-            case _:
-                assert_never(turn)
+    answering = put_turns(out, items, _turn, asked=last_asked(conversation, items), leaves=answers)
     if options.add_generation_prompt:
         if not answering:
             _begin(out, "model")
         if not answering and not thinks:
             out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, reasons: bool, left: bool | None) -> None:
+    """Append a turn of the history; `left`: behind an answer that goes on."""
+    match turn:
+        case Message(role, parts):
+            _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
+            out.control("<turn|>").text("\n")
+        case AssistantTurn(reasoning, message, calls):
+            if not left:
+                _begin(out, "model")
+            if reasoning and calls and reasons:
+                out.control(_THOUGHT[0]).text(f"{_THOUGHT_NAME}{reasoning}\n").control(_THOUGHT[1])
+            out.text(plain_text(message.parts, number).strip() if message else "")
+            _FORM.layout.put(out, calls, controls=_CONTROLS)
+            if not calls:
+                out.control("<turn|>").text("\n")
+        case ToolTurn():
+            put_results(out, turn, number, _RESULT, _FORM.quote)
+        case _:
+            assert_never(turn)
 
 
 _TOLD: Final = ToldTurns(

@@ -9,10 +9,19 @@ docs/dialects.md.
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
-import msgspec
-
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, ToolTurn
+from callwright.conversation import (
+    AssistantTurn,
+    Conversation,
+    ConversationTurn,
+    FunctionTool,
+    Item,
+    Message,
+    ToolTurn,
+    TurnsAlong,
+    kept_with_tools,
+    kept_with_turn,
+)
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import (
@@ -22,10 +31,13 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
+from callwright.dialects.prompts.kept_parts import put_turns
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.tokenizers import TOKENIZERS
+from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
+from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -45,41 +57,60 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
-    return _messages(conversation)
-
-
-def _messages(conversation: Conversation, *, text_only: bool = False) -> list[dict[str, Any]]:
-    """`text_only`: other parts than text raise `RequestError`."""
     instructions, items = split_instructions(conversation.items)
-    system = [*_tool_section(conversation), *instructions, *format_note(conversation)]
-    chat: list[dict[str, Any]] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
-    for number, turn in enumerate(msgspec.structs.replace(conversation, items=items).turns()):
-        match turn:
-            case Message(_, parts):
-                if text_only:
-                    plain_text(parts, number)
-                chat.append(chat_message(turn, None))
-            case AssistantTurn(_, message, calls):
-                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-                chat.append({"role": "assistant", "content": write(AssistantTurn(None, message, calls))})
-            case ToolTurn(outputs):
-                texts = [
-                    f"Result of {name or 'the tool'}:\n{plain_text(output.parts, number)}" for name, output in outputs
-                ]
-                chat.append({"role": "user", "content": "\n\n".join(texts)})
-            case _:
-                assert_never(turn)
-    return chat
+    system = _system(conversation, instructions)
+    chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system is not None else []
+    return chat + kept_along(items, None, TurnsAlong(), _messages).made
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The same as a plain text with headings, for completion endpoints of models without a chat format."""
     out = PromptBuilder()
-    for message in _messages(conversation, text_only=True):
-        out.control(f"### {message['role'].capitalize()}").text("\n", message["content"], "\n\n")
+    instructions, items = split_instructions(conversation.items)
+    system = _system(conversation, instructions)
+    if system is not None:
+        _headed(out, "system", system)
+    put_turns(out, items, _turn)
     if options.add_generation_prompt:
         out.control("### Assistant").text("\n")
     return Prompt(out.pieces(), _HEADINGS)
+
+
+def _messages(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+    def made(turn: ConversationTurn, number: int) -> Sequence[KnownObject]:
+        return [kept_with_turn(turn, "taught", None, lambda: KnownObject(_message(turn, number)))]
+
+    return before.more(items, made)
+
+
+def _message(turn: ConversationTurn, number: int) -> dict[str, Any]:
+    match turn:
+        case Message():
+            return chat_message(turn, None)
+        case AssistantTurn(_, message, calls):
+            # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+            return {"role": "assistant", "content": write(AssistantTurn(None, message, calls))}
+        case ToolTurn(outputs):
+            texts = [f"Result of {name or 'the tool'}:\n{plain_text(output.parts, number)}" for name, output in outputs]
+            return {"role": "user", "content": "\n\n".join(texts)}
+        case _:
+            assert_never(turn)
+
+
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+    if isinstance(turn, Message):
+        plain_text(turn.parts, number)  # refuses what is no text
+    message = _message(turn, number)
+    _headed(out, message["role"], message["content"])
+
+
+def _headed(out: PromptBuilder, role: str, text: str) -> None:
+    out.control(f"### {role.capitalize()}").text("\n", text, "\n\n")
+
+
+def _system(conversation: Conversation, instructions: Sequence[str]) -> str | None:
+    texts = [*_tool_section(conversation), *instructions, *format_note(conversation)]
+    return "\n\n".join(texts) if texts else None
 
 
 def write(turn: AssistantTurn) -> str:
@@ -93,18 +124,25 @@ def _tool_section(conversation: Conversation) -> list[str]:
     """The tools in words. Always the same text for the same tools: the prefix cache of the server lives on it."""
     if not conversation.tools:
         return []
-    several = "use several by writing several blocks" if conversation.parallel_tool_calls else "use one at a time"
-    section = (
+    parallel = conversation.parallel_tool_calls
+    section = kept_with_tools(
+        conversation.tools, "section", parallel, lambda: _section(conversation.tools, parallel=parallel)
+    )
+    return [section, *choice_note(conversation)]
+
+
+def _section(tools: Sequence[FunctionTool], *, parallel: bool) -> str:
+    several = "use several by writing several blocks" if parallel else "use one at a time"
+    return (
         "# Tools\n\nYou can use the tools below where they help. To use one, write a block of exactly this form:\n\n"
         f"{_FORM}\n\n"
         "The tools and their parameters (? marks those that may be left out):\n\n"
-        f"```ts\n{_declarations(conversation.tools)}\n```\n\n"
+        f"```ts\n{_declarations(tools)}\n```\n\n"
         "- Write the block only when you really use the tool, and write nothing behind it: its result comes next.\n"
         f"- You may {several}.\n"
         "- Leave optional parameters out unless they are needed; never make up a value that you do not know.\n"
         "- When no tool is needed, answer in text."
     )
-    return [section, *choice_note(conversation)]
 
 
 def _declarations(tools: Sequence[FunctionTool]) -> str:

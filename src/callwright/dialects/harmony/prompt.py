@@ -17,6 +17,7 @@ from callwright.conversation import (
     Call,
     Conversation,
     ConversationTurn,
+    EarlierCalls,
     FunctionTool,
     Item,
     Message,
@@ -115,7 +116,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     else:
         own = frozenset([tool.name for tool in conversation.tools])
         border = _analysis_border(items, "none" if conversation.keeps_reasoning else options.drop_analysis)
-        last = len(turns_of(items, {})) - 1 if options.training else None
+        last = len(turns_of(items, EarlierCalls())) - 1 if options.training else None
         put_turns(out, items, _turn, own, options.header_order, last, asked=border)
     prefill = ""
     if options.add_generation_prompt:

@@ -6,7 +6,6 @@ from typing import Any
 
 from callwright.conversation import (
     Conversation,
-    ConversationTurn,
     Item,
     MediaPart,
     Message,
@@ -26,9 +25,9 @@ __all__ = [
     "choice_note",
     "format_note",
     "last_asked",
-    "last_question",
     "plain_text",
     "split_instructions",
+    "user_turns",
 ]
 
 
@@ -42,18 +41,16 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
     return texts, tuple(items[len(texts) :])
 
 
-def last_question(conversation: Conversation, turns: Sequence[ConversationTurn]) -> int:
-    """The number of the turn in which the user spoke last: most formats show no reasoning before it. -1 if there is
-    none, or if all reasoning is to stay.
-    """
-    if conversation.keeps_reasoning:
-        return -1
-    return max((n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"), default=-1)
+def user_turns(items: Sequence[Item]) -> Sequence[int]:
+    """The numbers of the turns in which the user spoke."""
+    return kept_along(items, None, TurnsAlong(), _asked).made
 
 
 def last_asked(conversation: Conversation, items: Sequence[Item]) -> int:
-    """The same of items of the conversation."""
-    asked = [] if conversation.keeps_reasoning else kept_along(items, None, TurnsAlong(), _asked).made
+    """The number of the turn in which the user spoke last: most formats show no reasoning before it. -1 if there is
+    none, or if all reasoning is to stay.
+    """
+    asked = () if conversation.keeps_reasoning else user_turns(items)
     return asked[-1] if asked else -1
 
 

@@ -4,7 +4,7 @@ kept as it was written last.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
@@ -19,10 +19,10 @@ from callwright.conversation import (
 from callwright.prompt import Collected, PromptBuilder
 from callwright.shared import kept_along
 
-__all__ = ["put_tools", "put_turn", "put_turns"]
+__all__ = ["Apart", "put_tools", "put_turns"]
 
 P = ParamSpec("P")
-Turn = TypeVar("Turn", bound=ConversationTurn)
+S = TypeVar("S")
 
 
 def put_tools(
@@ -37,25 +37,32 @@ def put_tools(
     return out.put(kept_with_tools(conversation.tools, "prompt", (write, given, named), make))
 
 
-def put_turn(
-    out: PromptBuilder,
-    turn: Turn,
-    write: Callable[Concatenate[PromptBuilder, Turn, P], object],
-    *given: P.args,
-    **named: P.kwargs,
-) -> PromptBuilder:
-    """The same for a turn."""
-    return out.put(_turn(turn, write, *given, **named))
+class Apart(NamedTuple):
+    """A turn of the user's with something in it that is not its own: its number, and what appends it, told what was
+    left for it. It is written each time.
+    """
+
+    number: int
+    write: Callable[[PromptBuilder, Any], object]
+
+
+class _Part(NamedTuple):
+    """A turn as it stands in a prompt, and what it leaves for the next one."""
+
+    prompt: Collected
+    left: Any
 
 
 class _Row(Struct, frozen=True):
-    """Turns as parts, and those to which no later item belongs as one part."""
+    """Turns as parts, and those to which no later item belongs as one part; as two, around one that stands apart."""
 
     turns: TurnsAlong
     closed: Collected
+    behind: Collected
 
 
-_NONE: Final = _Row(TurnsAlong(), Collected(()))
+_EMPTY: Final = Collected(())
+_NONE: Final = _Row(TurnsAlong(), _EMPTY, _EMPTY)
 
 
 def put_turns(
@@ -64,25 +71,51 @@ def put_turns(
     write: Callable[..., object],
     *given: Any,
     asked: int | None = None,
+    leaves: Callable[[Any, ConversationTurn], S] | None = None,
+    apart: Apart | None = None,
     **named: Any,
-) -> PromptBuilder:
-    """The same for all turns of a conversation: `write` is given each, its number, and what is given here. `asked` is
-    the number of the turn after which reasoning is shown: then it is also told whether a turn `reasons`.
-    """
+) -> S | None:
+    """The same for all turns of a conversation: `write` is given each, its number, and what is given here.
 
-    def make(turn: ConversationTurn, number: int) -> Sequence[Collected]:
-        reasons = {} if asked is None else {"reasons": number > asked}
-        return [_turn(turn, write, number, *given, **named, **reasons)]
+    `asked` is the number of the turn after which reasoning is shown: then it is also told whether a turn `reasons`.
+    `leaves` says what a turn leaves for the next, of what was left for it (None for the first) and of itself: `write`
+    is told what was `left`, and what the last one leaves is the answer. One turn may stand `apart`.
+    """
+    number_apart = -1 if apart is None else apart.number
+
+    def part_of(turn: ConversationTurn, number: int, left: S | None) -> _Part:
+        told = named if asked is None else {**named, "reasons": number > asked}
+        if leaves is None:
+            return _Part(_turn(turn, write, number, *given, **told), None)
+        prompt = _EMPTY if number == number_apart else _turn(turn, write, number, *given, **told, left=left)
+        return _Part(prompt, leaves(left, turn))
 
     def more(before: _Row, items: Sequence[Item], _: int) -> _Row:
-        turns = before.turns.more(items, make)
-        return _Row(turns, before.closed.then(turns.made[before.turns.closed : turns.closed]))
+        closed = before.turns.closed
+        left: S | None = before.turns.made[closed - 1].left if closed else None
 
-    row = kept_along(items, (write, given, named, asked), _NONE, more, "prompt along")
+        def made(turn: ConversationTurn, number: int) -> Sequence[_Part]:
+            nonlocal left
+            part = part_of(turn, number, left)
+            left = part.left
+            return [part]
+
+        turns = before.turns.more(items, made)
+        prompts = [part.prompt for part in turns.made[closed : turns.closed]]
+        if number_apart < 0:
+            return _Row(turns, before.closed.then(prompts), _EMPTY)
+        new = max(0, number_apart - closed)  # of these before the one apart
+        return _Row(turns, before.closed.then(prompts[:new]), before.behind.then(prompts[new:]))
+
+    row = kept_along(items, (write, given, named, asked, leaves, number_apart), _NONE, more, "prompt along")
+    made = row.turns.made
     out.put(row.closed)
-    for part in row.turns.made[row.turns.closed :]:
-        out.put(part)
-    return out
+    if apart is not None:
+        apart.write(out, made[number_apart - 1].left if number_apart else None)
+        out.put(row.behind)
+    for part in made[row.turns.closed :]:
+        out.put(part.prompt)
+    return made[-1].left if made else None
 
 
 def _turn(turn: ConversationTurn, write: Callable[..., object], *given: Any, **named: Any) -> Collected:

@@ -8,20 +8,20 @@ the tools are described in the same words for every format, with an example call
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
-import msgspec
 from msgspec import Struct
 
-from callwright.conversation import AssistantTurn, Call, Conversation, ConversationTurn, Message, ToolTurn
+from callwright.conversation import AssistantTurn, Call, Conversation, ConversationTurn, Item, Message, ToolTurn
 from callwright.dialects.base import RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
-    last_question,
+    last_asked,
     plain_text,
     split_instructions,
+    user_turns,
 )
-from callwright.dialects.prompts.kept_parts import put_tools, put_turn
+from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.prompt import Prompt, PromptBuilder, own_words
 
@@ -147,41 +147,66 @@ class Frame(Struct, frozen=True, kw_only=True):
         self._fixed(out, self.begin)
         instructions, items = split_instructions(conversation.items)
         instructions += [*choice_note(conversation), *format_note(conversation)]
-        turns = msgspec.structs.replace(conversation, items=items).turns()
-        users = [n for n, turn in enumerate(turns) if isinstance(turn, Message) and turn.role == "user"]
-        asked = last_question(conversation, turns)
+        users = user_turns(items)
         lead = self._lead(conversation, instructions)
-        host = users[-1:] if self.place == "before last user" else users[:1]
         self._system(out, conversation, lead, has_users=bool(users))
-        numbers = {item.id: n for n, item in enumerate(item for item in items if isinstance(item, Call))}
-        written = 0
-        for number, turn in enumerate(turns):
-            match turn:
-                case Message(role):
-                    hosts = host == [number]
-                    if conversation.tools and self.place == "before last user" and hosts:
-                        self._tools(out, conversation)
-                    before, after = self.user if role == "user" or self.system is None else self.system
-                    self._fixed(out, before)
-                    if conversation.tools and self.place == "in first user" and hosts:
-                        self._tools(out, conversation)
-                    if self.system is None and lead and hosts:
-                        out.text(lead, "\n\n")
-                    out.text(plain_text(turn.parts, number))
-                    self._fixed(out, after)
-                case AssistantTurn():
-                    begins = self._begin(out, turns[number - 1] if number else None)
-                    put_turn(out, turn, self._answer, written, past=number < asked, begins=begins)
-                    written += len(turn.calls)
-                case ToolTurn(outputs):
-                    of_calls = [numbers.get(output.call_id, n) for n, (_, output) in enumerate(outputs)]
-                    following = turns[number + 1 : number + 2]
-                    answered = isinstance(following[0], AssistantTurn) if following else self.reopens
-                    put_turn(out, turn, self._outputs, number, of_calls, answered=answered)
-                case _:
-                    assert_never(turn)
-        start = self._generation(out, turns, options) if options.add_generation_prompt else "assistant"
+        asked, apart = last_asked(conversation, items), self._apart(conversation, lead, items, users)
+        last = put_turns(out, items, self._put_turn, asked=asked, leaves=_what_it_is, apart=apart)
+        if not self.reopens:
+            self._ended(out, last)
+        start = self._generation(out, last, options) if options.add_generation_prompt else "assistant"
         return Prompt(out.pieces(), self.controls, start=start)
+
+    def _apart(
+        self, conversation: Conversation, lead: str, items: Sequence[Item], users: Sequence[int]
+    ) -> Apart | None:
+        """The user's turn that has the tools or the system text in it."""
+        holds_tools = bool(conversation.tools) and self.place.endswith("user")
+        text = lead if self.system is None else ""
+        if not users or not (holds_tools or text):
+            return None
+        is_last = self.place == "before last user"
+        said = (one for one in (reversed(items) if is_last else items) if isinstance(one, Message))
+        message = next(one for one in said if one.role == "user")
+        number = users[-1] if is_last else users[0]
+
+        def write(out: PromptBuilder, left: type[ConversationTurn] | None) -> None:
+            self._ended(out, left)
+            if holds_tools and is_last:
+                self._tools(out, conversation)
+            self._fixed(out, self.user[0])
+            if holds_tools and not is_last:
+                self._tools(out, conversation)
+            out.text(text, "\n\n" if text else "", plain_text(message.parts, number))
+            self._fixed(out, self.user[1])
+
+        return Apart(number, write)
+
+    def _put_turn(
+        self,
+        out: PromptBuilder,
+        turn: ConversationTurn,
+        number: int,
+        *,
+        reasons: bool,
+        left: type[ConversationTurn] | None,
+    ) -> None:
+        """Append a turn behind one that is `left`. One that `reasons` stands behind the last question."""
+        if type(turn) is not AssistantTurn:
+            self._ended(out, left)
+        match turn:
+            case Message(role):
+                before, after = self.user if role == "user" or self.system is None else self.system
+                self._fixed(out, before)
+                out.text(plain_text(turn.parts, number))
+                self._fixed(out, after)
+            case AssistantTurn():
+                begins = self._begin(out, left)
+                self._answer(out, turn, past=not reasons, begins=begins)
+            case ToolTurn():
+                self._outputs(out, turn, number)
+            case _:
+                assert_never(turn)
 
     def _lead(self, conversation: Conversation, instructions: Sequence[str]) -> str:
         """The system text."""
@@ -189,34 +214,34 @@ class Frame(Struct, frozen=True, kw_only=True):
         preamble = self.preamble_tools if conversation.tools and self.preamble_tools is not None else self.preamble
         return preamble + "\n\n".join(instructions or filter(None, [default]))
 
-    def _answer(self, out: PromptBuilder, turn: AssistantTurn, written: int, *, past: bool, begins: bool) -> None:
+    def _answer(self, out: PromptBuilder, turn: AssistantTurn, *, past: bool, begins: bool) -> None:
         """Append a past assistant turn, behind its begin."""
         hidden = self.thoughts == "none" or (past and self.thoughts == "running")
         shown = None if hidden else turn.reasoning
         if begins and not shown:
             self._fixed(out, self.past_thought if past and self.past_thought is not None else self.no_thought)
         self._fixed(out, self.calls_begin if turn.calls and not turn.text and not shown else "")
-        self._turn(out, AssistantTurn(shown, turn.message, turn.calls), written)
+        self._turn(out, AssistantTurn(shown, turn.message, turn.calls, turn.calls_before))
         self._fixed(out, self.assistant[1] if self.calls_end is None or not turn.calls else self.calls_end)
 
-    def _outputs(
-        self, out: PromptBuilder, turn: ToolTurn, number: int, calls: Sequence[int], *, answered: bool
-    ) -> None:
-        """Append outputs, of the calls of these numbers; `number` is that of the turn."""
+    def _outputs(self, out: PromptBuilder, turn: ToolTurn, number: int) -> None:
         results = [
             Result(name, call, plain_text(output.parts, number))
-            for call, (name, output) in zip(calls, turn.outputs, strict=True)
+            for call, (name, output) in zip(turn.numbers, turn.outputs, strict=True)
         ]
         for some in [[result] for result in results] if self.each else [results]:
             self._fixed(out, self.tool[0])
             self.results(out, some)
             self._fixed(out, self.tool[1])
-        if self.calls_end == "" and not answered:
+
+    def _ended(self, out: PromptBuilder, last: type[ConversationTurn] | None) -> None:
+        """End the assistant's turn that waited behind its calls for outputs, where it does not go on."""
+        if last is ToolTurn and self.calls_end == "":
             self._fixed(out, self.assistant[1])
 
-    def _generation(self, out: PromptBuilder, turns: Sequence[ConversationTurn], options: RenderOptions) -> str:
+    def _generation(self, out: PromptBuilder, last: type[ConversationTurn] | None, options: RenderOptions) -> str:
         """Begin the turn to generate; answers its `Prompt.start`."""
-        begins = self._begin(out, turns[-1] if turns and not self.reopens else None)
+        begins = self._begin(out, None if self.reopens else last)
         thinking = options.thinking if begins and isinstance(options, ThinkingOptions) else "model"
         if thinking == "off":
             self._fixed(out, self.off if self.off is not None else self.no_thought or "".join(self.thought))
@@ -228,13 +253,13 @@ class Frame(Struct, frozen=True, kw_only=True):
     def write(self, turn: AssistantTurn) -> str:
         """An assistant turn as the model writes it."""
         out = PromptBuilder()
-        self._turn(out, turn, 0)
+        self._turn(out, turn)
         return Prompt(out.pieces(), ()).text
 
     def _wire_text(self, turn: AssistantTurn) -> str:
         """The same, with look-alikes of control tokens in its text broken up."""
         out = PromptBuilder()
-        self._turn(out, turn, 0)
+        self._turn(out, turn)
         return Prompt(out.pieces(), self.controls).wire_text
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
@@ -262,9 +287,9 @@ class Frame(Struct, frozen=True, kw_only=True):
         if tools and (self.place == "after system" or (not has_users and self.place.endswith("user"))):
             self._tools(out, conversation)
 
-    def _begin(self, out: PromptBuilder, before: ConversationTurn | None) -> bool:
-        """Begin the assistant turn behind the turn `before`; False if it continues one that has begun."""
-        if self.resumes and isinstance(before, ToolTurn):
+    def _begin(self, out: PromptBuilder, before: type[ConversationTurn] | None) -> bool:
+        """Begin the assistant turn behind such a turn; False if it continues one that has begun."""
+        if self.resumes and before is ToolTurn:
             return False
         self._fixed(out, self.assistant[0])
         return True
@@ -275,7 +300,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         else:
             put_tools(out, conversation, self.tools)
 
-    def _turn(self, out: PromptBuilder, turn: AssistantTurn, written: int) -> None:
+    def _turn(self, out: PromptBuilder, turn: AssistantTurn) -> None:
         if turn.reasoning:
             self._fixed(out, self.thought[0])
             out.text(turn.reasoning.strip())
@@ -286,11 +311,15 @@ class Frame(Struct, frozen=True, kw_only=True):
             self._fixed(out, self.said[1])
         if turn.calls:
             self._fixed(out, self.gap if turn.text else "")
-            self.calls.put(out, turn.calls, written, self.controls)
+            self.calls.put(out, turn.calls, turn.calls_before, self.controls)
 
     def _fixed(self, out: PromptBuilder, text: str) -> None:
         """Append text of the format, its control tokens as such."""
         own_words(out, text, self.controls)
+
+
+def _what_it_is(_: object, turn: ConversationTurn) -> type[ConversationTurn]:
+    return type(turn)
 
 
 def in_words(outputs: Sequence[tuple[str, str]]) -> str:
