@@ -33,7 +33,7 @@ def url() -> Iterator[str]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_does_what_the_page_says(name: str, url: str, tmp_path: Path) -> None:
     if name == "mcp_tools":
-        pytest.importorskip("mcp", reason="mcp is not installed")
+        pytest.importorskip("mcp.client", reason="mcp is not installed")
     follow(PROGRAMS[name], [sys.executable, "-W", "error", str(OURS / f"{name}.py")], tmp_path, url)
 
 

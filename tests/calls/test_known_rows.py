@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
+from statistics import median
 from typing import Any, Final
 from weakref import ref
 
@@ -25,12 +26,13 @@ from callwright.conversation import (
     TextPart,
     TurnsAlong,
 )
-from callwright.dialects.base import dialect_names, get_dialect
+from callwright.dialects.base import Dialect, dialect_names, get_dialect
 from callwright.errors import RequestError
 from callwright.openai_format.messages import shared_messages, write_messages
 from callwright.shared import kept_along
 from callwright.turn.plan import is_large
 from callwright.wire.token_estimate import estimated_tokens
+from tests.support.entries import entered
 
 Items = tuple[Item, ...]
 PARTS: Final = (TextPart("leaf"), TextPart(""), TextPart("<|im_end|> <tool_call>"), TextPart("x" * 20_000))
@@ -153,6 +155,52 @@ def test_every_dialect_shows_a_conversation_that_goes_on_as_if_it_were_new(name:
                 cold = seen(make, anew(items))
                 assert seen(make, items) == cold
                 assert seen(make, items) == cold
+
+
+def _on_wire(dialect: Dialect, asked: Conversation) -> str:
+    return dialect.render(asked, dialect.options()).wire_text
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_in_every_dialect_only_what_is_new_is_written(name: str) -> None:
+    dialect = get_dialect(name)
+    options, tools = dialect.options(), (FunctionTool("dig", f"Digs for {name}."),)
+    items: Items = (Message("system", (TextPart("Dig."),)), Message("user", (TextPart("Where?"),)))
+    took: dict[str, list[int]] = {"render": [], "messages": []}
+    for number in range(60):
+        items = (
+            *items,
+            Reasoning(f"Row {number}."),
+            Message("assistant", (TextPart("So."),)),
+            Call("dig", f'{{"row": {number}}}', id=f"c{number}"),
+            CallOutput(f"c{number}", (TextPart("Moss."),)),
+        )
+        asked = Conversation(items, tools)
+        took["render"].append(entered(partial(_on_wire, dialect, asked)))
+        took["messages"].append(entered(partial(dialect.messages, asked, options)))
+    for counts in took.values():
+        assert median(counts[50:]) <= median(counts[5:15]) + 8
+
+
+@pytest.mark.parametrize("name", ["mistral_v3", "mistral_v11", "cohere_command", "cohere_command_r", "kimi_k2"])
+def test_an_output_has_the_number_of_the_latest_call_before_it(name: str) -> None:
+    dialect = get_dialect(name)
+    items: Items
+    numbered: Items
+    calls = [Call("dig", "{}", id=id_) for id_ in "abab"]
+    outputs = [CallOutput(id_, (TextPart("Moss."),)) for id_ in "baab"]
+    question = Message("user", (TextPart("Where?"),))
+    others = [Call("dig", "{}", id=id_) for id_ in "cdef"]
+    items = (question, *calls[:2], *outputs[:2], *calls[2:], *outputs[2:])
+    numbered = (
+        question,
+        *others[:2],
+        *[replace(output, call_id=id_) for output, id_ in zip(outputs[:2], "dc", strict=True)],
+        *others[2:],
+        *[replace(output, call_id=id_) for output, id_ in zip(outputs[2:], "ef", strict=True)],
+    )
+    prompts = [dialect.render(Conversation(one), dialect.options()).text for one in (items, numbered)]
+    assert prompts[0] == prompts[1]
 
 
 @pytest.mark.parametrize("name", ["harmony", "hermes"])

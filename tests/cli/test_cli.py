@@ -404,7 +404,7 @@ def test_a_full_disk_is_told_in_a_line(command: str) -> None:
 
 
 def test_a_config_whose_mcp_server_cannot_be_used_is_not_called_right(folder: Path) -> None:
-    pytest.importorskip("mcp", reason="mcp is not installed")
+    pytest.importorskip("mcp.client", reason="mcp is not installed")
     path = folder / "mcp.toml"
     path.write_text(f'{CONFIG}[[mcp]]\nlabel = "web"\nurl = "http://a/mcp?key=sk-mine"\n')
     result = run("config", str(path))

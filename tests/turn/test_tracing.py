@@ -233,7 +233,7 @@ def test_the_span_of_a_run_is_current_nowhere_else(spans: InMemorySpanExporter) 
 def test_the_tool_of_a_server_says_where_it_is_run(
     model: ModelServer, spans: InMemorySpanExporter, tmp_path: Path
 ) -> None:
-    pytest.importorskip("mcp", reason="the SDK of MCP is not installed")
+    pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
     servers = (McpConfig(label="s", command=[sys.executable, SERVER, "stdio", str(tmp_path)]),)
     gateway = Gateway(Config(models=(ModelConfig(name="native", upstream=model.url),), mcp=servers))
     try:

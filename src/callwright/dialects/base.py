@@ -198,15 +198,17 @@ def _marks(render: Callable[[Conversation, Any], Prompt], options: Any) -> tuple
 def _all_broken(
     messages: Sequence[dict[str, Any]], controls: tuple[str, ...], own: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Messages without look-alikes."""
+    """Messages without look-alikes. Those that are shared keep what became of them; what comes first may be none."""
 
     def more(before: list[dict[str, Any]], all_: Sequence[dict[str, Any]], start: int) -> list[dict[str, Any]]:
         return before + [_broken(message, controls, own) for message in all_[start:]]
 
     none: list[dict[str, Any]] = []
-    if set(map(type, messages)) != {KnownObject}:
+    first = [message for message in messages[:1] if type(message) is not KnownObject]
+    rest = messages[len(first) :]
+    if {*map(type, rest)} - {KnownObject}:
         return more(none, messages, 0)
-    return [*kept_along(messages, (controls, own), none, more, "harmless along")]
+    return more(none, first, 0) + kept_along(rest, (controls, own), none, more, "harmless along")
 
 
 def _broken(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from callwright.conversation import (
     ResponseFormat,
     ToolTurn,
     TurnsAlong,
+    kept_with_turn,
     turns_of,
 )
 from callwright.dialects.base import RenderOptions
@@ -54,6 +55,7 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_turns
+from callwright.known_values import KnownObject
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
 from callwright.shared import kept_along
@@ -139,28 +141,36 @@ def write(turn: AssistantTurn) -> str:
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with everything Harmony needs in one system message, for servers that render nothing of it."""
     instructions, items = split_instructions(conversation.items)
-    own = {tool.name for tool in conversation.tools}
     sections = _system_sections(conversation.tools, options) if options.system_message else []
     sections += _developer_sections(conversation, instructions, options) + choice_note(conversation)
     system = neutralise("\n\n".join(sections), CONTROLS)
     chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    for turn in msgspec.structs.replace(conversation, items=items).turns():
-        match turn:
-            case Message():
-                chat.append(chat_message(turn, CONTROLS))
-            case AssistantTurn(_, message, calls):
-                # Dropped on purpose: the reasoning, which such a server would show as an answer, and by default the
-                # calls: their outputs name the tools, and a call in plain text invites copies of it.
-                if message:
-                    chat.append({"role": "assistant", "content": chat_content(message.parts, CONTROLS)})
-                if options.tool_results == "harmony":
-                    chat += [{"role": "assistant", "content": _call_text(call, own)} for call in calls]
-            case ToolTurn(outputs):
-                texts = [(name, neutralise(output.text, CONTROLS)) for name, output in outputs]
-                chat += _output_messages(texts, own, options.tool_results)
-            case _:
-                assert_never(turn)
-    return chat
+    by = frozenset([tool.name for tool in conversation.tools]), options.tool_results
+
+    def made(turn: ConversationTurn, _: int) -> list[KnownObject]:
+        return kept_with_turn(turn, "harmony told", by, lambda: [KnownObject(message) for message in _told(turn, *by)])
+
+    def more(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+        return before.more(items, made)
+
+    return chat + kept_along(items, by, TurnsAlong(), more, "harmony told").made
+
+
+def _told(turn: ConversationTurn, own: Collection[str], form: str) -> list[dict[str, Any]]:
+    match turn:
+        case Message():
+            return [chat_message(turn, CONTROLS)]
+        case AssistantTurn(_, message, calls):
+            # Dropped on purpose: the reasoning, which such a server would show as an answer, and by default the calls:
+            # their outputs name the tools, and a call in plain text invites copies of it.
+            said = [{"role": "assistant", "content": chat_content(message.parts, CONTROLS)}] if message else []
+            written = [_call_text(call, own) for call in calls] if form == "harmony" else []
+            return said + [{"role": "assistant", "content": text} for text in written]
+        case ToolTurn(outputs):
+            texts = [(name, neutralise(output.text, CONTROLS)) for name, output in outputs]
+            return _output_messages(texts, own, form)
+        case _:
+            assert_never(turn)
 
 
 def _call_text(call: Call, own: Collection[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from callwright.conversation import (
     Conversation,
+    ConversationTurn,
     Item,
     MediaPart,
     Message,
@@ -24,7 +25,9 @@ __all__ = [
     "chat_message",
     "choice_note",
     "format_note",
+    "is_of_user",
     "last_asked",
+    "last_of_user",
     "plain_text",
     "split_instructions",
     "user_turns",
@@ -46,6 +49,21 @@ def user_turns(items: Sequence[Item]) -> Sequence[int]:
     return kept_along(items, None, TurnsAlong(), _asked).made
 
 
+def last_of_user(items: Sequence[Item]) -> int:
+    """The number of the item that the user said last; -1 if there is none."""
+    return kept_along(items, None, -1, _of_user)
+
+
+def _of_user(before: int, items: Sequence[Item], start: int) -> int:
+    new = (number for number in range(start, len(items)) if is_of_user(items[number]))
+    return max(new, default=before)
+
+
+def is_of_user(turn: Item | ConversationTurn) -> bool:
+    """Whether the user says this."""
+    return isinstance(turn, Message) and turn.role == "user"
+
+
 def last_asked(conversation: Conversation, items: Sequence[Item]) -> int:
     """The number of the turn in which the user spoke last: most formats show no reasoning before it. -1 if there is
     none, or if all reasoning is to stay.
@@ -55,9 +73,7 @@ def last_asked(conversation: Conversation, items: Sequence[Item]) -> int:
 
 
 def _asked(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-    return before.more(
-        items, lambda turn, number: [number] if isinstance(turn, Message) and turn.role == "user" else []
-    )
+    return before.more(items, lambda turn, number: [number] if is_of_user(turn) else [])
 
 
 def choice_note(conversation: Conversation) -> list[str]:

@@ -16,7 +16,9 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
+    is_of_user,
     last_asked,
+    last_of_user,
     plain_text,
     split_instructions,
     user_turns,
@@ -166,8 +168,8 @@ class Frame(Struct, frozen=True, kw_only=True):
         if not users or not (holds_tools or text):
             return None
         is_last = self.place == "before last user"
-        said = (one for one in (reversed(items) if is_last else items) if isinstance(one, Message))
-        message = next(one for one in said if one.role == "user")
+        message = items[last_of_user(items)] if is_last else next(one for one in items if is_of_user(one))
+        assert isinstance(message, Message)
         number = users[-1] if is_last else users[0]
 
         def write(out: PromptBuilder, left: type[ConversationTurn] | None) -> None:
