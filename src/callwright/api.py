@@ -96,12 +96,11 @@ class Parser(OutputParser):
         self._renames = offer.renamed
         self._over = False
 
-    def feed(self, text: str) -> list[Event]:
-        """Read more text; answers the events that have become certain."""
+    def _read(self, text: str) -> list[Event]:
         if self._over or not isinstance(text, str):
             self._check_open("feed")
             raise wrong_type("text", "str", text)
-        events = OutputParser.feed(self, text)  # not super(): this is called for each piece
+        events = super()._read(text)
         return self._named(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:

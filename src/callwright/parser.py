@@ -4,10 +4,8 @@ Whole text is one delta.
 Knows no format, and leaves to a filter what is checked.
 """
 
-import re
 from collections import deque
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -20,10 +18,10 @@ from callwright.events import (
     ContentDelta,
     Event,
     FinishReason,
-    Markup,
     ReasoningDelta,
     finished,
 )
+from callwright.flow import Flow
 from callwright.passing import AS_IS, Passing
 from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restored
 from callwright.spans import Span, SpanRecorder
@@ -96,46 +94,94 @@ class OutputParser:
         self._filter = filter_
         self._recent: deque[str] = deque(maxlen=EDGE_CHARS)  # what was written last, as far as it matters to `_repeats`
         self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
-        self._flow: _Flow | None = None  # to be given the next delta
-        self._next_flow: _Flow | None = None  # for the stretch that was `_waited_in`, once a delta has gone on in it
+        self._flow: Flow | None = None  # to be given the next delta
+        self._stopped: Flow | None = None  # that, or where it has to stop for a delta, the one that may go on behind it
+        self._next_flow: Flow | None = None  # for the stretch that was `_waited_in`, once a delta has gone on in it
         self._waited_in: Stretch | None = None
 
     def feed(self, text: str) -> list[Event]:
         """Read a delta; answers the events that have become certain."""
         flow = self._flow
-        if flow is not None and (out := flow.feed(text)) is not None:
-            if self._events:  # markup before what is said
-                out[:0] = self._events
-                self._events.clear()
-            return out
+        if flow is not None:
+            try:
+                whole = flow.rest + text
+                found = flow.match(whole)
+            except TypeError:  # it is no text
+                return self._read(text)
+            if found is not None:
+                if found.lastindex is None and whole:
+                    flow.rest = ""
+                    call = flow.call
+                    if call is not None:
+                        flow.told(whole)
+                        return [ArgumentsDelta(call, whole)]
+                    out: list[Event] | None = flow.say(whole)
+                else:
+                    out = flow.more(whole, found)
+                if out is not None:
+                    if self._events:  # markup before what is said
+                        out[:0] = self._events
+                        self._events.clear()
+                    return out
+        return self._read(text)
+
+    def _read(self, text: str) -> list[Event]:
+        """Read a delta that does not flow."""
+        source, events, flow = self.source, self._events, self._stopped
+        is_open = flow is not None
+        if self._flow is not None:
+            is_open = not self._flow.settle(source)
+            self._flow = None
+        if flow is not None and is_open and not self._may_repeat_in(flow, text):
+            taken = flow.take(text)
+            if taken is not None:
+                if events:
+                    taken[:0] = events
+                    events.clear()
+                if flow.begins():
+                    self._flow = flow
+                return taken
+        return self._go_on(text, source.stretch if flow is None else None)
+
+    def _go_on(self, text: str, stretch: Stretch | None) -> list[Event]:
+        """Read a delta by all steps, but for those of the reader where a `stretch` takes it."""
         if self._recorder is not None:
             self._recorder.feed(text)
-        source, stretch, events = self.source, self.source.stretch, self._events
-        taken = stretch.take(text) if stretch is not None and flow is None and self._recorder is None else None
+        source, events = self.source, self._events
+        taken = stretch.take(text) if stretch is not None and self._recorder is None else None
         if taken is None:
             source.push(text)
             next(self._steps, None)
         else:
             events += taken
-        out = []
+        out: list[Event] = []
         self._filter.push(self._restored(events), out)
         events.clear()
-        self._flow = None
+        self._stopped = None
         stretch, repeats = source.stretch, self._repeats
         if stretch is not None and self._recorder is None and (repeats is None or not repeats.holds):
             if stretch is not self._waited_in:
                 self._waited_in, self._next_flow = stretch, None
             elif self._next_flow is None and (passing := self._filter.passing(stretch.call)) is not None:
-                self._next_flow = _Flow(stretch, passing, self._recent)
-            self._flow = self._next_flow
+                self._next_flow = Flow(stretch, passing, self._recent)
+            self._stopped = self._next_flow
+            if self._next_flow is not None and self._next_flow.begins():
+                self._flow = self._next_flow
         return out
+
+    def _may_repeat_in(self, flow: Flow, text: str) -> bool:
+        """Whether a delta, behind what the reader holds of the text before it, may hold what a prompt breaks with."""
+        whole = flow.stretch.held + text
+        return BREAK in whole or ("\\" in whole and _may_repeat(whole, self._recent))
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over; answers the remaining events, `Finished` last.
 
         `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`.
         """
-        self._flow = None
+        if self._flow is not None:
+            self._flow.settle(self.source)
+            self._flow = None
         self.source.end()
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
@@ -174,90 +220,6 @@ class OutputParser:
         assert self._recorder is not None
         self._events.append(event)
         self._recorder.add(event, self.source.place)
-
-
-class _Flow:
-    """A stretch of text on its way through reader, repetitions and filter: what each of them looks for is looked for at
-    once. See `Stretch` and `Passing`.
-    """
-
-    def __init__(self, stretch: Stretch, passing: Passing, recent: deque[str]) -> None:
-        self.stretch = stretch
-        self._passing = passing
-        self._recent = recent
-        self._holds = "".join([char for char in stretch.holds if char not in (stretch.firsts or "")])
-        self._is_certain = _certain(
-            stretch.firsts,
-            stretch.lasts,
-            ('"' if stretch.is_json else "") + passing.matters,
-            passing.certain if stretch.is_json else passing.certain_text,
-            stretch.certain,
-            halves=stretch.is_json or stretch.certain != "",
-        )
-
-    def feed(self, text: str) -> list[Event] | None:
-        """Read a delta; answers its events, None if it has to go the long way, and then nothing was done."""
-        stretch, passing = self.stretch, self._passing
-        whole = stretch.held + text if stretch.held else text
-        said = whole.rstrip(self._holds) if self._holds else whole
-        certain = self._is_certain(said) if passing.flows and said else None
-        if certain is not None and (said is not whole or certain.lastindex is not None):
-            said = self._without_held(whole, said, is_half=certain.lastindex is not None)
-        if certain is not None and said:
-            if said is not text:
-                stretch.held = whole[len(said) :]
-            event = stretch.make(said)
-            said = event.text
-            passing.pass_on(said)
-            if type(event) is not Markup:
-                self._recent.append(said)
-            return [event]
-        if BREAK in whole or ("\\" in whole and _may_repeat(whole, self._recent)):
-            return None
-        events = stretch.take(text) if text else None
-        if events is None:
-            return None
-        out: list[Event] = []
-        for event in events:
-            said = event.text
-            if type(event) is ArgumentsDelta:
-                self._recent.append(said)
-                passed = passing.feed(said)
-                if passed is not said:
-                    if not passed:
-                        continue
-                    event = ArgumentsDelta(event.index, passed)
-            elif type(event) is not Markup:
-                self._recent.append(said)
-            out.append(event)
-        return out
-
-    def _without_held(self, whole: str, said: str, *, is_half: bool) -> str:
-        """What can be said of a text without what is held at its end: of blanks and such so many, or half of an escape.
-        Empty if it is not to be held.
-        """
-        if is_half:
-            return said[:-1] if said is whole else ""
-        return said if len(whole) - len(said) <= self.stretch.most else ""
-
-
-@lru_cache(maxsize=1024)
-def _certain(
-    firsts: str | None, lasts: str, matters: str, certain: str, own: str = "", *, halves: bool = False
-) -> Callable[[str], re.Match[str] | None]:
-    """Matches a text in which nothing but what is `certain` matters, to the check or to the reader (`own`). The group
-    is half of an escape at its end. See `Stretch` and `Passing`.
-    """
-    if firsts is None:
-        return re.compile("(?!)").match
-    firsts = re.escape(firsts)
-    plain = rf"[^{firsts}{matters}{BREAK}\\]*+"
-    before = f"(?![{firsts}])" if firsts else ""
-    choices = [*([own] if own else []), *([f"{before}(?:{certain})"] if certain else [])]
-    others = rf"(?:(?:{'|'.join(choices)}){plain})*+" if choices else ""
-    behind = f"(?<![{re.escape(lasts)}])" if lasts else ""
-    half = r"(\\)?" if halves else ""
-    return re.compile(rf"{plain}{others}{behind}{half}\Z").match
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta

@@ -51,9 +51,10 @@ BLANKS: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
 class Markers:
     """A set of literals to search for in a stream. The empty set never matches, so all text up to the end is read."""
 
-    __slots__ = ("_growing", "_longest", "_nested", "_prefixes", "first", "firsts", "grows", "search")
+    __slots__ = ("_growing", "_longest", "_nested", "_prefixes", "first", "firsts", "grows", "literals", "search")
 
     def __init__(self, *literals: str) -> None:
+        self.literals = literals
         self.search, self.first, self.firsts, self._prefixes, self._growing, self._nested = _searches(literals)
         self._longest = max(map(len, literals), default=1)
         self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
@@ -125,23 +126,28 @@ class Stretch(Struct):
     one in which something may matter. Arguments are those of call `call`; if that is None, it is other text.
 
     `held` is text that is read and not certain yet. With most deltas `take` would do no more than to `make` one event
-    of that and the delta. It is so for any that, together with what is held, has no character of `firsts` and whose
-    last is none of `lasts`; never if `firsts` is None. Of such a text the characters of `holds` that end it, at most
-    `most`, are held back. `is_json`: the text is the inside of a JSON string, in which quotes matter, and whole escapes
-    do not. Other text of arguments is written as JSON by `make`. `certain` is a pattern of what may stand in the text
-    though it begins with one of `firsts`. Both may emit markup that stands before what they answer.
+    of that and the delta. It is so for any that, together with what is held, has no character of `firsts`, or none
+    that begins one of `literals` or may; never if `firsts` is None. Of such a text the characters of `holds` that end
+    it, at most `most`, are held back. `is_json`: the text is the inside of a JSON string, in which quotes matter, and
+    whole escapes do not. `certain` is a pattern of what may stand in the text though it begins with one of `firsts`.
+
+    Text of arguments goes out without `make`: `inside` answers its JSON, for text that is none, and `marks` emits the
+    markup of escapes in what is read. `note` notes what was read, many deltas at once, and answers its JSON.
     """
 
     take: Callable[[str], Sequence[TextEvent] | None]
     make: Callable[[str], TextEvent]
     firsts: str | None
-    lasts: str = ""
+    literals: tuple[str, ...] = ()
     holds: str = ""
     most: int = 0
     call: int | None = None
     is_json: bool = False
     certain: str = ""
     held: str = ""
+    inside: Callable[[str], str] | None = None
+    marks: Callable[[str], object] | None = None
+    note: Callable[[str], str | None] | None = None
 
 
 class StreamReader:
@@ -273,7 +279,7 @@ def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Tex
     def take(text: str) -> Sequence[TextEvent] | None:
         return [make(text)] if text and not first(text) else None
 
-    stretch = Stretch(take, make, markers.firsts)
+    stretch = Stretch(take, make, markers.firsts, markers.literals)
     while True:
         text, marker = source.scan(markers)
         if text:
@@ -299,7 +305,7 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
         said, stretch.held = stretch.held + said, text[len(said) :]
         return [make(said)]
 
-    stretch = Stretch(take, make, markers.firsts, holds=BLANKS, most=MAX_HELD_BLANKS)
+    stretch = Stretch(take, make, markers.firsts, markers.literals, holds=BLANKS, most=MAX_HELD_BLANKS)
     while True:
         text, marker = source.scan(markers)
         text = stretch.held + text

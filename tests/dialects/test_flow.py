@@ -15,9 +15,10 @@ from callwright import ArgumentsDelta, CallEnded, ContentDelta, Event, Markup, P
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
-from callwright.parser import _certain, _Flow
+from callwright.flow import Checked, flow_patterns
+from callwright.parser import OutputParser
 from callwright.prompt import BREAK
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, StreamReader, Stretch, read_until
 from callwright.tolerant_json.codec import encode_inside
 from tests.support.cases import tools
 from tests.support.examples import share
@@ -75,16 +76,21 @@ def read(dialect: str, pieces: Iterable[str], **options: Any) -> list[Event]:
 @pytest.mark.parametrize("check", ["repair", "verbatim"])
 @pytest.mark.parametrize("dialect", dialect_names())
 def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    flowed = 0
-    feed = _Flow.feed
+    fed = slow = 0
+    feed, go_on = OutputParser.feed, OutputParser._go_on
 
-    def counted(self: _Flow, text: str) -> list[Event] | None:
-        nonlocal flowed
-        events = feed(self, text)
-        flowed += events is not None
-        return events
+    def counted(self: OutputParser, text: str) -> list[Event]:
+        nonlocal fed
+        fed += 1
+        return feed(self, text)
 
-    monkeypatch.setattr(_Flow, "feed", counted)
+    def counted_slow(self: OutputParser, text: str, stretch: Stretch | None) -> list[Event]:
+        nonlocal slow
+        slow += 1
+        return go_on(self, text, stretch)
+
+    monkeypatch.setattr(OutputParser, "feed", counted)
+    monkeypatch.setattr(OutputParser, "_go_on", counted_slow)
     for seed in range(TEXTS):
         chance = random.Random(f"{dialect} {seed}")
         text = a_text(chance)
@@ -103,12 +109,13 @@ def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monke
             assert read(dialect, pieces, check=check) == whole, f"{pieces}"
             assert read(dialect, pieces, check=check, trace=True) == whole, f"{pieces}"
             assert read(dialect, output, check=check) == whole, "one by one"
-    assert flowed > 20 * TEXTS
+    assert fed - slow > 20 * TEXTS
 
 
 def test_a_text_is_certain_where_its_json_is() -> None:
-    of_json = _certain("", "", StreamingArguments.matters, StreamingArguments.certain)
-    of_text = _certain("", "", StreamingArguments.matters, StreamingArguments.certain_text)
+    check = StreamingArguments
+    of_json, _ = flow_patterns("", (), Checked(check.matters, check.certain, ""))
+    of_text, _ = flow_patterns("", (), Checked(check.matters, check.certain_text, ""), is_text=True)
     passed = 0
     for seed in range(2_000):
         chance = random.Random(seed)

@@ -37,10 +37,13 @@ _MAX_FLOWING: Final = 8
 # What of a string's text may end it or need repair, as the inside of a class of characters.
 _MATTERS: Final = r'"\\\x00-\x1f,'
 # What of these does not, as JSON, and as text; what may repeat a prompt is left out.
-_CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?=[^\s,])|,(?![ \t]*\Z)"""
-_CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?=[^\s,]|[\x00-\x1f])|,(?![ \t]*\Z)"""
+_CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?![\s,]|\Z)|,(?![ \t]*\Z)"""
+_CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?![^\S\x00-\x1f]|,|\Z)|,(?![ \t]*\Z)"""
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+)*+").match
+# What of that the check holds back where no escape is cut, as JSON, and as text.
+_TAIL: Final = r'\\"|,[ \t]{0,60}'
+_TAIL_TEXT: Final = '"|, {0,60}'
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 
 
@@ -53,6 +56,8 @@ class StreamingArguments:
     matters: Final = _MATTERS
     certain: Final = _CERTAIN
     certain_text: Final = _CERTAIN_TEXT
+    tail: Final = _TAIL
+    tail_text: Final = _TAIL_TEXT
 
     def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
@@ -91,7 +96,7 @@ class StreamingArguments:
     def feed(self, text: str) -> str:
         """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has."""
         if self.flows and _PLAIN(text).end() == len(text):  # type: ignore[union-attr]  # matches always
-            self.pass_on(text)
+            self.pass_on(text, "")
             return text
         if not self._raw and is_valid_as_is(text, self._compiled):
             self._raw.append(text)
@@ -117,11 +122,12 @@ class StreamingArguments:
         self.flows = self._flowing and source.at == len(source.text)
         return self._sent()
 
-    def pass_on(self, text: str) -> None:
-        """Read a delta that is certain as it is."""
-        self._raw.append(text)
+    def pass_on(self, text: str, tail: str) -> None:
+        """Read text that is certain as it is, and a tail that is held back."""
+        self._raw += (text, tail)
         self._written.append(text)
         self._size += len(text)
+        self._tail, self.flows = tail, not tail
 
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the JSON text."""

@@ -53,6 +53,8 @@ class StreamingCustomInput:
     matters: Final = ""
     certain: Final = ""
     certain_text: Final = ""
+    tail: Final = ""
+    tail_text: Final = ""
 
     def __init__(self, tool: FunctionTool, tools: Toolset) -> None:
         assert tool.custom is not None
@@ -81,7 +83,7 @@ class StreamingCustomInput:
         self._held.append(text)
         return self._opened() if self._way == "open" else ""
 
-    def pass_on(self, text: str) -> None:
+    def pass_on(self, text: str, tail: str) -> None:
         """It never `flows`."""
         raise NotImplementedError
 

@@ -171,9 +171,13 @@ def _may_come(text: str, at: int, literals: tuple[str, ...], longest: int) -> bo
 
 
 def pass_json(
-    source: StreamReader, stops: JsonTerminators, make: Callable[[str], TextEvent], call: int | None = None
+    source: StreamReader,
+    stops: JsonTerminators,
+    make: Callable[[str], TextEvent],
+    call: int | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Parse[tuple[bool, str]]:
-    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`; see `Stretch`.
+    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`; see `Stretch` for that and `note`.
 
     Answers whether the value was closed, and the terminator that ended it if it was not (`""` at the end of the
     output).
@@ -187,7 +191,7 @@ def pass_json(
         whole, stretch.held = found.groups("")
         return [make(whole)] if whole else ()
 
-    stretch = Stretch(take, make, stops.firsts, call=call, is_json=True)
+    stretch = Stretch(take, make, stops.firsts, stops.literals, call=call, is_json=True, note=note)
     return _json(source, stops, span, make, source.emit, stretch)
 
 

@@ -159,28 +159,43 @@ class ArgumentsWriter:
 
 
 def written_stretch(
-    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], object], lasts: str = ""
+    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], object], holds: str = "", most: int = 0
 ) -> Stretch:
-    """The stretch of a value up to a marker: each delta is kept, and written if there is a writer. `lasts`: characters
-    that no delta may end with.
+    """The stretch of a value up to a marker: each delta is kept, and written if there is a writer. `holds`: characters
+    that are held back at the end of a delta, see `Stretch`.
     """
     first = markers.first
 
     def take(text: str) -> Sequence[TextEvent] | None:
-        if not text or first(text) or (lasts and text[-1] in lasts):
+        if not text or stretch.held or first(text) or (holds and text[-1] in holds):
             return None
         keep(text)
         return [writer.of_text(text)] if writer is not None else ()
 
     if writer is None:
-        return Stretch(take, Markup, None)
+        stretch = Stretch(take, Markup, None)
+        return stretch
     of_text = writer.of_text
 
     def make(text: str) -> ArgumentsDelta:
         keep(text)
         return of_text(text)
 
-    return Stretch(take, make, markers.firsts, lasts=lasts, call=writer.call)
+    def note(text: str) -> str:
+        return make(text).text
+
+    stretch = Stretch(
+        take,
+        make,
+        markers.firsts,
+        markers.literals,
+        holds=holds,
+        most=most,
+        call=writer.call,
+        inside=encode_inside,
+        note=note,
+    )
+    return stretch
 
 
 def unwritten(text: str, value: str) -> str:

@@ -165,7 +165,7 @@ class MarkedJson:
             written.append(text)
             return ArgumentsDelta(index, text)
 
-        closed, stop = yield from pass_json(self._source, self._stops, arguments, index)
+        closed, stop = yield from pass_json(self._source, self._stops, arguments, index, written.append)
         if not closed:
             self.cut = not stop
             self._emit(CallEnded(index, complete=bool(stop)))

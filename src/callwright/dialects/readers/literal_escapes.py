@@ -17,7 +17,7 @@ ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]
 _SHORT_ESCAPE: Final = r"\\[^uUx0-7\s)\]}]"
 _SHORT_ESCAPES: Final = re.compile(f"({_SHORT_ESCAPE})", re.DOTALL).split
 # Those of them whose text does not matter as JSON either.
-CERTAIN_ESCAPE: Final = r"""\\(?:[abfnrtv/']|"(?=[^\s,]))"""
+CERTAIN_ESCAPE: Final = r"""\\(?:[abfnrtv/']|"(?![\s,]|\Z))"""
 _TOKEN: Final = 64  # characters of a text that may be a token, or some
 _MAX_ESCAPE: Final = 12
 _NAMED: Final[Mapping[str, str]] = dict(

@@ -172,18 +172,24 @@ class StringReader:
 
         escapes = with_escapes(markers.firsts) if quote in QUOTES and not self._raw else None
 
+        def inside(text: str) -> str:
+            return read_escapes(text).inside if escapes is not None and "\\" in text else encode_inside(text)
+
+        def marks(text: str) -> None:
+            if escapes is not None and "\\" in text:
+                source.emit(read_escapes(text).markup)
+
         def make(text: str) -> ArgumentsDelta:
             nonlocal plain
             if escapes is not None and "\\" in text:
                 read = read_escapes(text)
-                source.emit(read.markup)
                 said.extend(read.said)
-                plain, inside = len(said) - 1, read.inside
+                plain, json = len(said) - 1, read.inside
             else:
                 said.append(text)
-                inside = encode_inside(text)
-            self._log.append(inside)
-            return self._make(inside)
+                json = encode_inside(text)
+            self._log.append(json)
+            return self._make(json)
 
         def take(text: str) -> Sequence[TextEvent] | None:
             whole, half = stretch.held + text, ""
@@ -197,11 +203,22 @@ class StringReader:
             if len(held) > _MAX_SWALLOWED:
                 return None
             stretch.held = held
+            marks(flowing)
             return [make(flowing)] if flowing else ()
 
         certain = CERTAIN_ESCAPE if escapes is not None else ""
         stretch = Stretch(
-            take, make, markers.firsts, holds=_SWALLOWABLE, most=_MAX_SWALLOWED, call=self._call, certain=certain
+            take,
+            make,
+            markers.firsts,
+            markers.literals,
+            holds=_SWALLOWABLE,
+            most=_MAX_SWALLOWED,
+            call=self._call,
+            certain=certain,
+            inside=inside,
+            marks=marks if escapes is not None else None,
+            note=lambda text: make(text).text,
         )
         while True:
             text, marker = source.scan(markers)

@@ -188,13 +188,11 @@ class ValueReader:
                 begun = source.take(source.at + 1)
                 source.markup(begun)
         keeps = len(form.gap) + lines
-        held = ""  # line breaks that are held back: the last ones may belong to the format
-
-        stretch = written_stretch(marks, writer, keep, lasts="\n" if keeps else "")
+        stretch = written_stretch(marks, writer, keep, holds="\n" if keeps else "", most=keeps)
         hopeless = False  # an opening in it was never closed
         while True:
             text, marker = source.scan(marks)
-            text, held = held + text, ""
+            text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
             ending: Ending | None = None
             if marker:
                 ending, inside = yield from self._judge(marker, declares, hopeless=hopeless)
@@ -210,7 +208,7 @@ class ValueReader:
                 text, held = self._ended(text, ending)
             elif keeps and text.endswith("\n"):
                 kept = max(len(text) - keeps, len(text.rstrip("\n")))
-                text, held = text[:kept], text[kept:]
+                text, stretch.held = text[:kept], text[kept:]
             if text:
                 keep(text)
                 if writer is not None:
@@ -218,8 +216,7 @@ class ValueReader:
             if ending is not None:
                 break
             if not marker:
-                if not held:
-                    source.wait_in(stretch)
+                source.wait_in(stretch)
                 yield
         source.markup(held)
         if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):

@@ -1,0 +1,245 @@
+"""A stretch of text on its way through reader and check: one pattern finds what each of them looks for, and both are
+told of what has passed once something comes that the pattern does not know.
+
+Knows no format. `Stretch` says what matters to a reader, `Passing` what does to the check.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from callwright.events import ArgumentsDelta, Event, Markup
+from callwright.passing import Passing
+from callwright.prompt import BREAK, EDGE_CHARS
+from callwright.stream_reader import StreamReader, Stretch
+
+__all__ = ["Checked", "Flow", "flow_patterns"]
+
+_Match: TypeAlias = Callable[[str], re.Match[str] | None]
+
+# What is written as an escape in JSON, beside the backslash; a surrogate is no text of a whole character.
+_WRITTEN: Final = r'"\x00-\x1f'
+_SURROGATES: Final = r"\ud800-\udfff"
+# Markers of more characters than this, all in all, are not looked for; then each of their first characters matters.
+_MAX_MARKERS: Final = 600
+# The groups of the patterns.
+_ODD, _REST, _TAIL, _HELD = 1, 2, 3, 4
+
+
+class Flow:
+    """A stretch, and what passes its text on.
+
+    `match` answers whether a text, which is `rest` with a delta behind it, passes. A match without groups passes as it
+    is, `more` reads others. `told` notes the text of arguments that went out; the rest was read and did not.
+    """
+
+    __slots__ = (
+        "_holds",
+        "_partial",
+        "_passing",
+        "_recent",
+        "_stripped",
+        "_tail",
+        "_texts",
+        "call",
+        "match",
+        "rest",
+        "stretch",
+        "told",
+    )
+
+    def __init__(self, stretch: Stretch, passing: Passing, recent: deque[str]) -> None:
+        self.stretch = stretch
+        self.call = stretch.call
+        self._passing = passing
+        self._recent = recent  # what was said last
+        self._holds = "".join([char for char in stretch.holds if char not in (stretch.firsts or "")])
+        is_text = stretch.inside is not None
+        self.match, self._stripped = flow_patterns(
+            stretch.firsts or "",
+            stretch.literals,
+            Checked(passing.matters, passing.certain_text, passing.tail_text)
+            if is_text
+            else Checked(passing.matters, passing.certain, passing.tail),
+            self._holds,
+            stretch.certain,
+            is_json=stretch.is_json,
+            is_text=is_text,
+        )
+        self._texts: list[str] = []
+        self.told = self._texts.append
+        self.rest = ""
+        self._tail = self._partial = 0  # how much of the rest the check holds back, and how much of it is unread
+
+    def begins(self) -> bool:
+        """Whether the next delta may flow."""
+        if self.stretch.firsts is None or not self._passing.flows:
+            return False
+        self.rest, self._tail, self._partial = self.stretch.held, 0, 0
+        return True
+
+    def say(self, text: str) -> list[Event]:
+        """What to tell of a text that is not of arguments."""
+        event = self.stretch.make(text)
+        if type(event) is not Markup:
+            self._recent.append(event.text)
+        return [event]
+
+    def more(self, whole: str, found: re.Match[str]) -> list[Event] | None:
+        """Read a text that holds more than plain characters, or has a rest; answers its events, None if it does not
+        pass.
+        """
+        stretch, last = self.stretch, found.lastindex
+        told = read = whole
+        certain, tail, partial = len(whole), 0, 0
+        if last != _ODD and last is not None:
+            if last == _HELD:
+                read = whole.rstrip(self._holds)
+                passed = self._stripped(read) if len(whole) - len(read) <= stretch.most else None
+                if passed is None:
+                    return None
+                found, told, certain = passed, read, len(read)
+            begin, behind = found.span(_REST)
+            if begin >= 0:
+                told, certain = read[:begin], max(begin, found.end(_TAIL))
+                tail = certain - begin
+                partial = behind - certain if behind > certain and read[certain] != "\\" else 0
+        if stretch.marks is not None and "\\" in read:
+            stretch.marks(read[self._tail if self.rest else 0 : certain])
+        self.rest, self._tail, self._partial = whole[len(told) :], tail, partial
+        if not told:
+            return []
+        call = self.call
+        if call is None:
+            return self.say(told)
+        self.told(told)
+        return [ArgumentsDelta(call, told if found.start(_ODD) < 0 or stretch.inside is None else stretch.inside(told))]
+
+    def settle(self, source: StreamReader) -> bool:
+        """Tell reader and check what was read since the flow began; answers whether some of it is put back."""
+        stretch, rest, inside = self.stretch, self.rest, self.stretch.inside
+        tail = rest[: self._tail]
+        if self._texts or tail:
+            read = "".join((*self._texts, tail))
+            self._texts.clear()
+            noted = stretch.note(read) if stretch.note is not None else None
+            if inside is not None:
+                assert noted is not None
+                read, tail = noted, inside(tail)
+            self._passing.pass_on(read[: len(read) - len(tail)], tail)
+            self._recent.append(read[-EDGE_CHARS:])
+        partial = self._partial if rest else 0
+        stretch.held = rest[self._tail : len(rest) - partial]
+        self.rest = ""
+        if partial:
+            source.push(rest[len(rest) - partial :])
+        return partial > 0
+
+    def take(self, text: str) -> list[Event] | None:
+        """Read a delta as the reader does, without its generators, and check what that makes; None if it has to go the
+        long way, and then nothing was done.
+        """
+        events = self.stretch.take(text) if text else None
+        if events is None:
+            return None
+        out: list[Event] = []
+        for event in events:
+            said = event.text
+            if type(event) is ArgumentsDelta:
+                self._recent.append(said)
+                passed = self._passing.feed(said)
+                if passed is not said:
+                    if not passed:
+                        continue
+                    event = ArgumentsDelta(event.index, passed)
+            elif type(event) is not Markup:
+                self._recent.append(said)
+            out.append(event)
+        return out
+
+
+class Checked(NamedTuple):
+    """What a check looks for: see `Passing`."""
+
+    matters: str
+    certain: str
+    tail: str
+
+
+@lru_cache(maxsize=1024)
+def flow_patterns(
+    firsts: str,
+    literals: tuple[str, ...],
+    check: Checked,
+    holds: str = "",
+    own: str = "",
+    *,
+    is_json: bool = False,
+    is_text: bool = False,
+) -> tuple[_Match, _Match]:
+    """Two matchers of a text in which nothing matters but what its groups have: of any, and of one from whose end the
+    characters `holds` were taken, which are not certain.
+
+    `literals` are the markers that the reader looks for, `firsts` their first characters; `own` is what may stand in
+    the text though it begins with one. `is_json`: the inside of a JSON string. `is_text`: a text that is to be written
+    as JSON. Groups, in this order: something is not written as it is; the end that is not certain; of that, what the
+    check holds back, before half an escape or a part of a marker; the last character is one of `holds`.
+    """
+    markers = _tree(literals) if sum(map(len, literals)) <= _MAX_MARKERS else _Tree()
+    matters = check.matters + ('"' if is_json else _WRITTEN if is_text else "") + BREAK + r"\\"
+    both = "".join([char for char in firsts if re.match(f"[{matters}]", char)])
+    free = "".join([char for char in firsts if char not in both]) if markers else ""
+    plain = rf"[^{re.escape(firsts)}{matters}{_SURROGATES if is_text else ''}]*+"
+    no_marker = f"(?!{_begun(markers)})" if markers else f"(?![{re.escape(firsts)}])"
+    tail = check.tail and (no_marker * bool(both)) + f"(?:{check.tail})"
+    if own and tail:
+        tail = rf'\\"|{tail}'
+    half = r"\\" if is_json or own else "(?!)"
+    behind = f"(?<![{re.escape(holds)}])" if holds else ""
+    held = f"(?:(?<=[{re.escape(holds)}])())?" if holds else "(?:(?!)())?"
+    known = (own, check.certain or (f"[{_WRITTEN}]" if is_text else ""))
+
+    def pattern(partial: str, half: str, held: str, free: str) -> _Match:
+        ours, checked = [one.replace(r"\Z", _any(r"\Z", partial)) for one in known]
+        choices = _any(ours, checked and (no_marker * bool(both)) + f"(?:{checked})", free) or "(?!)"
+        loop = f"(?:(?:{choices}{plain})++())?+" if is_text else f"(?:(?!)())?(?:{choices}{plain})*+"
+        kept = f"(?:{behind}{partial}{behind})?" if partial else ""
+        rest = rf"(?:(?!\Z)(({tail or '(?!)'})?{kept}|{half}))?"
+        return re.compile(rf"{plain}(?:{behind}\Z|{loop}{rest}{held}\Z)").match
+
+    whole = pattern(_part(markers), half, held, free and f"{no_marker}[{re.escape(free)}]")
+    return whole, pattern("", "(?!)", "(?:(?!)())?", f"[{re.escape(free)}]" if free else "") if holds else whole
+
+
+def _any(*choices: str) -> str:
+    """A pattern for any of these; empty where there are none."""
+    found = [choice for choice in choices if choice]
+    return f"(?:{'|'.join(found)})" if found else ""
+
+
+class _Tree(dict[str, "_Tree"]):
+    """Literals by their characters. One that has another as its begin is none."""
+
+
+def _tree(literals: Iterable[str]) -> _Tree:
+    root = _Tree()
+    whole: tuple[str, ...] = ()
+    for literal in sorted(literals, key=len):
+        if not literal.startswith(whole):
+            whole = (*whole, literal)
+            node = root
+            for char in literal:
+                node = node.setdefault(char, _Tree())
+    return root
+
+
+def _begun(node: _Tree) -> str:
+    """A pattern for a literal, or the begin of one where the text ends."""
+    return _any(*[re.escape(char) + _any(r"\Z", _begun(rest)) * bool(rest) for char, rest in node.items()])
+
+
+def _part(node: _Tree) -> str:
+    """A pattern for the begin of a literal that the text ends with, not for a whole one."""
+    return _any(*[re.escape(char) + _any(r"\Z", _part(rest)) for char, rest in node.items() if rest])
