@@ -100,7 +100,7 @@ class Parser(OutputParser):
         if self._over or not isinstance(text, str):
             self._check_open("feed")
             raise wrong_type("text", "str", text)
-        events = super()._read(text)
+        events = OutputParser._read(self, text)  # not super(): this is called for many pieces
         return self._named(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:

@@ -127,21 +127,24 @@ class OutputParser:
 
     def _read(self, text: str) -> list[Event]:
         """Read a delta that does not flow."""
-        source, events, flow = self.source, self._events, self._stopped
-        is_open = flow is not None
+        flow, is_open = self._stopped, True
         if self._flow is not None:
-            is_open = not self._flow.settle(source)
+            is_open = not self._flow.settle(self.source)
             self._flow = None
-        if flow is not None and is_open and not self._may_repeat_in(flow, text):
+        if flow is None:
+            return self._go_on(text, self.source.stretch)
+        held = flow.stretch.held
+        whole = held + text if held else text
+        if is_open and BREAK not in whole and ("\\" not in whole or not _may_repeat(whole, self._recent)):
             taken = flow.take(text)
             if taken is not None:
-                if events:
-                    taken[:0] = events
-                    events.clear()
-                if flow.begins():
+                if self._events:  # markup before what is said
+                    taken[:0] = self._events
+                    self._events.clear()
+                if flow.stretch.firsts is not None and flow.begins():
                     self._flow = flow
                 return taken
-        return self._go_on(text, source.stretch if flow is None else None)
+        return self._go_on(text, None)
 
     def _go_on(self, text: str, stretch: Stretch | None) -> list[Event]:
         """Read a delta by all steps, but for those of the reader where a `stretch` takes it."""
@@ -168,11 +171,6 @@ class OutputParser:
             if self._next_flow is not None and self._next_flow.begins():
                 self._flow = self._next_flow
         return out
-
-    def _may_repeat_in(self, flow: Flow, text: str) -> bool:
-        """Whether a delta, behind what the reader holds of the text before it, may hold what a prompt breaks with."""
-        whole = flow.stretch.held + text
-        return BREAK in whole or ("\\" in whole and _may_repeat(whole, self._recent))
 
     def finish(self, reason: FinishReason = "stop") -> list[Event]:
         """The output is over; answers the remaining events, `Finished` last.
