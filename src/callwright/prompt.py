@@ -208,11 +208,13 @@ class Collected:
             (make, text), (next_, more) = runs[-1], part.runs[0]
             joins = make is next_
             if joins:
-                runs[-1], pieces[-1] = (make, text + more), make(text + more)
+                runs[-1] = (make, text + more)
+                pieces[-1] = make(runs[-1][1])
             runs += part.runs[joins:]
             pieces += part.pieces[joins:]
         both = Collected(runs, tuple(pieces), sum([part.size for part in parts]))
-        both._parts = parts
+        # of those that nobody has asked for the wire theirs: nothing is held of what stood between
+        both._parts = [one for part in parts for one in part._parts or (part,)]
         return both
 
     def on_wire(self, look_alikes: "_LookAlikes") -> _OnWire:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import is_
+from sys import getsizeof
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import ref
@@ -17,7 +18,8 @@ _LOOKS: Final = 64  # how many values an earlier row may have been shorter
 # What a row takes in memory: itself, and each of its values, in it and in what is made of them.
 _ROW_BYTES: Final = 512
 _VALUE_BYTES: Final = 128
-_COPIES: Final = 2  # of what the values say, which may be held by the row alone
+_COPIES: Final = 3  # of what the values say, which may be held by the row alone
+_TEXT_BYTES: Final = getsizeof("")
 _HELD: Final = "rows"
 _WEIGHT: Final = "weight"
 
@@ -46,27 +48,32 @@ class MadeOf(NamedTuple):
     made: Any
 
 
-def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]") -> T:
-    """What is made of these values and nothing else, kept under this name with the last one. `by` equals that of the
-    last time where the same would be made; there is no JSON in it.
+def kept_with(
+    values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]", beside: Sequence[str] = ()
+) -> T:
+    """What is made of these values, of the texts `beside` them and of nothing else, kept under this name with the last
+    one. `by` equals that of the last time where the same would be made; there is no JSON in it.
     """
     last = values[-1]
     # Of the same objects only: equal ones may be written in other ways, as 1 and true are.
     before: MadeOf | None = last.kept.get(name)
     if (
         before is None
-        or before.by != by
+        or before.by != (by, beside)
         or len(before.values) != len(values) - 1
         or not all(map(is_, before.values, values))
     ):
-        before = last.kept[name] = MadeOf(values[:-1], by, make())  # without the last, which would hold itself
+        # without the last, which would hold itself
+        before = last.kept[name] = MadeOf(values[:-1], (by, beside), make())
+        if others := sum(map(_weight_once, before.values)) + _weight(beside):
+            _HOLDS.count(last, name, _size(len(values), others))
     made: T = before.made
     return made
 
 
 class _Row(NamedTuple):
     """What was `made` of a row of values, one after the other: of these, and of who holds it. `begun`: of how many of
-    them it was known before. `weight`: what they say, in characters.
+    them it was known before. `weight`: that of the values.
     """
 
     values: Sequence[object]
@@ -76,36 +83,49 @@ class _Row(NamedTuple):
     weight: int
 
 
-class _Rows:
-    """How much memory the rows take that values hold, about, with what they alone hold: what came first is let go where
+class _Holds:
+    """How much memory is taken, about, by what values hold that is not of them alone: what came first is let go where
     it is more.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self.bytes = 0
-        self._held: deque[tuple[ref[Any], int]] = deque()
+        self._held: deque[tuple[ref[Any], str, int]] = deque()
         self._lock = Lock()
 
-    def hold(self, value: Any, key: object, row: _Row) -> None:
-        """Have this value hold a row."""
-        size = _ROW_BYTES + _VALUE_BYTES * len(row.values)
-        held = value.kept.get(_HELD)
-        if held is None:
-            held = value.kept[_HELD] = {}
-            size += _COPIES * row.weight
-        held[key] = row
+    def count(self, value: Any, name: str, size: int) -> None:
+        """Count what this value keeps under this name."""
         with self._lock:
-            self._held.append((ref(value), size))
+            self._held.append((ref(value), name, size))
             self.bytes += size
             while self.bytes > self._most:
-                holder, size = self._held.popleft()
+                holder, name, size = self._held.popleft()
                 self.bytes -= size
                 if (first := holder()) is not None:
-                    first.kept.pop(_HELD, None)
+                    first.kept.pop(name, None)
 
 
-_ROWS: Final = _Rows(67_108_864)
+_HOLDS: Final = _Holds(67_108_864)
+
+
+def _hold(value: Any, key: object, row: _Row) -> None:
+    """Have this value hold a row."""
+    held: dict[object, _Row] = value.kept.setdefault(_HELD, {})
+    # Its readers make rows of the same values: what these say is held once.
+    known = max([one.weight for one in tuple(held.values()) if _end_alike(one.values, row.values)], default=0)
+    held[key] = row
+    _HOLDS.count(value, _HELD, _size(len(row.values), max(0, row.weight - known)))
+
+
+def _end_alike(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether the shorter of two rows is the end of the longer."""
+    return all(map(is_, reversed(some), reversed(others)))
+
+
+def _size(number: int, weight: int) -> int:
+    """What is held of so many values takes about so many bytes."""
+    return _ROW_BYTES + _VALUE_BYTES * number + _COPIES * weight
 
 
 def kept_along(
@@ -138,7 +158,7 @@ def kept_along(
     weight = (0 if known is None else known.weight) + sum(map(_weight_once, values[start:]))
     if known is not None and known.begun:  # what that one went on from: of a long row no more than two are held
         values[known.begun - 1].kept.get(_HELD, {}).pop(key, None)
-    _ROWS.hold(values[-1], key, _Row(values[:-1], by, made, start, weight))
+    _hold(values[-1], key, _Row(values[:-1], by, made, start, weight))
     return made
 
 
@@ -160,12 +180,12 @@ def _weight_once(value: Any) -> int:
 
 
 def _weight(value: object) -> int:
-    """The characters of a value, however they stand in it."""
+    """The bytes of the texts in a value, however they stand in it: one wide character makes all of its text wide."""
     weight, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, str):
-            weight += len(one)
+            weight += getsizeof(one) - _TEXT_BYTES
         elif isinstance(one, Mapping):
             waiting += one.values()
         elif isinstance(one, list | tuple):

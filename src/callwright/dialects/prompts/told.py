@@ -68,8 +68,8 @@ class ToldTurns(msgspec.Struct, frozen=True):
                 section = Prompt(out.pieces(), self.controls).wire_text.strip("\n")
                 return KnownObject(self._system(instructions, [section], notes))
 
-            by = (self, tools, given, named, instructions, notes)
-            chat.append(kept_with_tools(conversation.tools, "told", by, shown))
+            by = (self, tools, given, named, len(instructions))
+            chat.append(kept_with_tools(conversation.tools, "told", by, shown, [*instructions, *notes]))
         elif instructions or notes:
             chat.append(self._system(instructions, [], notes))
         return chat + kept_along(items, (self,), TurnsAlong(), self._along, "told along").made

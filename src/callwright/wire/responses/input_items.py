@@ -140,7 +140,8 @@ class InputItemReader:
             self._read(item, path)
             if known is not None and not self._sealed.swells:
                 known[_CONVERTED] = item
-                self.found[before:] = found_before(known, self.found[before:])
+                if all(found.path == path for found in self.found[before:]):  # a summary moves what others have said
+                    self.found[before:] = found_before(known, self.found[before:])
             self.compacts = isinstance(item, types.CompactionTrigger)
         if is_steady:
             self._keep(given, begin, len(items), ids)
