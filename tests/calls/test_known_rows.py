@@ -1,6 +1,7 @@
 """Conversations that go on: what is made along their items is what is made of all of them at once."""
 
 import random
+import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
@@ -19,13 +20,16 @@ from callwright.conversation import (
     Call,
     CallOutput,
     Conversation,
+    ConversationTurn,
     FunctionTool,
     Item,
     MediaPart,
     Message,
     Reasoning,
     TextPart,
+    ToolTurn,
     TurnsAlong,
+    kept_with_turn,
 )
 from callwright.dialects.base import Dialect, dialect_names, get_dialect
 from callwright.errors import RequestError
@@ -277,3 +281,73 @@ def test_rows_take_no_more_than_their_room_however_much_they_hold() -> None:
     assert 10 < alive < 40
     assert all(begins[-number]() is not None for number in range(1, 10))
     assert kept_along((Call("dig", "y"), ends[0]), None, none, more, "room") == ["y", "{}"]
+
+
+def shown(turn: ConversationTurn) -> None:
+    kept_with_turn(turn, "room", None, lambda: [turn])
+
+
+def seen_behind_two_begins(large: Items, end: Call) -> None:
+    def more(before: int, items: Sequence[Item], start: int) -> int:
+        return before + len(items) - start
+
+    kept_along((Call("dig", "{}"), end), None, 0, more, "room")
+    kept_along((*large, end), None, 0, more, "room, too")
+
+
+# What an end that stays known may hold of others: their calls, their outputs, a reasoning, the begin of its row.
+HOLDS: Final[dict[str, Callable[[str, int], Any]]] = {
+    "a begin behind a short one": lambda text, n: seen_behind_two_begins((Call("dig", text),), end_of(n)),
+    "a call of the same turn": lambda text, n: shown(AssistantTurn(calls=[Call("dig", text), end_of(n)])),
+    "a message of the same turn": lambda text, n: shown(
+        AssistantTurn(message=Message("assistant", (TextPart(text),)), calls=[end_of(n)])
+    ),
+    "a reasoning of the same turn": lambda text, n: shown(AssistantTurn(reasoning=text, calls=[end_of(n)])),
+    "an output of the same turn": lambda text, n: shown(
+        ToolTurn([("dig", CallOutput("a", (TextPart(text),))), ("dig", output_of(n))])
+    ),
+    "the name of a tool": lambda text, n: shown(ToolTurn([(text, output_of(n))])),
+    "instructions before tools": lambda text, n: get_dialect("hermes").messages(
+        Conversation((Message("system", (TextPart(text),)),), (FunctionTool(f"dig{n}"),)),
+        get_dialect("hermes").options(),
+    ),
+}
+ENDS: Final = [Call("rake", "{}", id=f"end{number}") for number in range(200)]
+OUTPUTS: Final = [CallOutput(f"end{number}") for number in range(200)]
+
+
+def end_of(number: int) -> Call:
+    return ENDS[number]
+
+
+def output_of(number: int) -> CallOutput:
+    return OUTPUTS[number]
+
+
+@pytest.mark.parametrize("wide", ["", "𝔤"], ids=["narrow", "wide"])
+@pytest.mark.parametrize("hold", HOLDS.values(), ids=list(HOLDS))
+def test_what_is_kept_with_a_value_takes_no_more_than_its_room(hold: Callable[[str, int], Any], wide: str) -> None:
+    """It says much more than the value, which is small and stays known."""
+    tracemalloc.start()
+    try:
+        for number in range(len(ENDS)):
+            hold(f"{number}{wide}{'x' * 1_000_000}", number)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 100_000_000
+
+
+def test_a_long_conversation_is_written_that_was_only_looked_at_before() -> None:
+    dialect = get_dialect("hermes")
+    items: Items = (Message("user", (TextPart("Dig."),)),)
+    tracemalloc.start()
+    try:
+        for number in range(500):
+            items = (*items, Call("dig", "{}", id=f"c{number}"), CallOutput(f"c{number}", (TextPart("dug " * 100),)))
+            prompt = dialect.render(Conversation(items), dialect.options())
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 10_000_000  # nothing is held of the prompts between
+    assert prompt.wire_text == dialect.render(Conversation(anew(items)), dialect.options()).wire_text

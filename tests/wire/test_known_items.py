@@ -7,14 +7,17 @@ from typing import Any, Final
 import pytest
 
 from callwright.bounds import Bounds
-from callwright.conversation import Call, CallOutput
+from callwright.conversation import Call, CallOutput, Message
 from callwright.errors import RequestError
 from callwright.known_values import KnownObject
+from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import decode
 from callwright.wire.anthropic.request import decode_request as decode_messages
 from callwright.wire.anthropic.request import read_request as read_messages
 from callwright.wire.body import decoded
 from callwright.wire.parsed_request import ParsedRequest
+from callwright.wire.responses.compaction import Summary, pack
+from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.request import decode_request, read_request
 from callwright.wire.responses.unread_fields import unread_fields
 
@@ -160,8 +163,25 @@ def test_a_list_of_texts_or_tokens_is_not_taken_apart() -> None:
         assert given["input"] == value
 
 
-def test_items_with_keys_are_not_kept() -> None:
-    tools = [{"type": "mcp", "server_label": "s", "authorization": "secret-2"}]
-    body = json.dumps({"model": "m", "input": [{"type": "additional_tools", "tools": tools}]})
-    given: Any = decoded(body, BOUNDS)
-    assert type(given["input"][0]) is dict
+@pytest.mark.parametrize("kind", ["mcp", "\\u006dcp", "m\\u0063p", "mc\\u0070", "\\u006D\\u0063\\u0070"])
+def test_items_and_tools_with_keys_are_not_kept(kind: str) -> None:
+    tools = json.dumps([{"type": "KIND", "server_label": "s", "authorization": "secret-2"}]).replace("KIND", kind)
+    body = f'{{"model": "m", "tools": {tools}, "input": [{{"type": "additional_tools", "tools": {tools}}}]}}'
+    for part in (body, body.replace("tools", "others", 1)):
+        given: Any = decoded(part, BOUNDS)
+        assert given["input"][0]["tools"][0]["type"] == "mcp"
+        assert type(given["input"][0]) is dict
+    given = decoded(f'{{"model": "m", "tools": {tools}}}', BOUNDS)
+    assert type(given["tools"]) is list
+
+
+@pytest.mark.parametrize("stands_for_all", [True, False])
+def test_a_summary_keeps_nothing_of_what_others_have_said(stands_for_all: bool) -> None:
+    content = pack(Summary("All was sown.", stands_for_all))
+    summary = KnownObject({"type": "compaction", "encrypted_content": content})
+    reader = InputItemReader(ToolCatalog())
+    reader.read([{"role": "user", "content": "Moss?"}, summary], "input")
+    said = [one.item.text for one in reader.found if isinstance(one.item, Message)]
+    assert sorted(said) == ["All was sown.", "Moss?"]
+    kept = [found for some in summary.kept.values() if isinstance(some, list) for found in some]
+    assert "Moss?" not in [found.item.text for found in kept]
