@@ -65,8 +65,8 @@ def kept_with(
     ):
         # without the last, which would hold itself
         before = last.kept[name] = MadeOf(values[:-1], (by, beside), make())
-        if others := sum(map(_weight_once, before.values)) + _weight(beside):
-            _HOLDS.count(last, name, _size(len(values), others))
+        if len(values) > 1 or beside:
+            _HOLDS.count(last, name, len(values), sum(map(_weight_once, before.values)) + _weight(beside))
     made: T = before.made
     return made
 
@@ -94,8 +94,9 @@ class _Holds:
         self._held: deque[tuple[ref[Any], str, int]] = deque()
         self._lock = Lock()
 
-    def count(self, value: Any, name: str, size: int) -> None:
-        """Count what this value keeps under this name."""
+    def count(self, value: Any, name: str, number: int, weight: int) -> None:
+        """Count what this value keeps under this name: so many others, which say so much."""
+        size = _ROW_BYTES + _VALUE_BYTES * number + _COPIES * weight
         with self._lock:
             self._held.append((ref(value), name, size))
             self.bytes += size
@@ -113,19 +114,15 @@ def _hold(value: Any, key: object, row: _Row) -> None:
     """Have this value hold a row."""
     held: dict[object, _Row] = value.kept.setdefault(_HELD, {})
     # Its readers make rows of the same values: what these say is held once.
-    known = max([one.weight for one in tuple(held.values()) if _end_alike(one.values, row.values)], default=0)
+    known = 0
+    for one in tuple(held.values()):
+        # The shorter of two rows is often the end of the longer.
+        if one.weight > known and all(map(is_, reversed(one.values), reversed(row.values))):
+            known = one.weight
+            if known >= row.weight:
+                break
     held[key] = row
-    _HOLDS.count(value, _HELD, _size(len(row.values), max(0, row.weight - known)))
-
-
-def _end_alike(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether the shorter of two rows is the end of the longer."""
-    return all(map(is_, reversed(some), reversed(others)))
-
-
-def _size(number: int, weight: int) -> int:
-    """What is held of so many values takes about so many bytes."""
-    return _ROW_BYTES + _VALUE_BYTES * number + _COPIES * weight
+    _HOLDS.count(value, _HELD, len(row.values), max(0, row.weight - known))
 
 
 def kept_along(

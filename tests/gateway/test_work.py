@@ -26,7 +26,7 @@ CEILINGS: Final = {
     "responses stream, large": (1163, 5, 61748, 273119),
     "messages stream, large": (1015, 4, 62699, 123491),
     "raw stream, pages off": (977, 5, 1762, 3034),
-    "custom tool": (1023, 2, 562, 3731),
+    "custom tool": (985, 2, 562, 3731),
     "parse, 3 chunks": (220, 0, 18, 222),
 }
 
