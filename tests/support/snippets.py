@@ -267,7 +267,9 @@ class _Python:
 
 
 def _is_there(name: str) -> bool:
-    return bool(importlib.util.find_spec(name) or shutil.which(name))
+    spec = importlib.util.find_spec(name)
+    is_package = spec is not None and spec.origin is not None  # a folder of that name on the path is none
+    return is_package or shutil.which(name) is not None
 
 
 _BIN: Final = str(Path(sys.executable).parent)
