@@ -7,12 +7,13 @@ declared `response_template` (`--dialect response_template` for these only). Bes
 StreamableParser of the Harmony library (package oss-harmony, Rust) reads tokens, polled for channel, recipient and
 delta as a server must. One process, best of some runs: the ratios are what counts. `median` is that of the single
 pieces at 10 KB (of the library: of its tokens), the others are means with begin and end of the call. The last column is
-the time for the largest size over that for a tenth of it.
+the time for the largest size over that for a tenth of it. Below the dialects stand their median and the highest.
 """
 
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -100,19 +101,24 @@ def main() -> None:
     given = options.parse_args()
     sizes = [int(size) * 1000 for size in given.sizes.split(",")]
     print(f"{'':34}{'median':>10}" + "".join(f"{f'{size // 1000} KB':>10}" for size in sizes) + f"{'growth':>10}")
-    for dialect in dialects():
-        if given.dialect in ("", dialect):
-            row(f"callwright {dialect}", sizes, lambda size, name=dialect: _ours(name, size))  # type: ignore[misc]
+    rows = [
+        row(f"callwright {dialect}", sizes, partial(_ours, dialect))
+        for dialect in dialects()
+        if given.dialect in ("", dialect)
+    ]
+    if len(rows) > 1:
+        for what, of in (("median", median), ("highest", max)):
+            print_row(f"callwright, {what}", [of(column) for column in zip(*rows, strict=True)])
     if given.dialect in ("", "response_template"):
         for name, (dialect, field) in DECLARED.items():
             template = ResponseTemplate({"start_anchor": "A:", "fields": {"tool_calls": field, "content": {}}})
-            row(f"template, {name}", sizes, lambda size, d=dialect, t=template: _ours(d, size, t))  # type: ignore[misc]
+            row(f"template, {name}", sizes, partial(_ours, dialect, template=template))
     if given.dialect in ("", "harmony"):
         row("oss-harmony StreamableParser", sizes, _harmony_library())
 
 
-def row(name: str, sizes: list[int], prepare: Callable[[int], Reading]) -> None:
-    """One line: µs a piece, the median and the mean at each size, and how the total grows."""
+def row(name: str, sizes: list[int], prepare: Callable[[int], Reading]) -> list[float]:
+    """One line: µs a piece, the median and the mean at each size, which are the answer, and how the total grows."""
     totals = []
     cells = [_median(prepare(_MEDIAN_OF)) * 1e6]
     for size in sizes:
@@ -120,6 +126,12 @@ def row(name: str, sizes: list[int], prepare: Callable[[int], Reading]) -> None:
         totals.append(best(lambda: _read(reading), 20 if size < 50_000 else 3))  # noqa: B023  # called at once
         cells.append(totals[-1] / reading.size * 1e6)
     growth = f"{totals[-1] / totals[-2]:9.1f}x" if len(totals) > 1 else ""
+    print_row(name, cells, growth)
+    return cells
+
+
+def print_row(name: str, cells: list[float], growth: str = "") -> None:
+    """One line."""
     print(f"{name:34}" + "".join(f"{cell:10.2f}" for cell in cells) + growth)
 
 

@@ -8,7 +8,6 @@ model family.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
 
 from msgspec import Struct, field
@@ -16,7 +15,7 @@ from msgspec import Struct, field
 from callwright.events import Call
 from callwright.known_values import KnownObject
 from callwright.latest import Latest
-from callwright.shared import MadeOf, Shared, kept_with
+from callwright.shared import MadeOf, Shared, kept_with, weight_of
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
@@ -235,38 +234,35 @@ ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
 def kept_with_turn(turn: ConversationTurn, name: str, by: object, make: Callable[[], T]) -> T:
     """What is made of a turn, see `kept_with`."""
     values: Sequence[Shared]
-    beside: Sequence[str] = ()
     if type(turn) is ToolTurn:
         values = [output for _, output in turn.outputs]
-        beside, by = [tool for tool, _ in turn.outputs], (by, turn.numbers)
+        by = (by, [tool for tool, _ in turn.outputs], turn.numbers)
     elif type(turn) is AssistantTurn:
         values = [turn.message, *turn.calls] if turn.message else turn.calls
-        beside, by = [] if turn.reasoning is None else [turn.reasoning], (by, turn.calls_before)
+        by = (by, turn.reasoning, turn.calls_before)
     else:
         assert isinstance(turn, Message)
         values = [turn]
-    return kept_with(values, name, by, make, beside) if values else make()
+    return kept_with(values, name, by, make) if values else make()
 
 
 # What was made of the tools of requests, in memory of about so many bytes for all. Not with one of the tools: that may
 # come in others' lists, each time as large as all tools together.
 _OF_TOOLS: Final[Latest[tuple[Any, ...], MadeOf]] = Latest(16_777_216)
-_COPIES: Final = 8  # what is made of a tool, as multiples of its JSON, in bytes; and of what stands beside them
+_COPIES: Final = 8  # what is made of a tool, as multiples of its JSON, in bytes; and of the texts that are compared
 _MADE_BYTES: Final = 1_024
 
 
-def kept_with_tools(
-    tools: Sequence[FunctionTool], name: str, by: object, make: Callable[[], T], beside: Sequence[str] = ()
-) -> T:
+def kept_with_tools(tools: Sequence[FunctionTool], name: str, by: object, make: Callable[[], T]) -> T:
     """What is made of the tools of a request, see `kept_with`."""
     key = (name, *map(id, tools))  # of objects that are held with it, so of nothing else
     found = _OF_TOOLS.young.get(key)
-    if found is None or found.by != (by, beside):
+    if found is None or found.by != by:
         found = _OF_TOOLS.old.get(key)
-        if found is None or found.by != (by, beside):
-            found = MadeOf(tools, (by, beside), make())
-        texts = (*[tool.openai_json for tool in tools], *beside)
-        _OF_TOOLS.keep(key, found, _MADE_BYTES + _COPIES * sum(map(getsizeof, texts)))
+        if found is None or found.by != by:
+            found = MadeOf(tools, by, make())
+        weight = weight_of((*[tool.openai_json for tool in tools], by))
+        _OF_TOOLS.keep(key, found, _MADE_BYTES + _COPIES * weight)
     made: T = found.made
     return made
 

@@ -11,7 +11,7 @@ from weakref import ref
 
 from msgspec import Struct
 
-__all__ = ["MadeOf", "Shared", "kept_along", "kept_with"]
+__all__ = ["MadeOf", "Shared", "kept_along", "kept_with", "weight_of"]
 
 T = TypeVar("T")
 _LOOKS: Final = 64  # how many values an earlier row may have been shorter
@@ -48,25 +48,24 @@ class MadeOf(NamedTuple):
     made: Any
 
 
-def kept_with(
-    values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]", beside: Sequence[str] = ()
-) -> T:
-    """What is made of these values, of the texts `beside` them and of nothing else, kept under this name with the last
-    one. `by` equals that of the last time where the same would be made; there is no JSON in it.
+def kept_with(values: Sequence[Shared], name: str, by: object, make: "Callable[[], T]") -> T:
+    """What is made of these values and nothing else, kept under this name with the last one. `by` equals that of the
+    last time where the same would be made; there is no JSON in it.
     """
     last = values[-1]
     # Of the same objects only: equal ones may be written in other ways, as 1 and true are.
     before: MadeOf | None = last.kept.get(name)
     if (
         before is None
-        or before.by != (by, beside)
+        or before.by != by
         or len(before.values) != len(values) - 1
         or not all(map(is_, before.values, values))
     ):
         # without the last, which would hold itself
-        before = last.kept[name] = MadeOf(values[:-1], (by, beside), make())
-        if len(values) > 1 or beside:
-            _HOLDS.count(last, name, len(values), sum(map(_weight_once, before.values)) + _weight(beside))
+        before = last.kept[name] = MadeOf(values[:-1], by, make())
+        others = sum(map(_weight_once, before.values)) + weight_of(by)
+        if len(values) > 1 or others > _ROW_BYTES:
+            _HOLDS.count(last, name, len(values), others)
     made: T = before.made
     return made
 
@@ -122,7 +121,7 @@ def _hold(value: Any, key: object, row: _Row) -> None:
             if known >= row.weight:
                 break
     held[key] = row
-    _HOLDS.count(value, _HELD, len(row.values), max(0, row.weight - known))
+    _HOLDS.count(value, _HELD, len(row.values), max(0, row.weight - known) + weight_of(row.by))
 
 
 def kept_along(
@@ -172,11 +171,11 @@ def _longest(values: Sequence[Any], key: object, by: object) -> _Row | None:
 def _weight_once(value: Any) -> int:
     weight: int | None = value.kept.get(_WEIGHT)
     if weight is None:
-        weight = value.kept[_WEIGHT] = _weight(value)
+        weight = value.kept[_WEIGHT] = weight_of(value)
     return weight
 
 
-def _weight(value: object) -> int:
+def weight_of(value: object) -> int:
     """The bytes of the texts in a value, however they stand in it: one wide character makes all of its text wide."""
     weight, waiting = 0, [value]
     while waiting:
@@ -185,7 +184,7 @@ def _weight(value: object) -> int:
             weight += getsizeof(one) - _TEXT_BYTES
         elif isinstance(one, Mapping):
             waiting += one.values()
-        elif isinstance(one, list | tuple):
+        elif isinstance(one, list | tuple | frozenset):
             waiting += one
         elif isinstance(one, Struct):
             waiting += [getattr(one, name) for name in one.__struct_fields__]

@@ -69,6 +69,8 @@ def conversations(seed: int) -> list[Items]:
         if not random_.randrange(8):
             at = random_.randrange(len(begin))
             begin = (*begin[:at], item(random_), *begin[at + 1 :])
+        if not random_.randrange(8):  # what came first is left out
+            begin = begin[random_.randrange(len(begin)) :]
         known.append((*begin, *[item(random_) for _ in range(random_.randrange(4))]))
     return known
 
@@ -140,22 +142,26 @@ def test_turns_along_a_conversation_are_its_turns(seed: int) -> None:
         assert turns == list(enumerate(Conversation(items).turns()))
 
 
+TOOLS: Final = ((), (FunctionTool("dig", "Digs."),), (FunctionTool("dig", "Digs."), FunctionTool("browser.open")))
+SYSTEMS: Final[tuple[Items, ...]] = ((), (), (Message("system", (TextPart("Dig."),)),))
+
+
 @pytest.mark.parametrize("name", dialect_names())
 def test_every_dialect_shows_a_conversation_that_goes_on_as_if_it_were_new(name: str) -> None:
     dialect = get_dialect(name)
     options = dialect.options()
 
     def told(items: Items) -> Any:
-        return dialect.messages(Conversation(items, keeps_reasoning=keeps), options)
+        return dialect.messages(Conversation((*system, *items), tools, keeps_reasoning=keeps), options)
 
     def rendered(items: Items) -> Any:
-        prompt = dialect.render(Conversation(items, tools, keeps_reasoning=keeps), options)
+        prompt = dialect.render(Conversation((*system, *items), tools, keeps_reasoning=keeps), options)
         return prompt.pieces, prompt.wire_text, prompt.start, prompt.prefill
 
-    for seed in range(4):
-        keeps = seed % 2 == 1
-        tools = (FunctionTool("dig", "Digs."),) if seed > 1 else ()
+    for seed in range(8):
+        pick = random.Random(seed).choice
         for items in conversations(seed):
+            tools, system, keeps = pick(TOOLS), pick(SYSTEMS), pick([False, True])
             for make in (told, rendered):
                 cold = seen(make, anew(items))
                 assert seen(make, items) == cold
@@ -307,6 +313,10 @@ HOLDS: Final[dict[str, Callable[[str, int], Any]]] = {
         ToolTurn([("dig", CallOutput("a", (TextPart(text),))), ("dig", output_of(n))])
     ),
     "the name of a tool": lambda text, n: shown(ToolTurn([(text, output_of(n))])),
+    "names of tools": lambda text, n: get_dialect("harmony").render(
+        Conversation((Message("user", (TextPart("Dig."),)), end_of(n)), (FunctionTool(f"browser.{text}"),)),
+        get_dialect("harmony").options(),
+    ),
     "instructions before tools": lambda text, n: get_dialect("hermes").messages(
         Conversation((Message("system", (TextPart(text),)),), (FunctionTool(f"dig{n}"),)),
         get_dialect("hermes").options(),

@@ -71,7 +71,9 @@ def test_a_conversation_that_goes_on_is_asked_and_answered_as_if_it_were_new(
         assert [outcome(url, model, PATHS[api], text) for _ in range(2)] == [cold, cold]
 
 
-def test_an_answer_says_what_was_asked(ways: tuple[str, list[str]], model: ModelServer) -> None:
+def test_bodies_that_are_written_alone_say_the_same_and_are_told_apart(
+    ways: tuple[str, list[str]], model: ModelServer
+) -> None:
     url, _ = ways
     seen = set()
     for number in range(2):

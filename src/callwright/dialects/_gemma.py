@@ -1,17 +1,21 @@
-"""What Gemma's models are shown in the notation of their calls: tools, declared with types in capitals and sorted keys,
-and what tools have answered.
+"""What Gemma's models are shown: turns, and in the notation of their calls tools, declared with types in capitals and
+sorted keys.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
-from callwright.conversation import AssistantTurn, ConversationTurn, FunctionTool, ToolTurn
+from msgspec import Struct
+
+from callwright.conversation import AssistantTurn, ConversationTurn, FunctionTool, Item, Message, ToolTurn
 from callwright.dialects.prompts.chat_messages import plain_text
+from callwright.dialects.prompts.kept_parts import put_turns
 from callwright.dialects.prompts.literal_arguments import put_value
-from callwright.prompt import PromptBuilder
+from callwright.dialects.readers.notation import Notation
+from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
 
-__all__ = ["answers", "declare", "put_results"]
+__all__ = ["GemmaTurns", "declare"]
 
 
 def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
@@ -23,17 +27,59 @@ def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
     put_value(out, quote, declared)
 
 
-def answers(_: object, turn: ConversationTurn) -> bool:
-    """Whether the model's answer goes on behind this turn: it has called, or has got its results."""
+class GemmaTurns(Struct, frozen=True):
+    """How a model is shown the turns of a conversation: `around` are the tokens of a turn, `thought` what stands around
+    the reasoning of one, and what is said late by others than the user comes from `other`.
+    """
+
+    form: Notation
+    controls: tuple[str, ...]
+    around: tuple[str, str]
+    other: str
+    thought: tuple[str, str] | None = None
+
+    def begin(self, out: PromptBuilder, role: str) -> PromptBuilder:
+        """Begin a turn."""
+        return out.control(self.around[0]).text(f"{role}\n")
+
+    def end(self, out: PromptBuilder) -> None:
+        """End it."""
+        out.control(self.around[1]).text("\n")
+
+    def put(self, out: PromptBuilder, items: Sequence[Item], asked: int) -> bool:
+        """Append the turns of these items, with reasoning behind turn `asked`; answers whether the model's answer goes
+        on behind them: it has called, or has got its results.
+        """
+        return bool(put_turns(out, items, self._turn, asked=asked, leaves=_goes_on))
+
+    def _turn(
+        self, out: PromptBuilder, turn: ConversationTurn, number: int, *, reasons: bool, left: bool | None
+    ) -> None:
+        match turn:
+            case Message(role, parts):
+                self.begin(out, "user" if role == "user" else self.other).text(plain_text(parts, number).strip())
+                self.end(out)
+            case AssistantTurn(reasoning, message, calls):
+                if not left:
+                    self.begin(out, "model")
+                if self.thought and reasoning and calls and reasons:
+                    own_words(out, self.thought[0], self.controls).text(reasoning)
+                    own_words(out, self.thought[1], self.controls)
+                out.text(plain_text(message.parts, number).strip() if message else "")
+                self.form.layout.put(out, calls, controls=self.controls)
+                if not calls:
+                    self.end(out)
+            case ToolTurn(outputs):
+                for name, output in outputs:
+                    out.control(self.form.results[0]).text(f"response:{name}")
+                    put_value(out, self.form.quote, {"value": plain_text(output.parts, number)})
+                    out.control(self.form.results[1])
+            case _:
+                assert_never(turn)
+
+
+def _goes_on(_: object, turn: ConversationTurn) -> bool:
     return isinstance(turn, ToolTurn) or (isinstance(turn, AssistantTurn) and bool(turn.calls))
-
-
-def put_results(out: PromptBuilder, turn: ToolTurn, number: int, tokens: tuple[str, str], quote: str) -> None:
-    """Append outputs, each between these control tokens; `number` is that of the turn."""
-    for name, output in turn.outputs:
-        out.control(tokens[0]).text(f"response:{name}")
-        put_value(out, quote, {"value": plain_text(output.parts, number)})
-        out.control(tokens[1])
 
 
 def _shown(schema: object) -> dict[str, Any]:

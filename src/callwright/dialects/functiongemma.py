@@ -5,13 +5,13 @@ developer's turn, an answer that calls ends with `<start_function_response>`, an
 developer's name. The model does not think; fine-tunes do, between `<think>` and `</think>`.
 """
 
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects._gemma import answers, declare, put_results
+from callwright.conversation import AssistantTurn, Conversation
+from callwright.dialects._gemma import GemmaTurns, declare
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.chat_messages import format_note, split_instructions
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation
 from callwright.prompt import Prompt, PromptBuilder
@@ -27,6 +27,7 @@ _CONTROLS: Final = (
     *("<bos>", "<start_of_turn>", "<end_of_turn>", _FORM.call, _FORM.call_end, _FORM.quote),
     *(*_DECLARE, *_RESULT),
 )
+_TURNS: Final = GemmaTurns(_FORM, _CONTROLS, ("<start_of_turn>", "<end_of_turn>"), "developer")
 _CAN_CALL: Final = "You are a model that can do function calling with the following functions"
 
 
@@ -42,32 +43,13 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if conversation.tools:
         instructions = [_CAN_CALL, *instructions]
     if instructions:
-        _begin(out, "developer").text("\n".join(instructions))
+        _TURNS.begin(out, "developer").text("\n".join(instructions))
         put_tools(out, conversation, _tools)
-        out.control("<end_of_turn>").text("\n")
-    answering = put_turns(out, items, _turn, leaves=answers)
+        _TURNS.end(out)
+    answering = _TURNS.put(out, items, -1)
     if options.add_generation_prompt and not answering:
-        _begin(out, "model")
+        _TURNS.begin(out, "model")
     return Prompt(out.pieces(), _CONTROLS)
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, left: bool | None) -> None:
-    """Append a turn of the history; `left`: behind an answer that goes on."""
-    match turn:
-        case Message(role, parts):
-            _begin(out, "user" if role == "user" else "developer").text(plain_text(parts, number).strip())
-            out.control("<end_of_turn>").text("\n")
-        case AssistantTurn(_, message, calls):
-            if not left:
-                _begin(out, "model")
-            out.text(plain_text(message.parts, number).strip() if message else "")
-            _FORM.layout.put(out, calls, controls=_CONTROLS)
-            if not calls:
-                out.control("<end_of_turn>").text("\n")
-        case ToolTurn():
-            put_results(out, turn, number, _RESULT, _FORM.quote)
-        case _:
-            assert_never(turn)
 
 
 _TOLD: Final = ToldTurns(
@@ -107,10 +89,6 @@ def _said(turn: AssistantTurn) -> Prompt:
 
 def _result(name: str, text: str) -> str:
     return f"response:{name}{{value:{_FORM.quote}{text}{_FORM.quote}}}"
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<start_of_turn>").text(f"{role}\n")
 
 
 DIALECT = Dialect(

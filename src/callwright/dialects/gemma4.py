@@ -5,19 +5,18 @@ results of its calls. Reasoning stands in `<|channel>thought … <channel|>` and
 system turn.
 """
 
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects._gemma import answers, declare, put_results
+from callwright.conversation import AssistantTurn, Conversation
+from callwright.dialects._gemma import GemmaTurns, declare
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import (
     format_note,
     last_asked,
-    plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
@@ -37,6 +36,9 @@ _CONTROLS: Final = (
     *("<bos>", "<|turn>", "<turn|>", "<|think|>", _FORM.call, _FORM.call_end, _FORM.quote),
     *(*_THOUGHT, *_RESULT, *_TOOL),
 )
+_TURNS: Final = GemmaTurns(
+    _FORM, _CONTROLS, ("<|turn>", "<turn|>"), "system", (_THOUGHT[0] + _THOUGHT_NAME, f"\n{_THOUGHT[1]}")
+)
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -55,40 +57,19 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     instructions += format_note(conversation)
     thinks = options.thinking == "on"
     if instructions or conversation.tools or thinks:
-        _begin(out, "system")
+        _TURNS.begin(out, "system")
         if thinks:
             out.control("<|think|>").text("\n")
         out.text("\n\n".join(instructions).strip())
         put_tools(out, conversation, _tools)
-        out.control("<turn|>").text("\n")
-    answering = put_turns(out, items, _turn, asked=last_asked(conversation, items), leaves=answers)
+        _TURNS.end(out)
+    answering = _TURNS.put(out, items, last_asked(conversation, items))
     if options.add_generation_prompt:
         if not answering:
-            _begin(out, "model")
+            _TURNS.begin(out, "model")
         if not answering and not thinks:
             out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
     return Prompt(out.pieces(), _CONTROLS)
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, reasons: bool, left: bool | None) -> None:
-    """Append a turn of the history; `left`: behind an answer that goes on."""
-    match turn:
-        case Message(role, parts):
-            _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
-            out.control("<turn|>").text("\n")
-        case AssistantTurn(reasoning, message, calls):
-            if not left:
-                _begin(out, "model")
-            if reasoning and calls and reasons:
-                out.control(_THOUGHT[0]).text(f"{_THOUGHT_NAME}{reasoning}\n").control(_THOUGHT[1])
-            out.text(plain_text(message.parts, number).strip() if message else "")
-            _FORM.layout.put(out, calls, controls=_CONTROLS)
-            if not calls:
-                out.control("<turn|>").text("\n")
-        case ToolTurn():
-            put_results(out, turn, number, _RESULT, _FORM.quote)
-        case _:
-            assert_never(turn)
 
 
 _TOLD: Final = ToldTurns(
@@ -126,10 +107,6 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 
 def _result(name: str, text: str) -> str:
     return f"response:{name}{{value:{_FORM.quote}{text}{_FORM.quote}}}"
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<|turn>").text(f"{role}\n")
 
 
 # --- output ---

@@ -15,12 +15,9 @@ from callwright.conversation import (
     Conversation,
     ConversationTurn,
     FunctionTool,
-    Item,
     Message,
     ToolTurn,
-    TurnsAlong,
     kept_with_tools,
-    kept_with_turn,
 )
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, in_json
@@ -32,12 +29,11 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_turns
+from callwright.dialects.prompts.told import told_messages
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.tokenizers import TOKENIZERS
-from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript import declaration
-from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -60,7 +56,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     instructions, items = split_instructions(conversation.items)
     system = _system(conversation, instructions)
     chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system is not None else []
-    return chat + kept_along(items, None, TurnsAlong(), _messages).made
+    return chat + told_messages(items, _told)
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
@@ -76,23 +72,16 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return Prompt(out.pieces(), _HEADINGS)
 
 
-def _messages(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-    def made(turn: ConversationTurn, number: int) -> Sequence[KnownObject]:
-        return [kept_with_turn(turn, "taught", None, lambda: KnownObject(_message(turn, number)))]
-
-    return before.more(items, made)
-
-
-def _message(turn: ConversationTurn, number: int) -> dict[str, Any]:
+def _told(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
     match turn:
         case Message():
-            return chat_message(turn, None)
+            return [chat_message(turn, None)]
         case AssistantTurn(_, message, calls):
             # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-            return {"role": "assistant", "content": write(AssistantTurn(None, message, calls))}
+            return [{"role": "assistant", "content": write(AssistantTurn(None, message, calls))}]
         case ToolTurn(outputs):
             texts = [f"Result of {name or 'the tool'}:\n{plain_text(output.parts, number)}" for name, output in outputs]
-            return {"role": "user", "content": "\n\n".join(texts)}
+            return [{"role": "user", "content": "\n\n".join(texts)}]
         case _:
             assert_never(turn)
 
@@ -100,8 +89,8 @@ def _message(turn: ConversationTurn, number: int) -> dict[str, Any]:
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
     if isinstance(turn, Message):
         plain_text(turn.parts, number)  # refuses what is no text
-    message = _message(turn, number)
-    _headed(out, message["role"], message["content"])
+    for message in _told(turn, number):
+        _headed(out, message["role"], message["content"])
 
 
 def _headed(out: PromptBuilder, role: str, text: str) -> None:

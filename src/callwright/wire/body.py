@@ -23,8 +23,8 @@ from callwright.wire.errors import json_fault
 __all__ = ["decoded"]
 
 _TOOLS: Final = "tools"
-_SECRETIVE: Final = b'"mcp"'  # tools of this type come with keys, which nobody keeps; also as JSON may write it
-_SECRETIVE_ESCAPED: Final = re.compile(rb'"(?:m|\\u006[dD])(?:c|\\u0063)(?:p|\\u0070)"').search
+# Tools of type "mcp", however JSON writes it, come with keys, which nobody keeps.
+_SECRETIVE: Final = re.compile(rb'"(?:m|\\u006[dD])(?:c|\\u0063)(?:p|\\u0070)"').search
 _LISTS: Final = ("messages", "input")  # of the APIs; each has one of them
 _OF_OBJECTS: Final = re.compile(rb"\[\s*\{").match  # not of texts or tokens to embed
 _KNOWN: Final = KnownObjects(33_554_432)
@@ -91,13 +91,9 @@ def _known_objects(text: bytes, bounds: Bounds) -> KnownList:
 
 
 def _new_objects(text: bytes) -> list[Any]:
-    if _holds_keys(text):
+    if _SECRETIVE(text):
         raise _NotToBeKept
     return _KNOWN.read(decode(text, list[msgspec.Raw]))
-
-
-def _holds_keys(text: bytes) -> bool:
-    return _SECRETIVE in text or (b"\\u00" in text and _SECRETIVE_ESCAPED(text) is not None)
 
 
 def _levels(before: int, values: Sequence[Any], start: int) -> int:
@@ -111,7 +107,7 @@ class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
 
 @kept_by_text
 def _checked_tools(text: bytes, bounds: Bounds) -> object:
-    if _holds_keys(text):
+    if _SECRETIVE(text):
         raise _NotToBeKept
     value = decode(text)
     check_depth(text, value, bounds.max_depth - 1)

@@ -25,7 +25,6 @@ from callwright.conversation import (
     ResponseFormat,
     ToolTurn,
     TurnsAlong,
-    kept_with_turn,
     turns_of,
 )
 from callwright.dialects.base import RenderOptions
@@ -55,7 +54,7 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_turns
-from callwright.known_values import KnownObject
+from callwright.dialects.prompts.told import told_messages
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
 from callwright.shared import kept_along
@@ -116,7 +115,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     if options.flavour == "hf":
         _history_hf(out, msgspec.structs.replace(conversation, items=items).turns(), options)
     else:
-        own = frozenset([tool.name for tool in conversation.tools])
+        own = _own_builtins(conversation.tools)
         border = _analysis_border(items, "none" if conversation.keeps_reasoning else options.drop_analysis)
         last = len(turns_of(items, EarlierCalls())) - 1 if options.training else None
         put_turns(out, items, _turn, own, options.header_order, last, asked=border)
@@ -145,18 +144,10 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     sections += _developer_sections(conversation, instructions, options) + choice_note(conversation)
     system = neutralise("\n\n".join(sections), CONTROLS)
     chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    by = frozenset([tool.name for tool in conversation.tools]), options.tool_results
-
-    def made(turn: ConversationTurn, _: int) -> list[KnownObject]:
-        return kept_with_turn(turn, "harmony told", by, lambda: [KnownObject(message) for message in _told(turn, *by)])
-
-    def more(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-        return before.more(items, made)
-
-    return chat + kept_along(items, by, TurnsAlong(), more, "harmony told").made
+    return chat + told_messages(items, _told, _own_builtins(conversation.tools), options.tool_results)
 
 
-def _told(turn: ConversationTurn, own: Collection[str], form: str) -> list[dict[str, Any]]:
+def _told(turn: ConversationTurn, _: int, own: Collection[str], form: str) -> list[dict[str, Any]]:
     match turn:
         case Message():
             return [chat_message(turn, CONTROLS)]
@@ -231,8 +222,13 @@ def _developer_sections(conversation: Conversation, instructions: list[str], opt
     return sections
 
 
+def _own_builtins(tools: Sequence[FunctionTool]) -> frozenset[str]:
+    """The names of the client's own tools that are called as built-in ones are."""
+    return frozenset([tool.name for tool in tools if is_builtin(tool.name)])
+
+
 def _address(name: str, own: Collection[str]) -> tuple[str, str]:
-    """The recipient and the channel of a call. A tool of the client's own is a function, whatever it is called."""
+    """The recipient and the channel of a call. A tool of the client's `own` is a function, whatever it is called."""
     if is_builtin(name) and name not in own:
         return name, "analysis"
     return f"functions.{name or 'unknown'}", "commentary"

@@ -54,10 +54,12 @@ class _Part(NamedTuple):
 
 
 class _Row(Struct, frozen=True):
-    """Turns as parts, and those to which no later item belongs as one part; as two, around one that stands apart."""
+    """Turns as parts, and those to which no later item belongs as one part, `behind` the one that stands apart, and one
+    before it.
+    """
 
     turns: TurnsAlong
-    closed: Collected
+    before: Collected
     behind: Collected
 
 
@@ -84,11 +86,13 @@ def put_turns(
     number_apart = -1 if apart is None else apart.number
 
     def part_of(turn: ConversationTurn, number: int, left: S | None) -> _Part:
-        told = named if asked is None else {**named, "reasons": number > asked}
-        if leaves is None:
-            return _Part(_turn(turn, write, number, *given, **told), None)
-        prompt = _EMPTY if number == number_apart else _turn(turn, write, number, *given, **told, left=left)
-        return _Part(prompt, leaves(left, turn))
+        told = named
+        if asked is not None:
+            told = {**told, "reasons": number > asked}
+        if leaves is not None:
+            told = {**told, "left": left}
+        prompt = _EMPTY if number == number_apart else _turn(turn, write, number, *given, **told)
+        return _Part(prompt, None if leaves is None else leaves(left, turn))
 
     def more(before: _Row, items: Sequence[Item], _: int) -> _Row:
         closed = before.turns.closed
@@ -102,17 +106,15 @@ def put_turns(
 
         turns = before.turns.more(items, made)
         prompts = [part.prompt for part in turns.made[closed : turns.closed]]
-        if number_apart < 0:
-            return _Row(turns, before.closed.then(prompts), _EMPTY)
         new = max(0, number_apart - closed)  # of these before the one apart
-        return _Row(turns, before.closed.then(prompts[:new]), before.behind.then(prompts[new:]))
+        return _Row(turns, before.before.then(prompts[:new]), before.behind.then(prompts[new:]))
 
     row = kept_along(items, (write, given, named, asked, leaves, number_apart), _NONE, more, "prompt along")
     made = row.turns.made
-    out.put(row.closed)
+    out.put(row.before)
     if apart is not None:
         apart.write(out, made[number_apart - 1].left if number_apart else None)
-        out.put(row.behind)
+    out.put(row.behind)
     for part in made[row.turns.closed :]:
         out.put(part.prompt)
     return made[-1].left if made else None

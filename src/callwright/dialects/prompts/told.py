@@ -29,7 +29,7 @@ from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 from callwright.shared import kept_along
 
-__all__ = ["ToldTurns", "outputs_in"]
+__all__ = ["ToldTurns", "outputs_in", "told_messages"]
 
 P = ParamSpec("P")
 WriteOutputs: TypeAlias = Callable[[Sequence[tuple[str, str]]], str]
@@ -39,8 +39,7 @@ class ToldTurns(msgspec.Struct, frozen=True):
     """How the turns of a conversation are told in one format, whose control tokens are `controls`.
 
     `write` writes the text and the calls of an assistant's turn, `results` the outputs of tools, pairs of tool name and
-    text, in the user's name. What they answer depends on their arguments alone: messages are kept, and shared from
-    then on.
+    text, in the user's name. What they answer depends on their arguments alone: see `told_messages`.
     """
 
     controls: tuple[str, ...]
@@ -68,41 +67,52 @@ class ToldTurns(msgspec.Struct, frozen=True):
                 section = Prompt(out.pieces(), self.controls).wire_text.strip("\n")
                 return KnownObject(self._system(instructions, [section], notes))
 
-            by = (self, tools, given, named, len(instructions))
-            chat.append(kept_with_tools(conversation.tools, "told", by, shown, [*instructions, *notes]))
+            by = (self, tools, given, named, instructions, notes)
+            chat.append(kept_with_tools(conversation.tools, "told", by, shown))
         elif instructions or notes:
             chat.append(self._system(instructions, [], notes))
-        return chat + kept_along(items, (self,), TurnsAlong(), self._along, "told along").made
-
-    def _along(self, before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-        return before.more(items, lambda turn, number: [self._message(turn, number)])
+        return chat + told_messages(items, _told, self)
 
     def _system(self, instructions: Sequence[str], tools: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
         """The system message; `tools` holds no look-alikes."""
         before, behind = ([neutralise(text, self.controls) for text in texts] for texts in (instructions, notes))
         return {"role": "system", "content": "\n\n".join([*before, *tools, *behind])}
 
-    def _message(self, turn: ConversationTurn, number: int) -> dict[str, Any]:
-        return kept_with_turn(turn, "told", self, lambda: KnownObject(self._told(turn, number)))
 
-    def _told(self, turn: ConversationTurn, number: int) -> dict[str, Any]:
-        controls = self.controls
-        match turn:
-            case Message():
-                return chat_message(turn, controls)
-            case AssistantTurn(_, message, calls):
-                # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-                said = neutralise(message.text, controls) if message else ""
-                safe = [_safe(call, controls) for call in calls]
-                text = self.write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
-                return {"role": "assistant", "content": text}
-            case ToolTurn(outputs):
-                texts = [
-                    (neutralise(name, controls), neutralise(plain_text(output.parts, number), controls))
-                    for name, output in outputs
-                ]
-                return {"role": "user", "content": self.results(texts)}
-        assert_never(turn)
+def told_messages(items: Sequence[Item], tell: Callable[..., Sequence[dict[str, Any]]], *given: Any) -> list[Any]:
+    """The messages that `tell` makes of each turn of a conversation, told its number and what is given here. What it
+    answers depends on these alone: messages are kept, and shared from then on.
+    """
+
+    def made(turn: ConversationTurn, number: int) -> list[KnownObject]:
+        return kept_with_turn(turn, "told", by, lambda: [KnownObject(one) for one in tell(turn, number, *given)])
+
+    def more(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+        return before.more(items, made)
+
+    by = (tell, given)
+    return [*kept_along(items, by, TurnsAlong(), more, "told along").made]
+
+
+def _told(turn: ConversationTurn, number: int, told: ToldTurns) -> list[dict[str, Any]]:
+    controls = told.controls
+    match turn:
+        case Message():
+            return [chat_message(turn, controls)]
+        case AssistantTurn(_, message, calls):
+            # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
+            said = neutralise(message.text, controls) if message else ""
+            safe = [_safe(call, controls) for call in calls]
+            text = told.write(AssistantTurn(message=Message("assistant", (TextPart(said),)), calls=safe))
+            return [{"role": "assistant", "content": text}]
+        case ToolTurn(outputs):
+            texts = [
+                (neutralise(name, controls), neutralise(plain_text(output.parts, number), controls))
+                for name, output in outputs
+            ]
+            return [{"role": "user", "content": told.results(texts)}]
+        case _:
+            assert_never(turn)
 
 
 def _safe(call: Call, controls: tuple[str, ...]) -> Call:
