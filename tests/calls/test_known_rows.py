@@ -313,6 +313,7 @@ HOLDS: Final[dict[str, Callable[[str, int], Any]]] = {
         ToolTurn([("dig", CallOutput("a", (TextPart(text),))), ("dig", output_of(n))])
     ),
     "the name of a tool": lambda text, n: shown(ToolTurn([(text, output_of(n))])),
+    "what a row is compared by": lambda text, n: kept_along((end_of(n),), text, 0, lambda made, *_: made, "room"),
     "names of tools": lambda text, n: get_dialect("harmony").render(
         Conversation((Message("user", (TextPart("Dig."),)), end_of(n)), (FunctionTool(f"browser.{text}"),)),
         get_dialect("harmony").options(),
