@@ -8,6 +8,7 @@ and the folder for its output are in the environment.
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -23,13 +24,15 @@ PORT_VARIABLE: Final = "PAGE_GATEWAY_PORT"
 STATE_VARIABLE: Final = "PAGE_GATEWAY_STATE"
 _HOST: Final = "127.0.0.1"
 _PID: Final = "gateway.pid"
+_PORTS: Final = range(20_000, 32_000)  # below those that systems give to connections
 
 
 def free_port() -> int:
-    """A port at which nothing listens."""
-    with socket.create_server((_HOST, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    """A port at which nothing listens, and which no connection of others is given until somebody does."""
+    while True:
+        port = random.choice(_PORTS)
+        with contextlib.suppress(OSError), socket.create_server((_HOST, port)):
+            return port
 
 
 def start(port: int, state: Path, *options: str) -> int:
