@@ -27,6 +27,7 @@ from callwright.conversation import (
 from callwright.dialects.base import RenderOptions, dialect_names, get_dialect
 from callwright.dialects.tokenizers import added_tokens
 from callwright.latest import Latest
+from tests.support.entries import entered
 
 T = TypeVar("T")
 
@@ -122,6 +123,22 @@ def test_what_was_written_before_does_not_show(name: str) -> None:
                 here, there = dialect.render(conversation, options), _unseen(new, dialect.render, options)
                 assert here.wire_text == there.wire_text
                 assert (here.pieces, here.start) == (there.pieces, there.start)
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_tools_that_are_known_take_no_work(name: str) -> None:
+    """A prompt of sixty known tools is written with the work of one of a single known tool, or nearly."""
+    dialect = get_dialect(name)
+    options = dialect.options()
+
+    def work(write: Callable[[Conversation, RenderOptions], object], tools: int) -> int:
+        shown = [FunctionTool(f"f{number}", "Does it.", SCHEMAS[0]) for number in range(tools)]
+        conversation = Conversation((Message("user", (TextPart("?"),)),), tuple(shown))
+        write(conversation, options)
+        return entered(lambda: write(conversation, options))
+
+    for write in (dialect.messages, lambda *given: dialect.render(*given).wire_text):
+        assert work(write, 60) < work(write, 1) + 30
 
 
 def test_several_formats_take_turns() -> None:

@@ -15,9 +15,9 @@ from callwright.conversation import (
     Conversation,
     ConversationTurn,
     FunctionTool,
+    Item,
     Message,
     ToolTurn,
-    kept_with_tools,
 )
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, in_json
@@ -28,8 +28,8 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_turns
-from callwright.dialects.prompts.told import told_messages
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.told import told_messages, told_system
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.tokenizers import TOKENIZERS
 from callwright.prompt import Prompt, PromptBuilder
@@ -53,19 +53,15 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
-    instructions, items = split_instructions(conversation.items)
-    system = _system(conversation, instructions)
-    chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system is not None else []
-    return chat + told_messages(items, _told)
+    told, items = _shown(conversation)
+    return told_system(conversation, _system, *told) + told_messages(items, _told)
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The same as a plain text with headings, for completion endpoints of models without a chat format."""
     out = PromptBuilder()
-    instructions, items = split_instructions(conversation.items)
-    system = _system(conversation, instructions)
-    if system is not None:
-        _headed(out, "system", system)
+    told, items = _shown(conversation)
+    put_tools(out, conversation, _put_system, *told)
     put_turns(out, items, _turn)
     if options.add_generation_prompt:
         out.control("### Assistant").text("\n")
@@ -97,9 +93,10 @@ def _headed(out: PromptBuilder, role: str, text: str) -> None:
     out.control(f"### {role.capitalize()}").text("\n", text, "\n\n")
 
 
-def _system(conversation: Conversation, instructions: Sequence[str]) -> str | None:
-    texts = [*_tool_section(conversation), *instructions, *format_note(conversation)]
-    return "\n\n".join(texts) if texts else None
+def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any) -> None:
+    text = _system(conversation, *told)
+    if text:
+        _headed(out, "system", text)
 
 
 def write(turn: AssistantTurn) -> str:
@@ -109,18 +106,20 @@ def write(turn: AssistantTurn) -> str:
     return thought + said + _CALLS.text(turn.calls)
 
 
-def _tool_section(conversation: Conversation) -> list[str]:
-    """The tools in words. Always the same text for the same tools: the prefix cache of the server lives on it."""
-    if not conversation.tools:
-        return []
-    parallel = conversation.parallel_tool_calls
-    section = kept_with_tools(
-        conversation.tools, "section", parallel, lambda: _section(conversation.tools, parallel=parallel)
-    )
-    return [section, *choice_note(conversation)]
+def _shown(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[Item, ...]]:
+    """What the system message depends on beside the tools, and the items behind it."""
+    instructions, items = split_instructions(conversation.items)
+    notes = [*choice_note(conversation), *instructions, *format_note(conversation)]
+    return (conversation.parallel_tool_calls, notes), items
+
+
+def _system(conversation: Conversation, parallel: bool, notes: Sequence[str]) -> str:
+    tools = [_section(conversation.tools, parallel=parallel)] if conversation.tools else []
+    return "\n\n".join([*tools, *notes])
 
 
 def _section(tools: Sequence[FunctionTool], *, parallel: bool) -> str:
+    """The tools in words. Always the same text for the same tools: the prefix cache of the server lives on it."""
     several = "use several by writing several blocks" if parallel else "use one at a time"
     return (
         "# Tools\n\nYou can use the tools below where they help. To use one, write a block of exactly this form:\n\n"

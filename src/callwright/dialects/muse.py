@@ -13,7 +13,7 @@ Prompts are checked against the chat template of Muse-Glimmer.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
@@ -123,15 +123,20 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     _begin(out, "system").text("\n\n".join(instructions) or _identity(options))
     strength = _STRENGTHS.get(options.reasoning_effort, options.reasoning_effort)
     out.text(f"\n\nReasoning strength: {strength}.")
-    if conversation.tools:
-        put_tools(out.text("\n\n"), conversation, _tools)
-    out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
-    recipients = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
-    out.text("\n\n# Valid recipients: " + ", ".join(f'"{name}"' for name in recipients) + ".").control(_END)
+    put_tools(out, conversation, _tools_and_recipients, format_note(conversation)).control(_END)
     put_turns(out, items, _turn)
     if options.add_generation_prompt:
         out.control(_START).text("assistant")
     return Prompt(out.pieces(), _CONTROLS)
+
+
+def _tools_and_recipients(out: PromptBuilder, conversation: Conversation, notes: Sequence[str]) -> None:
+    """What the system message says of the tools, and who may be spoken to."""
+    if conversation.tools:
+        _tools(out.text("\n\n"), conversation)
+    recipients = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
+    said = [*notes, "# Valid recipients: " + ", ".join(f'"{name}"' for name in recipients) + "."]
+    out.text("".join(f"\n\n{one}" for one in said))
 
 
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:

@@ -8,7 +8,7 @@ thought.
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
 import msgspec
 
@@ -25,6 +25,7 @@ from callwright.conversation import (
     ResponseFormat,
     ToolTurn,
     TurnsAlong,
+    kept_with_tools,
     turns_of,
 )
 from callwright.dialects.base import RenderOptions
@@ -53,8 +54,8 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.dialects.prompts.kept_parts import put_turns
-from callwright.dialects.prompts.told import told_messages
+from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.told import told_messages, told_system
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
 from callwright.shared import kept_along
@@ -103,15 +104,23 @@ class Options(RenderOptions, frozen=True, kw_only=True):
         return ResponseFormat("json_schema", given.get("name", ""), given.get("description"), given.get("schema"))
 
 
+class _Head(NamedTuple):
+    """What stands before the turns, but the tools: sections of the system message, of the developer message before and
+    behind those of the tools, and how tools are shown.
+    """
+
+    system: list[str]
+    instructions: list[str]
+    formats: list[str]
+    flavour: str
+    several: bool
+
+
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt up to `<|start|>assistant`, and up to the arguments of a call that is forced."""
     out = PromptBuilder()
     instructions, items = split_instructions(conversation.items)
-    if options.system_message:
-        _message(out, "system", "\n\n".join(_system_sections(conversation.tools, options)))
-    developer = _developer_sections(conversation, instructions, options)
-    if developer:
-        _message(out, "developer", "\n\n".join(developer))
+    put_tools(out, conversation, _put_head, _head(conversation, instructions, options))
     if options.flavour == "hf":
         _history_hf(out, msgspec.structs.replace(conversation, items=items).turns(), options)
     else:
@@ -140,11 +149,15 @@ def write(turn: AssistantTurn) -> str:
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with everything Harmony needs in one system message, for servers that render nothing of it."""
     instructions, items = split_instructions(conversation.items)
-    sections = _system_sections(conversation.tools, options) if options.system_message else []
-    sections += _developer_sections(conversation, instructions, options) + choice_note(conversation)
-    system = neutralise("\n\n".join(sections), CONTROLS)
-    chat: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    return chat + told_messages(items, _told, _own_builtins(conversation.tools), options.tool_results)
+    system = told_system(
+        conversation, _told_head, _head(conversation, instructions, options), choice_note(conversation)
+    )
+    return system + told_messages(items, _told, _own_builtins(conversation.tools), options.tool_results)
+
+
+def _told_head(conversation: Conversation, head: _Head, notes: Sequence[str]) -> str:
+    sections = [*head.system, *_developer_sections(conversation.tools, head), *notes]
+    return neutralise("\n\n".join(sections), CONTROLS)
 
 
 def _told(turn: ConversationTurn, _: int, own: Collection[str], form: str) -> list[dict[str, Any]]:
@@ -185,6 +198,17 @@ def _output_messages(outputs: Sequence[tuple[str, str]], own: Collection[str], f
 # --- the texts that all forms share ---
 
 
+def _head(conversation: Conversation, instructions: list[str], options: Options) -> _Head:
+    joined = "\n\n".join(instructions)
+    return _Head(
+        system=_system_sections(conversation.tools, options) if options.system_message else [],
+        instructions=[f"# Instructions\n\n{joined}"] if instructions else [],
+        formats=_format_sections(options.wanted_format() or conversation.response_format),
+        flavour=options.flavour,
+        several=options.multi_tool_use and conversation.parallel_tool_calls,
+    )
+
+
 def _system_sections(tools: Sequence[FunctionTool], options: Options) -> list[str]:
     identity = [options.model_identity]
     if options.knowledge_cutoff:
@@ -204,27 +228,30 @@ def _system_sections(tools: Sequence[FunctionTool], options: Options) -> list[st
     return sections
 
 
-def _developer_sections(conversation: Conversation, instructions: list[str], options: Options) -> list[str]:
-    declare = typescript_hf.declaration if options.flavour == "hf" else typescript.declaration
-    joined = "\n\n".join(instructions)
-    sections = [f"# Instructions\n\n{joined}"] if instructions else []
-    if conversation.tools:
-        declarations = [declare(tool) for tool in conversation.tools]
-        sections += ["# Tools", namespace_section("functions", "", declarations)]
-        if options.multi_tool_use and conversation.parallel_tool_calls:
-            sections.append(multi_tool_use_section(declare))
-    wanted = options.wanted_format() or conversation.response_format
-    if wanted:
-        form = wanted.schema if wanted.schema is not None else {"type": "object"}
-        schema = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
-        comment = f"// {wanted.description}\n" if wanted.description else ""
-        sections += ["# Response Formats", f"## {wanted.name or wanted.type}", f"{comment}{schema}"]
-    return sections
+def _developer_sections(tools: Sequence[FunctionTool], head: _Head) -> list[str]:
+    if not tools:
+        return head.instructions + head.formats
+    declare = typescript_hf.declaration if head.flavour == "hf" else typescript.declaration
+    shown = ["# Tools", namespace_section("functions", "", [declare(tool) for tool in tools])]
+    if head.several:
+        shown.append(multi_tool_use_section(declare))
+    return head.instructions + shown + head.formats
+
+
+def _format_sections(wanted: ResponseFormat | None) -> list[str]:
+    if wanted is None:
+        return []
+    form = wanted.schema if wanted.schema is not None else {"type": "object"}
+    schema = json.dumps(form, ensure_ascii=False, separators=(",", ":"))
+    comment = f"// {wanted.description}\n" if wanted.description else ""
+    return ["# Response Formats", f"## {wanted.name or wanted.type}", f"{comment}{schema}"]
 
 
 def _own_builtins(tools: Sequence[FunctionTool]) -> frozenset[str]:
     """The names of the client's own tools that are called as built-in ones are."""
-    return frozenset([tool.name for tool in tools if is_builtin(tool.name)])
+    return kept_with_tools(
+        tools, "builtin", None, lambda: frozenset([tool.name for tool in tools if is_builtin(tool.name)])
+    )
 
 
 def _address(name: str, own: Collection[str]) -> tuple[str, str]:
@@ -240,6 +267,14 @@ def _address(name: str, own: Collection[str]) -> tuple[str, str]:
 def _message(out: PromptBuilder, role: str, body: str, channel: str = "", end: str = END) -> None:
     of_channel = ((Control, CHANNEL), (Text, channel)) if channel else ()
     out.add((Control, START), (Text, role), *of_channel, (Control, MESSAGE), (Text, body), (Control, end))
+
+
+def _put_head(out: PromptBuilder, conversation: Conversation, head: _Head) -> None:
+    if head.system:
+        _message(out, "system", "\n\n".join(head.system))
+    developer = _developer_sections(conversation.tools, head)
+    if developer:
+        _message(out, "developer", "\n\n".join(developer))
 
 
 def _turn(

@@ -33,6 +33,9 @@ def put_tools(
     **named: P.kwargs,
 ) -> PromptBuilder:
     """Append what `write` writes of the tools. It may depend on them and on what is given, and on nothing else."""
+    if not conversation.tools:
+        write(out, conversation, *given, **named)
+        return out
     make = partial(_written, write, conversation, *given, **named)
     return out.put(kept_with_tools(conversation.tools, "prompt", (write, given, named), make))
 

@@ -1,6 +1,6 @@
 """Chat messages of mode prompt: the tools in the system message, calls and outputs as text in a format's form."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeAlias, assert_never
 
 import msgspec
@@ -29,7 +29,7 @@ from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 from callwright.shared import kept_along
 
-__all__ = ["ToldTurns", "outputs_in", "told_messages"]
+__all__ = ["ToldTurns", "outputs_in", "told_messages", "told_system"]
 
 P = ParamSpec("P")
 WriteOutputs: TypeAlias = Callable[[Sequence[tuple[str, str]]], str]
@@ -58,25 +58,39 @@ class ToldTurns(msgspec.Struct, frozen=True):
         """
         instructions, items = split_instructions(conversation.items)
         notes = [*choice_note(conversation), *format_note(conversation)]
-        chat: list[dict[str, Any]] = []
-        if conversation.tools:
+        system = told_system(conversation, _system, self.controls, tools, given, named, instructions, notes)
+        return system + told_messages(items, _told, self)
 
-            def shown() -> KnownObject:
-                out = PromptBuilder()
-                tools(out, conversation, *given, **named)
-                section = Prompt(out.pieces(), self.controls).wire_text.strip("\n")
-                return KnownObject(self._system(instructions, [section], notes))
 
-            by = (self, tools, given, named, instructions, notes)
-            chat.append(kept_with_tools(conversation.tools, "told", by, shown))
-        elif instructions or notes:
-            chat.append(self._system(instructions, [], notes))
-        return chat + told_messages(items, _told, self)
+def told_system(conversation: Conversation, tell: Callable[..., str], *given: Any) -> list[dict[str, Any]]:
+    """The system message, if there is anything in it. `tell` is given the conversation and what is given here, and may
+    depend on its tools and on that: the message is kept, and shared from then on.
+    """
 
-    def _system(self, instructions: Sequence[str], tools: Sequence[str], notes: Sequence[str]) -> dict[str, Any]:
-        """The system message; `tools` holds no look-alikes."""
-        before, behind = ([neutralise(text, self.controls) for text in texts] for texts in (instructions, notes))
-        return {"role": "system", "content": "\n\n".join([*before, *tools, *behind])}
+    def made() -> list[dict[str, Any]]:
+        text = tell(conversation, *given)
+        return [KnownObject({"role": "system", "content": text})] if text else []
+
+    return [*kept_with_tools(conversation.tools, "told", (tell, given), made)] if conversation.tools else made()
+
+
+def _system(
+    conversation: Conversation,
+    controls: tuple[str, ...],
+    tools: Callable[..., object],
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+    instructions: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    """`tools` breaks look-alikes itself."""
+    before, behind = ([neutralise(text, controls) for text in texts] for texts in (instructions, notes))
+    shown = []
+    if conversation.tools:
+        out = PromptBuilder()
+        tools(out, conversation, *given, **named)
+        shown = [Prompt(out.pieces(), controls).wire_text.strip("\n")]
+    return "\n\n".join([*before, *shown, *behind])
 
 
 def told_messages(items: Sequence[Item], tell: Callable[..., Sequence[dict[str, Any]]], *given: Any) -> list[Any]:
