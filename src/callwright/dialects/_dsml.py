@@ -12,7 +12,7 @@ space in a value is the value's. The versions differ in the names of the tags an
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
@@ -276,6 +276,15 @@ def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptB
 # --- output ---
 
 
+@cache
+def _beside(tags: ParameterTags, kin: ParameterTags | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The stop tokens beside these tags, and what may open a call with those of `kin`."""
+    own = dict(tags.blocks)
+    others = (*[begin for begin, _ in kin.blocks], kin.call) if kin else ()
+    ends = (_END, *[tag for tag in _CLOSERS if tag not in own.values()])
+    return ends, tuple(tag for tag in others if tag not in own)
+
+
 class DsmlReader(ParameterReader):
     """Prose, and calls in it whose parameters say whether they are text.
 
@@ -285,23 +294,27 @@ class DsmlReader(ParameterReader):
     def __init__(
         self, source: StreamReader, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None
     ) -> None:
-        own = dict(tags.blocks)
-        self._kin = DsmlReader(source, tools, kin) if kin else None
-        also = tuple(tag for tag in self._kin._openers if tag not in own) if self._kin else ()
-        ends = (_END, *(tag for tag in _CLOSERS if tag not in own.values()))
+        ends, also = _beside(tags, kin)
         super().__init__(source, tools, tags, ends=ends, also=also)
+        self._kin_tags = kin
         self._foreign = also
+
+    @cached_property
+    def _kin(self) -> "DsmlReader":
+        """The reader of calls with `kin`."""
+        assert self._kin_tags is not None, "none of its tags is looked for"
+        return DsmlReader(self.source, self.tools, self._kin_tags)
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
-        if self._kin is None or tag not in self._foreign:
+        if tag not in self._foreign:
             return (yield from super()._may_begin_call(tag))
         self._kin.source = self.source  # it is another one where held text is read again
         return (yield from self._kin._may_begin_call(tag))
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """See `ProseReader`."""
-        if self._kin is None or tag not in self._foreign:
+        if tag not in self._foreign:
             yield from super()._marked(blanks, tag)
             return
         inner = yield from self.held_blanks()

@@ -7,14 +7,16 @@ as a literal `\n`.
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
+from callwright.dialects.readers.marks import all_ends
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags, broken_tag
 from callwright.events import Markup
@@ -49,6 +51,49 @@ class KeyValueForm(Struct, frozen=True):
         return KeyValueReader(source, tools, self.tags, thoughts=self.thoughts, ends=self.ends).read(start)
 
 
+# What follows is the same for each answer of a format.
+
+
+@lru_cache(maxsize=256)
+def _parameter_tags(tags: KeyValueTags) -> ParameterTags:
+    return ParameterTags(
+        call=tags.call,
+        call_end=tags.call_end,
+        parameter=tags.key,
+        parameter_end=tags.value_end,
+        blocks=tags.blocks,
+        gap=tags.gaps[0],
+        end=tags.key_end,
+        inner=tuple(filter(None, (tags.value, *tags.types))),
+    )
+
+
+class _LookedFor(NamedTuple):
+    """What a reader of elements looks for; `over` ends a call, `follows` may stand behind its name."""
+
+    over: tuple[str, ...]
+    follows: tuple[str, ...]
+    behind_name: Markers
+    behind_key: Markers
+    before_value: Markers
+    stops: JsonTerminators
+
+
+@lru_cache(maxsize=256)
+def _looked_for(tags: KeyValueTags, ends: tuple[str, ...]) -> _LookedFor:
+    closers = (tags.call_end, *[end for _, end in tags.blocks], *all_ends(ends))
+    over = (tags.call, *closers)
+    follows = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
+    return _LookedFor(
+        over=over,
+        follows=follows,
+        behind_name=Markers(*follows, tags.call),
+        behind_key=Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *over),
+        before_value=Markers(*tags.values, tags.value_end, tags.key, *over),
+        stops=JsonTerminators(*over, then=over),
+    )
+
+
 class KeyValueReader(ParameterReader):
     """Parses prose with calls of key/value elements.
 
@@ -66,26 +111,16 @@ class KeyValueReader(ParameterReader):
         ends: tuple[str, ...] = (),
         also: tuple[str, ...] = (),
     ) -> None:
-        form = ParameterTags(
-            call=tags.call,
-            call_end=tags.call_end,
-            parameter=tags.key,
-            parameter_end=tags.value_end,
-            blocks=tags.blocks,
-            gap=tags.gaps[0],
-            end=tags.key_end,
-            inner=tuple(filter(None, (tags.value, *tags.types))),
-        )
-        super().__init__(source, tools, form, thoughts=thoughts, ends=ends, also=also)
+        super().__init__(source, tools, _parameter_tags(tags), thoughts=thoughts, ends=ends, also=also)
+        looked_for = _looked_for(tags, ends)
         self._also = also
         self._elements = tags
-        closers = (tags.call_end, *self._block_ends, *self._ends)
-        self._over = (tags.call, *closers)  # literals that end a call
-        self._follows: Sequence[str] = ("{", tags.key, *filter(None, (tags.name_end,)), *closers)
-        self._behind_name = Markers(*self._follows, tags.call)
-        self._behind_key = Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *self._over)
-        self._before_value = Markers(*tags.values, tags.value_end, tags.key, *self._over)
-        self._stops = JsonTerminators(tags.call, *closers, then=(tags.call, *closers))
+        self._over = looked_for.over
+        self._follows = looked_for.follows
+        self._behind_name = looked_for.behind_name
+        self._behind_key = looked_for.behind_key
+        self._before_value = looked_for.before_value
+        self._stops = looked_for.stops
         self._in_order: list[str] | None = None  # the parameters of the tool, once they are asked for
 
     # --- where a call begins ---

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from callwright.dialects.readers.foreign import foreign_to
 from callwright.stream_reader import Markers
+from callwright.tolerant_json.markers import END_TOKENS
 
-__all__ = ["BRACES", "FENCES", "Marks", "is_token", "markers"]
+__all__ = ["BRACES", "FENCES", "Marks", "all_ends", "is_token", "markers"]
 
 FENCES: Final = ("```", "~~~")
 BRACES: Final = ("{", "[")
@@ -30,11 +31,19 @@ class Marks(Struct, frozen=True):
     control: bool = True
 
 
+# What follows is the same for each answer of a format.
+
+
 @lru_cache(maxsize=256)
-def markers(marks: Marks, ends: tuple[str, ...], *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
-    """The markers to search for in content, and in reasoning by its closing tag. Cached: the same for each answer of a
-    format.
-    """
+def all_ends(ends: tuple[str, ...]) -> tuple[str, ...]:
+    """The stop tokens of a format, with those of all formats."""
+    return tuple(dict.fromkeys((*ends, *END_TOKENS)))
+
+
+@lru_cache(maxsize=256)
+def markers(marks: Marks, *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
+    """The markers to search for in content, and in reasoning by its closing tag."""
+    ends = all_ends(marks.ends)
     openers = (*BRACES, *FENCES, *foreign_to(marks.tags)) if has_tools else ()
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)

@@ -3,7 +3,8 @@ quoted.
 """
 
 import re
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -12,7 +13,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import DelimitedArguments
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.literals import Ends, LiteralReader
-from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
@@ -55,20 +56,44 @@ class Notation(Struct, frozen=True):
         return CallLayout(begin=f"{self.call}{_CALL}${{name}}{{", arguments=arguments, end=f"}}{self.call_end}")
 
 
+class _LookedFor(NamedTuple):
+    """What a reader of a format looks for: in text, and what `stops` a call."""
+
+    marks: Marks
+    stops: tuple[str, ...]
+    call_ends: Ends
+    behind: Markers
+    json_stops: JsonTerminators
+
+
+@lru_cache(maxsize=256)
+def _looked_for(form: Notation) -> _LookedFor:
+    """The same for each answer of a format."""
+    inline = [opening for opening, _ in form.thoughts if opening.startswith("<|")]
+    ends = all_ends(form.ends)
+    stops = (form.call_end, form.call, *ends)
+    json_stops = tuple(stop for stop in stops if stop.startswith("<"))
+    return _LookedFor(
+        marks=Marks((form.call, form.call_end, form.quote, _CALL, *inline), form.thoughts, form.ends),
+        stops=stops,
+        call_ends=Ends((form.call_end,), (form.call,), ends),
+        behind=Markers(*stops),
+        json_stops=JsonTerminators(*json_stops, then=json_stops),
+    )
+
+
 class NotationReader(ProseReader):
     """Parses prose with calls in the notation. A call at the begin of a line may lack its opening marker."""
 
     def __init__(self, source: StreamReader, tools: Toolset, form: Notation) -> None:
-        inline = [opening for opening, _ in form.thoughts if opening.startswith("<|")]
-        tags = (form.call, form.call_end, form.quote, _CALL, *inline)
-        super().__init__(source, tools, Marks(tags, form.thoughts, form.ends))
+        looked_for = _looked_for(form)
+        super().__init__(source, tools, looked_for.marks)
         self._form = form
         self._lost = False  # a text has ended where nobody knows whether it did: nothing behind it is certain
-        self._stops = (form.call_end, form.call, *self._ends)
-        self._call_ends = Ends((form.call_end,), (form.call,), self._ends)
-        self._behind = Markers(*self._stops)
-        json_stops = tuple(stop for stop in self._stops if stop.startswith("<"))
-        self._json_stops = JsonTerminators(*json_stops, then=json_stops)
+        self._stops = looked_for.stops
+        self._call_ends = looked_for.call_ends
+        self._behind = looked_for.behind
+        self._json_stops = looked_for.json_stops
 
     def _end_token(self, token: str) -> Parse[None]:
         """See `ProseReader`. Behind a call the model may go on with a tool result that it made up, which is dropped."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
-from callwright.dialects.readers.marks import Marks, is_token
+from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.tag_heads import attributes, named_schema, surplus
 from callwright.dialects.readers.tagged_values import (
@@ -25,9 +25,9 @@ from callwright.dialects.readers.tagged_values import (
 )
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode, same_json
-from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
+from callwright.tolerant_json.passthrough import pass_json
 
 __all__ = ["ParameterReader", "ParameterTags"]
 
@@ -56,22 +56,17 @@ class ParameterReader(ProseReader):
         also: tuple[str, ...] = (),
         tokens: tuple[str, ...] = (),
     ) -> None:
-        openers = (*(begin for begin, _ in tags.blocks), tags.call, *also)
+        marks = parameter_marks(tags, thoughts, ends, also, tokens)
+        super().__init__(source, tools, marks.in_text)
         self._form = tags
-        self._block_ends = tuple(end for _, end in tags.blocks)
-        self._closers = (tags.call_end, *self._block_ends)
-        inner = tokens or (tags.parameter, tags.parameter_end, *tags.inner, tags.end)
-        self._strays = tuple(tag for tag in inner if len(tag) > 1 and is_token(tag))
-        marks = (*openers, *self._closers, *(self._strays if tags.control else ()))
-        super().__init__(source, tools, Marks(marks, thoughts, ends, tags.control))
-        self._openers = openers
-        self._tag_end = Markers(tags.end)
-        # The markers at which reading stops inside a call.
-        begins = [begin for begin, _ in tags.blocks]
-        self._inside = Markers(tags.parameter, tags.call_end, tags.call, *begins, *self._block_ends, *self._ends)
-        self._over_all = Markers(tags.call_end, *self._block_ends, *self._ends)
-        stops = [end for end in (tags.call_end, tags.call, *self._block_ends, *self._ends) if end.startswith("<")]
-        self._in_object = JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end))
+        self._openers = marks.openers
+        self._block_ends = marks.block_ends
+        self._closers = marks.closers
+        self._strays = marks.strays
+        self._tag_end = marks.tag_end
+        self._inside = marks.inside
+        self._over_all = marks.over_all
+        self._in_object = marks.in_object
         self._values = ValueReader(self, tags, self._ends)
         self._open: list[str] = []  # the closing tags of the blocks that are open
         self._whole = True  # the last call is complete

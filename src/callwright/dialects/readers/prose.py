@@ -24,7 +24,7 @@ from callwright.dialects.readers.foreign import (
 from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
-from callwright.dialects.readers.marks import BRACES, FENCES, Marks, is_token, markers
+from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, is_token, markers
 from callwright.dialects.readers.trial import Trial, TrialSpan
 from callwright.events import (
     ContentDelta,
@@ -38,7 +38,6 @@ from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, emit_text_until, read_blanks, read_until
-from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["ProseReader", "is_token"]
@@ -68,7 +67,7 @@ class ProseReader:
         self.calls = 0
         self.tags = marks.tags
         self.thoughts: Mapping[str, str] = dict(marks.thoughts)
-        self._ends = tuple(dict.fromkeys((*marks.ends, *END_TOKENS)))
+        self._ends = all_ends(marks.ends)
         self._make: Callable[[str], TextEvent] = ContentDelta
         self._code = CodeContext()
         self.before = ""  # the end of the text so far
@@ -82,7 +81,7 @@ class ProseReader:
         self.rest = ""  # the part of it that is parsed after it
         self.in_json = JsonInText(self)
         self.foreign = ForeignInText(self)
-        self._in_text, self._in_thought = markers(marks, self._ends, has_tools=bool(tools.ordered))
+        self._in_text, self._in_thought = markers(marks, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open."""

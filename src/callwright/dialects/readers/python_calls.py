@@ -5,15 +5,16 @@ with the name of a tool, and words around it may say that it is only an example.
 """
 
 import re
-from functools import partial
-from typing import Final
+from collections.abc import Mapping
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.literals import Ends, LiteralReader
-from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader
@@ -52,17 +53,45 @@ class PythonForm(Struct, frozen=True):
         return PythonReader(source, tools, self).read(start)
 
 
+class _LookedFor(NamedTuple):
+    """What a reader of a format looks for: in text, and what `stops` a call."""
+
+    marks: Marks
+    blocks: Mapping[str, str]
+    block_ends: tuple[str, ...]
+    stops: tuple[str, ...]
+    json_stops: JsonTerminators
+    call_ends: Ends
+
+
+@lru_cache(maxsize=256)
+def _looked_for(form: PythonForm) -> _LookedFor:
+    """The same for each answer of a format."""
+    blocks = dict(form.blocks)
+    block_ends = tuple(filter(None, blocks.values()))
+    ends = all_ends(form.ends)
+    stops = (*block_ends, *blocks, *ends)
+    return _LookedFor(
+        marks=Marks((*blocks, *block_ends), form.thoughts, form.ends, form.control),
+        blocks=blocks,
+        block_ends=block_ends,
+        stops=stops,
+        json_stops=JsonTerminators(*stops, then=stops),
+        call_ends=Ends(block_ends, tuple(blocks), ends),
+    )
+
+
 class PythonReader(ProseReader):
     """Parses prose with calls in Python."""
 
     def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
-        self._blocks = dict(form.blocks)
-        self._block_ends = tuple(filter(None, self._blocks.values()))
-        marks = Marks((*self._blocks, *self._block_ends), form.thoughts, form.ends, form.control)
-        super().__init__(source, tools, marks)
-        self._stops = (*self._block_ends, *self._blocks, *self._ends)
-        self._json_stops = JsonTerminators(*self._stops, then=self._stops)
-        self._call_ends = Ends(self._block_ends, tuple(self._blocks), self._ends)
+        looked_for = _looked_for(form)
+        super().__init__(source, tools, looked_for.marks)
+        self._blocks = looked_for.blocks
+        self._block_ends = looked_for.block_ends
+        self._stops = looked_for.stops
+        self._json_stops = looked_for.json_stops
+        self._call_ends = looked_for.call_ends
 
     # --- where calls begin ---
 

@@ -7,7 +7,7 @@ nobody knows what was meant, and the call is not complete.
 """
 
 import re
-from functools import partial
+from functools import lru_cache, partial
 
 from msgspec import Struct
 
@@ -120,6 +120,12 @@ class TaggedForm(Struct, frozen=True):
     around_json: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=256)
+def _looked_for(form: TaggedForm) -> tuple[Markers, JsonTerminators]:
+    """What ends a text in a call, and JSON. The same for each answer of a format."""
+    return Markers(*form.marks), JsonTerminators(*form.marks)
+
+
 class TaggedReader(ParameterReader):
     """Prose, and calls of tags. Subclasses read a tag (`_tag`), say which ends a call (`_is_end`) and which value a
     tag begins (`_value_tag`).
@@ -137,8 +143,7 @@ class TaggedReader(ParameterReader):
         also: tuple[str, ...] = (),
     ) -> None:
         super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also, tokens=(*form.marks, tags.end))
-        self._marks = Markers(*form.marks)
-        self._in_json = JsonTerminators(*form.marks)
+        self._marks, self._in_json = _looked_for(form)
         self._begins = form.marks
         self._piece = form.piece
         self._call_tags = form.calls
