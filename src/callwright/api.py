@@ -103,12 +103,17 @@ class Parser(OutputParser):
         events = OutputParser._read(self, text)  # not super(): this is called for many pieces
         return self._named(events) if self._renames else events
 
-    def finish(self, reason: FinishReason = "stop") -> list[Event]:
-        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left."""
+    def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
+        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left.
+
+        `last`: what was not fed yet, the whole output say. It costs less here: nothing in it has to wait for more.
+        """
         _check_value(reason, _REASONS, "finish_reason")
         self._check_open("finish")
+        if not isinstance(last, str):
+            raise wrong_type("last", "str", last)
         self._over = True
-        events = OutputParser.finish(self, reason)
+        events = OutputParser.finish(self, reason, last)
         return self._named(events) if self._renames else events
 
     def _named(self, events: list[Event]) -> list[Event]:
@@ -147,10 +152,12 @@ def parse(
         start=start,
         check=check,
     )
+    if isinstance(output, str):
+        return collect(parser.finish(finish_reason, output))
     if not isinstance(output, Iterable) or isinstance(output, bytes | Mapping):
         raise wrong_type("output", "str", output)
     events: list[Event] = []
-    for piece in [output] if isinstance(output, str) else output:
+    for piece in output:
         events += parser.feed(piece)
     return collect(events + parser.finish(finish_reason))
 

@@ -18,6 +18,7 @@ from callwright.events import (
     ContentDelta,
     Event,
     FinishReason,
+    Markup,
     ReasoningDelta,
     finished,
 )
@@ -158,7 +159,7 @@ class OutputParser:
         else:
             events += taken
         out: list[Event] = []
-        self._filter.push(self._restored(events), out)
+        self._filter.push(self._restored(_joined(events)), out)
         events.clear()
         self._stopped = None
         stretch, repeats = source.stretch, self._repeats
@@ -172,20 +173,25 @@ class OutputParser:
                 self._flow = self._next_flow
         return out
 
-    def finish(self, reason: FinishReason = "stop") -> list[Event]:
+    def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
         """The output is over; answers the remaining events, `Finished` last.
 
-        `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`.
+        `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`. `last` is the
+        delta with which it ends, or all of it, where that is known when it comes: nothing in it has to wait for more.
         """
         if self._flow is not None:
             self._flow.settle(self.source)
             self._flow = None
+        if last:
+            if self._recorder is not None:
+                self._recorder.feed(last)
+            self.source.push(last)
         self.source.end()
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self.source.done, "a dialect left text unread"
         out: list[Event] = []
-        self._filter.push(self._restored(self._events), out)
+        self._filter.push(self._restored(_joined(self._events)), out)
         if self._repeats is not None:
             self._filter.push(self._repeats.finish(), out)
         self._filter.finish(reason, out)
@@ -218,6 +224,33 @@ class OutputParser:
         assert self._recorder is not None
         self._events.append(event)
         self._recorder.add(event, self.source.place)
+
+
+def _joined(events: list[Event]) -> list[Event]:
+    """The same with pieces of a call's arguments as one, where nothing but markup stands between them: values in tags
+    come in many, and what comes at once is checked at once.
+    """
+    if len(events) == 1:
+        return events
+    out: list[Event] = []
+    texts: list[str] = []
+    at, call = -1, -1  # where in `out` the arguments stand to which these texts belong, and of which call
+    for event in events:
+        if type(event) is ArgumentsDelta:
+            if event.index == call:
+                texts.append(event.text)
+                continue
+            if len(texts) > 1:
+                out[at] = ArgumentsDelta(call, "".join(texts))
+            at, call, texts = len(out), event.index, [event.text]
+        elif type(event) is not Markup and call >= 0:
+            if len(texts) > 1:
+                out[at] = ArgumentsDelta(call, "".join(texts))
+            call, texts = -1, []
+        out.append(event)
+    if len(texts) > 1:
+        out[at] = ArgumentsDelta(call, "".join(texts))
+    return out
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta

@@ -244,7 +244,7 @@ def _differs(probes: Probes, calls: FoundCalls, reader: CallFormat) -> Iterator[
 def _reads(reader: CallFormat, tools: Toolset, text: str, calls: Sequence[Call], said: str = "") -> bool:
     """Whether a text is read as these calls, and a text beside them."""
     parser = OutputParser(reader, tools, PassThrough(), "assistant")
-    turn = collect([*parser.feed(text), *parser.finish()])
+    turn = collect(parser.finish("stop", text))
     return (
         (turn.content or "").strip() == said
         and len(turn.calls) == len(calls)

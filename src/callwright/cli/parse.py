@@ -66,7 +66,7 @@ def parse(
         with told_of(_OPTIONS[param]) if param in _OPTIONS else nullcontext():
             raise
     text = output.read().decode(errors="replace")  # its line ends are the model's, as all of it
-    found = parser.feed(text) + parser.finish(finish_reason)
+    found = parser.finish(finish_reason, text)
     if events:
         for event in found:
             click.echo(json.dumps({"event": type(event).__name__, **msgspec.to_builtins(event)}, ensure_ascii=False))

@@ -241,7 +241,7 @@ def _words(generation: GenerationRequest, text: str) -> str:
         return text.strip()
     start = generation.prompt.start if generation.prompt else "message"
     parser = OutputParser(get_dialect(generation.dialect), Toolset(()), PassThrough(), start)
-    events = (*parser.feed(text), *parser.finish())
+    events = parser.finish("stop", text)
     if any(isinstance(event, CallStarted) for event in events):
         return ""
     return "".join(event.text for event in events if isinstance(event, ContentDelta)).strip()

@@ -48,6 +48,9 @@ def unread_call(batch: Sequence[Event]) -> Problem | None:
 # The dialect that reads calls which a native server left in the text: JSON in all its forms, marked or not.
 _PRINTED: Final = "json"
 
+# What may stand behind the text of an answer that is over.
+_CLOSING: Final = frozenset((FinishDelta, Usage, AnswerMetadata))
+
 # Indexes of calls recovered here, above those that servers give to calls.
 _SALVAGED: Final = 1 << 16
 
@@ -90,6 +93,8 @@ class GenerationReader:
         self.parser: OutputParser | None = None
         self.source: StreamReader | None = None  # of the text, where there is a parser
         self._may_print = False
+        self._is_whole = not generation.streamed
+        self._last = ""  # text that is read when it is known whether more comes, which costs less
         self._early: list[Event] = []
         if generation.dialect is not None:
             prompt = generation.prompt
@@ -119,13 +124,21 @@ class GenerationReader:
         if self._waiting is not None:
             self._waiting.first_s, self._waiting = time.monotonic(), None
         out, self._early = self._early, []
-        for delta in batch:
+        if self._last and self.parser is not None:
+            out += self.parser.feed(self._last)
+            self._last = ""
+        for number, delta in enumerate(batch):
             if type(delta) is TextDelta:
                 self._has_text = True
                 if self._may_print:
                     self._read_printed()
                 parser = self.parser
-                out += parser.feed(delta.text) if parser else self._native.text(delta.text, delta.logprobs)
+                if parser is None:
+                    out += self._native.text(delta.text, delta.logprobs)
+                elif self._is_last(batch[number + 1 :]):
+                    self._last = delta.text
+                else:
+                    out += parser.feed(delta.text)
             elif type(delta) is ToolCallDelta:
                 out += (self._native_calls or self._native).call(delta)
             elif type(delta) is ReasoningTextDelta:
@@ -143,6 +156,10 @@ class GenerationReader:
             else:
                 assert_never(delta)
         return out
+
+    def _is_last(self, others: Sequence[Delta]) -> bool:
+        """Whether a text is likely to be the last of an answer that comes whole: others do not come behind it."""
+        return self._is_whole and self._native_calls is None and _CLOSING.issuperset(map(type, others))
 
     def take_metadata(self) -> list[Event]:
         """What the server has said of its answer since the last time. It goes out with events, never alone."""
@@ -199,7 +216,7 @@ class GenerationReader:
         if self._native_calls is not None:
             out += self._native_calls.end(cut=self._reason != "stop")
         if self.parser is not None:
-            return out + self.parser.finish(self._reason)
+            return out + self.parser.finish(self._reason, self._last)
         self.check.finish(self._reason, out)
         return out
 
