@@ -20,6 +20,7 @@ from callwright.parser import OutputParser
 from callwright.prompt import BREAK
 from callwright.stream_reader import Markers, Parse, StreamReader, Stretch, read_until
 from callwright.tolerant_json.codec import encode_inside
+from tests.support import parsing
 from tests.support.cases import tools
 from tests.support.examples import share
 from tests.support.parsing import merged
@@ -65,12 +66,9 @@ def cut(chance: random.Random, output: str) -> list[str]:
     return pieces
 
 
-def read(dialect: str, pieces: Iterable[str], **options: Any) -> list[Event]:
-    parser = Parser(dialect, tools=TOOLS, **options)
-    events: list[Event] = []
-    for piece in pieces:
-        events += parser.feed(piece)
-    return merged(events + parser.finish())
+def read(dialect: str, pieces: Iterable[str], *, told: bool = False, **options: Any) -> list[Event]:
+    way = parsing.read_told if told else parsing.read
+    return merged(way(pieces, dialect=dialect, tools=TOOLS, **options))
 
 
 @pytest.mark.parametrize("check", ["repair", "verbatim"])
@@ -108,7 +106,9 @@ def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monke
             pieces = cut(chance, output)
             assert read(dialect, pieces, check=check) == whole, f"{pieces}"
             assert read(dialect, pieces, check=check, trace=True) == whole, f"{pieces}"
+            assert read(dialect, pieces, check=check, told=True) == whole, f"{pieces}"
             assert read(dialect, output, check=check) == whole, "one by one"
+            assert read(dialect, [output], check=check, told=True) == whole
     assert fed - slow > 20 * TEXTS
 
 

@@ -10,6 +10,7 @@ import pytest
 import callwright
 from callwright.bounds import Bounds
 from callwright.calls.toolset import Toolset
+from callwright.conversation import FunctionTool
 from callwright.dialects.base import dialect_names, get_dialect
 from callwright.events import CallEnded, Event, Problem
 from callwright.parser import OutputParser, PassThrough
@@ -63,6 +64,21 @@ def test_twice_the_output_takes_twice_the_work(dialect: str, case: str) -> None:
         text, offered = CASES[case](dialect, size)
         counts.append(entered(partial(callwright.parse, text, dialect=dialect, tools=offered)))
     assert counts[2] <= MOST * counts[1]
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_what_a_format_looks_for_is_made_once(dialect: str) -> None:
+    """Some 100 functions were entered before the first character of each output was read."""
+    offered = Toolset([FunctionTool("f", parameters={"type": "object"})])
+    begin = partial(OutputParser, get_dialect(dialect), offered, PassThrough())
+    begin()
+    assert entered(begin) < 50
+
+
+def test_pieces_of_arguments_that_are_certain_at_once_come_at_once() -> None:
+    for dialect in dialect_names():
+        events = callwright.Parser(dialect, tools=tools(8)).finish("stop", written(dialect, 8))
+        assert sum(isinstance(event, callwright.ArgumentsDelta) for event in events) == 1, dialect
 
 
 def test_names_of_many_parameters_are_looked_up_not_compared() -> None:

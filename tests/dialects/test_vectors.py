@@ -5,7 +5,7 @@ import pytest
 from callwright import collect
 from tests.support.cases import Case, load_cases
 from tests.support.examples import share
-from tests.support.parsing import lost, merged, pieces, read
+from tests.support.parsing import lost, merged, pieces, read, read_told
 from tests.support.properties import assert_well_formed
 
 CASES = load_cases()
@@ -30,9 +30,10 @@ def means_what_it_says(case: Case) -> None:
 
 def is_read_alike_however_it_is_cut(case: Case) -> None:
     whole = merged(read([case.output], case.finish, **case.request()))
+    assert merged(read_told([case.output], case.finish, **case.request())) == whole
     assert merged(read(case.output, case.finish, **case.request())) == whole
     for seed in range(WAYS):
-        assert merged(read(pieces(case.output, seed), case.finish, **case.request())) == whole
+        assert merged((read, read_told)[seed % 2](pieces(case.output, seed), case.finish, **case.request())) == whole
 
 
 def loses_no_character(case: Case) -> None:
@@ -50,4 +51,4 @@ def may_end_anywhere(case: Case) -> None:
         turn = collect(events)
         unfinished = finish == "length" or not all(call.complete for call in turn.calls)
         assert turn.finish_reason == ("length" if unfinished else "tool_calls" if turn.calls else "stop")
-        assert merged(events) == merged(read([output], finish, **case.request()))
+        assert merged(events) == merged((read, read_told)[end % 2]([output], finish, **case.request()))

@@ -22,7 +22,7 @@ from tests.support.cases import Case, read_cases, tools
 from tests.support.examples import share, some
 from tests.support.http_client import ask
 from tests.support.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
-from tests.support.parsing import lost, merged, pieces, read
+from tests.support.parsing import lost, merged, pieces, read, read_told
 from tests.support.paths import ROOT
 from tests.support.servers import ModelServer, chat, said
 
@@ -46,8 +46,9 @@ def test_a_case_means_what_it_says(case: Case) -> None:
 def test_the_cut_of_the_stream_changes_nothing(case: Case) -> None:
     whole = merged(read([case.output], case.finish, **request(case)))
     assert merged(read(case.output, case.finish, **request(case))) == whole
+    assert merged(read_told([case.output], case.finish, **request(case))) == whole
     for seed in range(5):
-        assert merged(read(pieces(case.output, seed), case.finish, **request(case))) == whole
+        assert merged((read, read_told)[seed % 2](pieces(case.output, seed), case.finish, **request(case))) == whole
 
 
 @cases
@@ -61,7 +62,7 @@ def test_an_output_may_end_anywhere(case: Case) -> None:
     for end in some(range(len(case.output)), len(case.title)):
         output = case.output[:end]
         events = read(pieces(output, end), finish, **request(case))
-        assert merged(events) == merged(read([output], finish, **request(case)))
+        assert merged(events) == merged((read, read_told)[end % 2]([output], finish, **request(case)))
         assert not lost(output, read([output], finish, check="verbatim", **request(case)))
 
 

@@ -25,10 +25,21 @@ _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 def read(pieces: Iterable[str], finish: str = "stop", **request: Any) -> list[Event]:
     """The events of an output in pieces."""
     parser = Parser(request.pop("dialect"), **request)
+    return _fed(parser, pieces) + parser.finish(finish)  # type: ignore[arg-type]
+
+
+def read_told(pieces: Iterable[str], finish: str = "stop", **request: Any) -> list[Event]:
+    """The same where the last piece comes as the last."""
+    parser = Parser(request.pop("dialect"), **request)
+    *first, last = list(pieces) or [""]
+    return _fed(parser, first) + parser.finish(finish, last)  # type: ignore[arg-type]
+
+
+def _fed(parser: Parser, pieces: Iterable[str]) -> list[Event]:
     events: list[Event] = []
     for piece in pieces:
         events += parser.feed(piece)
-    return events + parser.finish(finish)  # type: ignore[arg-type]
+    return events
 
 
 def merged(events: Iterable[Event]) -> list[Event]:

@@ -96,7 +96,7 @@ class _Reader(ParameterReader):
             lead, token = yield from read_until(source, ANY, _MAX_BARE)
             if token in (CHANNEL, CONSTRAIN, MESSAGE):
                 yield from self._headed(lead + token, token, has_role=has_role)
-            elif lead.strip() and not (has_role and source.done):
+            elif lead.strip() and (token or not (has_role and source.done)):
                 self._bodies.say("final", lead)
                 self.markup(token)
                 if not token and not source.done:

@@ -85,7 +85,7 @@ class _Reader:
         elif (yield from self._begins_stripped()):
             place = self._close((yield from read_stripped(self.bodies)))
             self.opening = False
-        while not (self.source.ended and self.source.done) and not self.bodies.calls:
+        while (place == "start" or not self.source.done) and not self.bodies.calls:  # a header that was begun ends, too
             place = yield from self._one(place)
             self.opening = False
         if self.pending is not None:

@@ -140,8 +140,8 @@ class MarkedJson:
             if item:
                 stop = yield from self._streamed(item)
             else:
-                value, _, stop = yield from collect_json(source, self._stops, _MAX_BLOCK)
-                self._told(value, stop, alone=False)
+                value, closed, stop = yield from collect_json(source, self._stops, _MAX_BLOCK)
+                self._told(value, cut=not (closed or stop), alone=False)
             if stop:
                 return stop
             follows = (yield from self._ahead(_NEXT_ITEM, _MAY_BE_NEXT)) if head["list"] else None
@@ -242,11 +242,7 @@ class MarkedJson:
         if more:
             self._calls(more, rest)
             return ""
-        if (
-            self._source.ended
-            and not stop
-            and any(literal.startswith(rest.strip()) for literal in self._stops.literals)
-        ):
+        if self._source.done and not stop and any(literal.startswith(rest.strip()) for literal in self._stops.literals):
             self._emit(Markup(rest))  # a partial closing tag, cut off
             return ""
         if stop:
@@ -265,12 +261,12 @@ class MarkedJson:
                 rest, stop = yield from read_until(self._source, self._markers, _MAX_BLOCK)
         elif not stop and (found := self._markers.search(value)):
             # A quote is missing: the block ends at the first tag after all, and the rest is read anew.
-            self._told(value[: found.start()], found.group())
+            self._told(value[: found.start()])
             return "", value[found.start() :]
-        self._told(value + rest, stop)
+        self._told(value + rest, cut=not (stop or (closed and self._ends_itself)))
         return stop, ""
 
-    def _told(self, block: str, stop: str, *, alone: bool = True) -> None:
+    def _told(self, block: str, *, cut: bool = False, alone: bool = True) -> None:
         """Emit the calls of a block. A block with none is `refused`, or if it is one of several (not `alone`) a
         problem.
         """
@@ -278,7 +274,7 @@ class MarkedJson:
         if forms:
             self._calls(forms, block)
             return
-        self.cut = cut = self._source.ended and not stop
+        self.cut = cut = cut and self._source.ended
         detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
         text = "" if alone else block
         self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=text))
