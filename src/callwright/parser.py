@@ -159,7 +159,7 @@ class OutputParser:
         else:
             events += taken
         out: list[Event] = []
-        self._filter.push(self._restored(_joined(events)), out)
+        self._filter.push(self._restored(_joined(events) if len(events) > 1 else events), out)
         events.clear()
         self._stopped = None
         stretch, repeats = source.stretch, self._repeats
@@ -230,8 +230,6 @@ def _joined(events: list[Event]) -> list[Event]:
     """The same with pieces of a call's arguments as one, where nothing but markup stands between them: values in tags
     come in many, and what comes at once is checked at once.
     """
-    if len(events) == 1:
-        return events
     out: list[Event] = []
     texts: list[str] = []
     at, call = -1, -1  # where in `out` the arguments stand to which these texts belong, and of which call

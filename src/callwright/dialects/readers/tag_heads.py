@@ -14,6 +14,8 @@ _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:
     """The name and the attributes in the rest of an opening tag, as in `"f" type="string"`."""
+    if head.isidentifier():  # as most are
+        return head, {}
     head = head.strip().removesuffix("/").rstrip()
     if head[:1] in ('"', "'"):
         name, _, rest = head[1:].partition(head[0])
@@ -27,6 +29,8 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
 
 def surplus(head: str) -> str:
     """What is neither name nor attribute in the rest of an opening tag."""
+    if head.isidentifier():
+        return ""
     head = head.strip().removesuffix("/").rstrip()
     if head[:1] in ('"', "'"):
         _, closed, rest = head[1:].partition(head[0])

@@ -334,8 +334,7 @@ class ValueReader:
         source, size = self._reader.source, len(literals[0])
         while True:
             begin = source.ahead(size)
-            waits = any(len(begin) < len(literal) and literal.startswith(begin) for literal in literals)
-            if not (waits and source.more(size)):
+            if not (source.more(size) and any(literal.startswith(begin) for literal in literals if literal != begin)):
                 return next((literal for literal in literals if begin.startswith(literal)), "")
             yield
 
