@@ -53,6 +53,11 @@ class KeptTurn(Struct):
     attempts: list[RecordedAttempt] = []
     message: str | None = None
 
+    def let_go(self) -> None:
+        """Keep nothing of what was said."""
+        self.seen = self.body = self.message = None
+        self.row.has_contents = False
+
 
 class Listener:
     """Gets the rows that are new or changed, the latest state of each."""
@@ -151,8 +156,10 @@ class KeptTurns:
     def _add(self, kept: KeptTurn) -> None:
         self._turns[kept.row.id] = kept
         if len(self._turns) > self._most_turns:
-            _, oldest = self._turns.popitem(last=False)
-            self._forget(oldest)
+            id_, oldest = self._turns.popitem(last=False)
+            if self._heavy.pop(id_, None) is not None:
+                self._bytes -= oldest.size
+                oldest.let_go()
         if self._listeners:
             self._tell(kept.row)
 
@@ -198,14 +205,13 @@ class KeptTurns:
         if self._heavy.pop(kept.row.id, None) is not None:
             self._bytes -= kept.size
             self._let_go(kept)
-            if kept.row.id in self._turns:
+            if self._listeners:
                 self._tell(kept.row)
 
     def _let_go(self, kept: KeptTurn) -> None:
         if kept.seen is not None:
             kept.attempts = timed_attempts(kept.seen)
-        kept.seen = kept.body = kept.message = None
-        kept.row.has_contents = False
+        kept.let_go()
 
     def _tell(self, row: TurnSummary) -> None:
         for listener in self._listeners:

@@ -6,15 +6,15 @@ in code or in closed reasoning is text: the model writes about it.
 """
 
 import re
-from functools import cache, lru_cache, partial
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.marks import Marks
+from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
@@ -84,28 +84,40 @@ class CallMarks(Struct, frozen=True, kw_only=True):
         return MarkedReader(source, tools, self).read(start)
 
 
+class _LookedFor(NamedTuple):
+    """What a reader of a format looks for: in text, the control tokens with which a call is written, what ends a call
+    in JSON, in other text and behind a header, what may follow one, and how calls begin.
+    """
+
+    marks: Marks
+    tokens: tuple[str, ...]
+    stops: JsonTerminators
+    markers: Markers
+    header_ends: Markers
+    after: tuple[str, ...]
+    calls_begin: re.Pattern[str]
+
+
 @lru_cache(maxsize=256)
-def _marks(form: CallMarks, also: tuple[str, ...]) -> Marks:
-    inline = [opening for opening, _ in form.thoughts if form.special and not _WORD_TAG(opening)]
-    tags = dict.fromkeys((*form.opens, *form.closes, *form.around, *also, *inline, *_tokens(form)))
-    return Marks(tuple(tags), form.thoughts, form.ends, form.special)
-
-
-@cache
-def _tokens(form: CallMarks) -> tuple[str, ...]:
-    """The control tokens with which a call is written."""
+def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
+    """The same for each answer of a format."""
     layout = form.layout
     written = " ".join((layout.open, layout.begin, layout.end, layout.close))
-    return tuple(dict.fromkeys(_TOKEN.findall(written))) if form.special else ()
-
-
-@lru_cache(maxsize=256)
-def _behind(form: CallMarks, ends: tuple[str, ...]) -> tuple[JsonTerminators, Markers, Markers, tuple[str, ...]]:
-    """What ends a call: in JSON, in other text, and behind a header; and what may follow a call."""
+    tokens = tuple(dict.fromkeys(_TOKEN.findall(written))) if form.special else ()
+    inline = [opening for opening, _ in form.thoughts if form.special and not _WORD_TAG(opening)]
+    tags = tuple(dict.fromkeys((*form.opens, *form.closes, *form.around, *also, *inline, *tokens)))
+    ends = all_ends(form.ends)
     words = not form.special and not form.closes  # the openers are words that may stand in any text
-    after = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *ends)))
-    coming = (*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends)
-    return JsonTerminators(*after, then=after), Markers(*after), Markers("{", *after), coming
+    stops = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *ends)))
+    return _LookedFor(
+        marks=Marks(tags, form.thoughts, form.ends, form.special),
+        tokens=tokens,
+        stops=JsonTerminators(*stops, then=stops),
+        markers=Markers(*stops),
+        header_ends=Markers("{", *stops),
+        after=(*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends),
+        calls_begin=_begin_of_calls(form.around, form.opens),
+    )
 
 
 class MarkedReader(ProseReader):
@@ -115,10 +127,15 @@ class MarkedReader(ProseReader):
     """
 
     def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks, also: tuple[str, ...] = ()) -> None:
-        super().__init__(source, tools, _marks(form, also))
+        looked_for = _looked_for(form, also)
+        super().__init__(source, tools, looked_for.marks)
         self._form = form
-        self._stops, self._markers, self._header_ends, self._after = _behind(form, self._ends)
-        self._calls_begin = _begin_of_calls(form.around, form.opens)
+        self._tokens = looked_for.tokens
+        self._stops = looked_for.stops
+        self._markers = looked_for.markers
+        self._header_ends = looked_for.header_ends
+        self._after = looked_for.after
+        self._calls_begin = looked_for.calls_begin
         self._fenced = False  # the call stands in a code fence
         self._sections: list[str] = []  # the ends of sections that were begun, the innermost first
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
@@ -153,7 +170,7 @@ class MarkedReader(ProseReader):
                 self.emit(self.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
-        elif tag in _tokens(form) and not (tag in form.around and (yield from self._goes_on(tag))):
+        elif tag in self._tokens and not (tag in form.around and (yield from self._goes_on(tag))):
             yield from self.stray(blanks, tag)
         elif tag in form.around:
             self._in_section(tag)
@@ -252,7 +269,7 @@ class MarkedReader(ProseReader):
     def _no_call(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """An opening marker without a call: a word that was mentioned, or a stray token."""
         found = _TOKEN.findall(tag)
-        if found and set(found) <= {*_tokens(self._form)}:
+        if found and set(found) <= {*self._tokens}:
             self.source.unread(inner)
             yield from self.stray(blanks, tag)
         else:
@@ -405,7 +422,6 @@ class MarkedReader(ProseReader):
         return at if at < len(text) else super()._last_call(text)
 
 
-@cache
 def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:
     """Finds an opening marker, with the markers of `around` directly before it."""
     before, begin = ("|".join(map(re.escape, literals)) or "(?!)" for literals in (around, opens))
