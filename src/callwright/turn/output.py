@@ -135,7 +135,7 @@ class GenerationReader:
                 parser = self.parser
                 if parser is None:
                     out += self._native.text(delta.text, delta.logprobs)
-                elif self._is_last(batch[number + 1 :]):
+                elif self._is_whole and self._is_last(batch[number + 1 :]):
                     self._last = delta.text
                 else:
                     out += parser.feed(delta.text)
@@ -159,7 +159,7 @@ class GenerationReader:
 
     def _is_last(self, others: Sequence[Delta]) -> bool:
         """Whether a text is likely to be the last of an answer that comes whole: others do not come behind it."""
-        return self._is_whole and self._native_calls is None and _CLOSING.issuperset(map(type, others))
+        return self._native_calls is None and _CLOSING.issuperset(map(type, others))
 
     def take_metadata(self) -> list[Event]:
         """What the server has said of its answer since the last time. It goes out with events, never alone."""
