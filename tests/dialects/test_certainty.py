@@ -3,6 +3,7 @@
 Each dialect writes two calls in several shapes. They are disturbed at each place, of which a brief run tries some.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
@@ -86,3 +87,40 @@ def test_a_call_of_the_format_in_a_value_is_never_misread_in_silence(name: str, 
         assert len(turn.calls) == len(calls)
     whole = merged(read([written], dialect=name, tools=tools))
     assert merged(read(list(written), dialect=name, tools=tools)) == whole
+
+
+HALVES = ("-", "1e", "2e-", "+", "3.5E")
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("name", dialect_names())
+def test_half_a_number_makes_no_complete_call(name: str, half: str) -> None:
+    """`{"level": 1e}` went out as it was, complete, and was no JSON."""
+    parameters = {"type": "object", "properties": {"level": {"type": "number"}, "to": {"type": "string"}}}
+    offered = [{"type": "function", "function": {"name": "fade", "parameters": parameters}}]
+    for arguments in ({"level": 77123}, {"level": 77123, "to": "dark"}, {"to": "dark", "level": 77123}):
+        written = callwright.write([{"name": "fade", "arguments": arguments}], tools=offered, dialect=name)
+        output = written.replace("77123", half)
+        for cut in (output, list(output)):
+            for call in callwright.parse(cut, dialect=name, tools=offered).calls:
+                assert not call.complete or json.loads(call.arguments) == {**arguments, "level": half}
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_a_call_that_is_cut_before_its_arguments_has_none(name: str) -> None:
+    offered = [{"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {}}}}]
+    written = callwright.write([{"name": "ping", "arguments": {}}], tools=offered, dialect=name)
+    told = 0
+    for end in range(len(written)):
+        turn = callwright.parse(written[:end], dialect=name, tools=offered, finish_reason="length")
+        for call in turn.calls:
+            if not call.complete and not {"{", "("} & {*written[:end].partition("ping")[2]}:
+                told += 1
+                assert call.arguments == "", written[:end]
+    assert told or name not in ("hermes", "glm47", "qwen3_coder")
+
+
+@pytest.mark.parametrize("name", dialect_names())
+def test_half_a_character_in_a_history_takes_no_other_argument_with_it(name: str) -> None:
+    written = callwright.write([{"name": "note", "arguments": '{"text": "\\ud83d", "pages": 412}'}], dialect=name)
+    assert "412" in written

@@ -120,7 +120,7 @@ RULES: list[tuple[str, str, object, set[JsonRepair]]] = [
     ("no last value", '{"b": 2, "a":}', {"b": 2, "a": None}, {"missing_value"}),
     ("a plus sign, bare points", '{"a": +5, "b": .5, "c": 5.}', {"a": 5, "b": 0.5, "c": 5.0}, {"number_form"}),
     ("groups of digits", '{"a": 1_000}', {"a": 1000}, {"number_form"}),
-    ("half a number", '{"a": 1e, "b": 2}', {"a": 1.0, "b": 2}, {"number_form"}),
+    ("half a number", '{"a": 1e, "b": 2}', {"a": 1.0, "b": 2}, {"half_value"}),
     ("a tuple", '{"a": (1, "b")}', {"a": [1, "b"]}, {"tuple"}),
     ("bare keys", "{bed: 1, row-2: 2, größe: 3, 4: 5}", {"bed": 1, "row-2": 2, "größe": 3, "4": 5}, {"unquoted_key"}),
     ("words", '{"a": north bed, "b": 1}', {"a": "north bed", "b": 1}, {"unquoted_text"}),

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from callwright.conversation import Call
 from callwright.prompt import Collected, PromptBuilder, own_words
-from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = [
     "ArgumentsLayout",
@@ -96,11 +96,16 @@ def arguments_object(call: Call) -> Mapping[str, Any]:
 
 
 def object_of(arguments: str) -> Mapping[str, Any]:
-    """The object that arguments are as JSON; empty if they are none."""
+    """The object that arguments are as JSON; empty if they are none. Half of a surrogate pair, which JSON may hold and
+    no prompt, becomes the replacement character.
+    """
     try:
         value = decode(arguments or "{}")
     except NotJsonError:
-        return {}
+        try:
+            value = decode(encode(json.loads(arguments)))
+        except (ValueError, RecursionError):
+            return {}
     return value if isinstance(value, dict) else {}
 
 

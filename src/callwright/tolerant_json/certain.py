@@ -18,6 +18,7 @@ JsonRepair = Literal[
     "control_character",
     "ellipsis",
     "extra_comma",
+    "half_value",
     "inner_quote",
     "literal_spelling",
     "missing_closer",
@@ -39,6 +40,7 @@ JsonRepair = Literal[
 _GUESSED: Final[dict[JsonRepair, str]] = {
     "ellipsis": "a part that was left out",
     "missing_value": "a value that was not written",
+    "half_value": "half a value",
     "unquoted_text": "text that is no token of JSON",
     "repeated_key": "a name that was given twice, with different values",
 }

@@ -21,7 +21,7 @@ _LITERALS: Final = {
     "undefined": "null",
 }
 
-ScalarRepair = Literal["literal_spelling", "number_form", "unquoted_text"]
+ScalarRepair = Literal["half_value", "literal_spelling", "number_form", "unquoted_text"]
 
 
 def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
@@ -36,7 +36,7 @@ def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
     if _LOOSE_NUMBER(word) and (number := _number(word)):
         return Node("number", number, word), "number_form"
     if half := _HALF_NUMBER(word):
-        return Node("half", word, _number(half["whole"] or "") or "0"), "number_form"
+        return Node("half", word, _number(half["whole"] or "") or "0"), "half_value"
     whole = next((literal for literal in ("true", "false", "null") if literal.startswith(word)), "") if at_end else ""
     if whole:
         return Node("half", word, whole), "literal_spelling"

@@ -327,7 +327,7 @@ class MarkedJson:
         for form in forms:
             arguments = form.arguments.text() if form.arguments else ""
             shown.append(arguments)
-            if not arguments and not self._tools.requires_something(form.name):
+            if not arguments and form.closed and not self._tools.requires_something(form.name):
                 arguments = "{}"
             for problem in form.name_problems():
                 self._emit(msgspec.structs.replace(problem, call=self.calls))
