@@ -159,7 +159,7 @@ class OutputParser:
         else:
             events += taken
         out: list[Event] = []
-        self._filter.push(self._restored(_joined(events) if len(events) > 1 else events), out)
+        self._filter.push(self._restored(_joined(events)), out)
         events.clear()
         self._stopped = None
         stretch, repeats = source.stretch, self._repeats
@@ -230,24 +230,24 @@ def _joined(events: list[Event]) -> list[Event]:
     """The same with pieces of a call's arguments as one, where nothing but markup stands between them: values in tags
     come in many, and what comes at once is checked at once.
     """
+    if not events[1:]:
+        return events
     out: list[Event] = []
-    texts: list[str] = []
-    at, call = -1, -1  # where in `out` the arguments stand to which these texts belong, and of which call
+    runs: list[tuple[int, int, list[str]]] = []  # where in `out` they stand, of which call, and their texts
+    is_open = False  # more belongs to the last one
     for event in events:
         if type(event) is ArgumentsDelta:
-            if event.index == call:
-                texts.append(event.text)
+            if is_open and runs[-1][1] == event.index:
+                runs[-1][2].append(event.text)
                 continue
-            if len(texts) > 1:
-                out[at] = ArgumentsDelta(call, "".join(texts))
-            at, call, texts = len(out), event.index, [event.text]
-        elif type(event) is not Markup and call >= 0:
-            if len(texts) > 1:
-                out[at] = ArgumentsDelta(call, "".join(texts))
-            call, texts = -1, []
+            runs.append((len(out), event.index, [event.text]))
+            is_open = True
+        elif type(event) is not Markup:
+            is_open = False
         out.append(event)
-    if len(texts) > 1:
-        out[at] = ArgumentsDelta(call, "".join(texts))
+    for at, call, texts in runs:
+        if len(texts) > 1:
+            out[at] = ArgumentsDelta(call, "".join(texts))
     return out
 
 

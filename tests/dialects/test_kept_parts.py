@@ -141,6 +141,14 @@ def test_tools_that_are_known_take_no_work(name: str) -> None:
         assert work(write, 60) < work(write, 1) + 30
 
 
+def test_an_empty_system_message_stays_one() -> None:
+    """Some templates put one of their own where there is none."""
+    conversation = Conversation((Message("system", (TextPart(""),)), Message("user", (TextPart("?"),))))
+    for name in ("hermes", "json", "qwen3_coder"):
+        dialect = get_dialect(name)
+        assert dialect.messages(conversation, dialect.options())[0] == {"role": "system", "content": ""}
+
+
 def test_several_formats_take_turns() -> None:
     for seed in range(6):
         for number, conversation in enumerate(_conversations(seed)):

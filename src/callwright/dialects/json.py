@@ -95,7 +95,7 @@ def _headed(out: PromptBuilder, role: str, text: str) -> None:
 
 def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any) -> None:
     text = _system(conversation, *told)
-    if text:
+    if text is not None:
         _headed(out, "system", text)
 
 
@@ -113,9 +113,10 @@ def _shown(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[It
     return (conversation.parallel_tool_calls, notes), items
 
 
-def _system(conversation: Conversation, parallel: bool, notes: Sequence[str]) -> str:
+def _system(conversation: Conversation, parallel: bool, notes: Sequence[str]) -> str | None:
     tools = [_section(conversation.tools, parallel=parallel)] if conversation.tools else []
-    return "\n\n".join([*tools, *notes])
+    texts = [*tools, *notes]
+    return "\n\n".join(texts) if texts else None
 
 
 def _section(tools: Sequence[FunctionTool], *, parallel: bool) -> str:

@@ -156,9 +156,8 @@ class KeptTurns:
     def _add(self, kept: KeptTurn) -> None:
         self._turns[kept.row.id] = kept
         if len(self._turns) > self._most_turns:
-            id_, oldest = self._turns.popitem(last=False)
-            if self._heavy.pop(id_, None) is not None:
-                self._bytes -= oldest.size
+            _, oldest = self._turns.popitem(last=False)
+            if self._is_uncounted(oldest):
                 oldest.let_go()
         if self._listeners:
             self._tell(kept.row)
@@ -202,11 +201,16 @@ class KeptTurns:
 
     def _forget(self, kept: KeptTurn) -> None:
         """Let go of what was said."""
-        if self._heavy.pop(kept.row.id, None) is not None:
-            self._bytes -= kept.size
+        if self._is_uncounted(kept):
             self._let_go(kept)
-            if self._listeners:
-                self._tell(kept.row)
+            self._tell(kept.row)
+
+    def _is_uncounted(self, kept: KeptTurn) -> bool:
+        """Count a turn no more; whether it was counted."""
+        if self._heavy.pop(kept.row.id, None) is None:
+            return False
+        self._bytes -= kept.size
+        return True
 
     def _let_go(self, kept: KeptTurn) -> None:
         if kept.seen is not None:

@@ -155,9 +155,9 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     return system + told_messages(items, _told, _own_builtins(conversation.tools), options.tool_results)
 
 
-def _told_head(conversation: Conversation, head: _Head, notes: Sequence[str]) -> str:
+def _told_head(conversation: Conversation, head: _Head, notes: Sequence[str]) -> str | None:
     sections = [*head.system, *_developer_sections(conversation.tools, head), *notes]
-    return neutralise("\n\n".join(sections), CONTROLS)
+    return neutralise("\n\n".join(sections), CONTROLS) or None
 
 
 def _told(turn: ConversationTurn, _: int, own: Collection[str], form: str) -> list[dict[str, Any]]:

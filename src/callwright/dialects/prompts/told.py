@@ -62,14 +62,14 @@ class ToldTurns(msgspec.Struct, frozen=True):
         return system + told_messages(items, _told, self)
 
 
-def told_system(conversation: Conversation, tell: Callable[..., str], *given: Any) -> list[dict[str, Any]]:
-    """The system message, if there is anything in it. `tell` is given the conversation and what is given here, and may
-    depend on its tools and on that: the message is kept, and shared from then on.
+def told_system(conversation: Conversation, tell: Callable[..., str | None], *given: Any) -> list[dict[str, Any]]:
+    """The system message, where `tell` answers one: an empty one, too, is one. It is given the conversation and what is
+    given here, and may depend on the tools and on that: the message is kept, and shared from then on.
     """
 
     def made() -> list[dict[str, Any]]:
         text = tell(conversation, *given)
-        return [KnownObject({"role": "system", "content": text})] if text else []
+        return [] if text is None else [KnownObject({"role": "system", "content": text})]
 
     return [*kept_with_tools(conversation.tools, "told", (tell, given), made)] if conversation.tools else made()
 
@@ -82,7 +82,7 @@ def _system(
     named: Mapping[str, Any],
     instructions: Sequence[str],
     notes: Sequence[str],
-) -> str:
+) -> str | None:
     """`tools` breaks look-alikes itself."""
     before, behind = ([neutralise(text, controls) for text in texts] for texts in (instructions, notes))
     shown = []
@@ -90,7 +90,8 @@ def _system(
         out = PromptBuilder()
         tools(out, conversation, *given, **named)
         shown = [Prompt(out.pieces(), controls).wire_text.strip("\n")]
-    return "\n\n".join([*before, *shown, *behind])
+    texts = [*before, *shown, *behind]
+    return "\n\n".join(texts) if texts else None
 
 
 def told_messages(items: Sequence[Item], tell: Callable[..., Sequence[dict[str, Any]]], *given: Any) -> list[Any]:
