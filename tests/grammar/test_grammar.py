@@ -4,7 +4,8 @@ import pickle
 import random
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -16,8 +17,9 @@ from callwright.errors import GrammarError, RequestError
 from callwright.grammar import compile as compiling
 from callwright.grammar import engine
 from callwright.grammar import grammar as user
-from callwright.grammar.engine import allowed_bytes
+from callwright.grammar.engine import Engine, allowed_bytes
 from callwright.grammar.grammar import Grammar, Violation
+from callwright.grammar.lint import check_lark
 from tests.support.entries import entered
 from tests.support.examples import examples
 
@@ -387,6 +389,12 @@ FAULTY = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the engine says is asked here, not how fast the machine is."""
+    monkeypatch.setattr(compiling, "_WAIT_S", 60.0)
+
+
 def _id(case: Sound | Faulty) -> str:
     return case.id
 
@@ -563,14 +571,15 @@ def test_a_text_that_asks_for_too_much_work_is_wrong_where_it_does(monkeypatch: 
 
 
 @pytest.fixture
-def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def stuck(_patient: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Compiling waits until the event is set."""
     go_on = threading.Event()
 
-    def wait(_: str) -> None:
+    def engine(*given: Any, **named: Any) -> Engine:
         go_on.wait(30)
+        return Engine(*given, **named)
 
-    monkeypatch.setattr(compiling, "check_lark", wait)
+    monkeypatch.setattr(compiling, "Engine", engine)
     monkeypatch.setattr(compiling, "_WAIT_S", 0.01)
     monkeypatch.setattr(compiling, "_SLOTS", threading.BoundedSemaphore(2))
     yield go_on
@@ -597,6 +606,16 @@ def test_no_more_than_a_few_grammars_are_compiled_at_once(stuck: threading.Event
         with pytest.raises(GrammarError, match="too long to compile"):
             Grammar("lark", f'start: "{number}"')
     assert threading.active_count() - before == 2
+
+
+def _each_ends_behind_the_next(rules: int) -> str:
+    between = "".join(f'r{n}: r{n + 1} | r{n - 1} "x"\n' for n in range(1, rules))
+    return f'start: r0\nr0: r1 | "x"\n{between}r{rules}: r{rules - 1}\n'
+
+
+def test_whether_a_text_can_end_is_found_in_time_that_grows_with_the_rules() -> None:
+    few, many = (entered(partial(check_lark, _each_ends_behind_the_next(rules))) for rules in (200, 800))
+    assert many < 5 * few
 
 
 # --- fuzz ---

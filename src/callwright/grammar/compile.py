@@ -39,7 +39,11 @@ _SIMPLER: Final = "Make it smaller: fewer alternatives, lower counts, no counts 
 
 @functools.lru_cache(_KEPT)
 def compiled(syntax: Syntax, definition: str) -> Engine:
-    """The engine for a definition. Raises `GrammarError`, also when it is not there after 2 s."""
+    """The engine for a definition. Raises `GrammarError`, also when the engine is not there after 2 s."""
+    if syntax == "lark":
+        check_lark(definition)
+    else:
+        check_regex(definition)
     too_slow = refused_at(1, 1, "the grammar takes too long to compile", _SIMPLER)
     if not _SLOTS.acquire(timeout=_WAIT_S):
         raise too_slow
@@ -56,10 +60,6 @@ def compiled(syntax: Syntax, definition: str) -> Engine:
 
 def _compile(syntax: Syntax, definition: str, result: Future[Engine], given_up: threading.Event) -> None:
     try:
-        if syntax == "lark":
-            check_lark(definition)
-        else:
-            check_regex(definition)
         result.set_result(Engine(syntax, definition, wanted=lambda: not given_up.is_set()))
     except RefusedError as error:
         mapped = _mapped(syntax, definition, str(error))

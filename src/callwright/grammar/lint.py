@@ -5,8 +5,11 @@ names in `common`; this module knows no engine. Rules that `start` never reaches
 engine has it, but what is refused in a token (`lark_tokens`) is refused there too.
 """
 
+import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from callwright.errors import GrammarError
@@ -25,6 +28,14 @@ _MAX_DEPTH: Final = 1_000
 # done work that grows with the square of them before it says so, and holds the interpreter: 0.7 s for as many.
 _MAX_ALTERNATIVES: Final = 5_000
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """One alternative of a rule, named, or of a group in it, numbered: how many of its parts have no end yet."""
+
+    owner: str | int
+    missing: int
 
 
 def check_lark(definition: str) -> None:
@@ -115,27 +126,38 @@ def _of_circle(definition: str, use: Use) -> GrammarError:
 
 
 def _finite(order: list[Definition]) -> set[str]:
-    """The rules for which there is a text that ends. What they name comes before them, but for circles."""
-    finite: set[str] = set()
+    """The rules for which there is a text that ends. Each use is looked at once, whatever names what."""
     rules = {rule.name for rule in order}
-    before = -1
-    while before < len(finite):
-        before = len(finite)
-        for rule in order:
-            if rule.name not in finite and _ends(rule.alternatives, rules, finite):
-                finite.add(rule.name)
-    return finite
-
-
-def _ends(alternatives: Alternatives, rules: set[str], finite: set[str]) -> bool:
-    return any(
-        all(
-            not item.needed
-            or (_ends(item.inner, rules, finite) if item.inner else item.name not in rules or item.name in finite)
-            for item in sequence
-        )
-        for sequence in alternatives
-    )
+    waiting: defaultdict[str | int, list[_Sequence]] = defaultdict(list)
+    ending: list[str | int] = []
+    open_: list[tuple[str | int, Alternatives]] = [(rule.name, rule.alternatives) for rule in order]
+    groups = itertools.count()
+    while open_:
+        owner, alternatives = open_.pop()
+        for items in alternatives:
+            needed: list[str | int] = []
+            for item in items:
+                if item.needed and item.inner:
+                    needed.append(next(groups))
+                    open_.append((needed[-1], item.inner))
+                elif item.needed and item.name in rules:
+                    needed.append(item.name)
+            sequence = _Sequence(owner, len(needed))
+            for name in needed:
+                waiting[name].append(sequence)
+            if not needed:
+                ending.append(owner)
+    finite: set[str | int] = set()
+    while ending:
+        one = ending.pop()
+        if one in finite:
+            continue
+        finite.add(one)
+        for sequence in waiting[one]:
+            sequence.missing -= 1
+            if not sequence.missing:
+                ending.append(sequence.owner)
+    return {name for name in finite if isinstance(name, str)}
 
 
 def _ways(alternatives: Alternatives) -> int:
