@@ -1,7 +1,7 @@
 """What the store keeps of items that clients do not send back: whose it is, for how long, and how much of it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
-from callwright.gateway.store.absent_keys import AbsentKeys
+from callwright.gateway.store.known_keys import KnownKeys
 from callwright.gateway.store.store import Store
 from callwright.turn.model import Model
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
@@ -67,6 +67,12 @@ async def wrote(keeper: ItemKeeper, *events: TurnEvent | Exception, model: Model
     async for batch in watched:
         taken += batch
     return taken
+
+
+async def wrote_counted(keeper: ItemKeeper, *events: TurnEvent) -> None:
+    """A turn of a server that counts its calls, anew in each conversation."""
+    async for _ in keeper.watch(played(*events), Conversation((ASKED,)), MODEL, str):
+        pass
 
 
 async def found(keeper: ItemKeeper, *items: Item, model: Model = MODEL) -> list[str]:
@@ -135,7 +141,7 @@ def test_another_owner_finds_none_and_mixes_up_none(kept_url: str) -> None:
         await wrote(keeper, *TURN)
         who[0] = "ben"
         assert await found(keeper, CALL) == []
-        await wrote(keeper, ReasoningDelta("Ben's own."), *called())
+        await wrote_counted(keeper, ReasoningDelta("Ben's own."), *called())
         assert await found(keeper, CALL) == ["Ben's own."]
         who[0] = "anna"
         assert await found(keeper, CALL) == [THOUGHT]
@@ -160,7 +166,7 @@ def test_another_gateway_of_the_same_database_finds_it(kept_url: str) -> None:
 # --- what is not there is not looked for again ---
 
 
-def test_a_call_without_reasoning_is_looked_for_once_at_most(kept_url: str) -> None:
+def test_what_this_process_knows_is_not_looked_for(kept_url: str) -> None:
     asked: list[str] = []
 
     async def story() -> None:
@@ -174,22 +180,97 @@ def test_a_call_without_reasoning_is_looked_for_once_at_most(kept_url: str) -> N
         foreign = Call("paint", '{"coats": 2}', id="call_foreign")
         for _ in range(3):
             assert await found(keeper, foreign) == []
-        assert asked.count("find_kept") == 1
-        await wrote(keeper, ReasoningDelta(THOUGHT), *called("call_foreign"))
+        assert asked.count("find_kept") == 3, "a server may count its calls: another turn may have the same, elsewhere"
+        await wrote_counted(keeper, ReasoningDelta(THOUGHT), *called("call_foreign"))
         assert await found(keeper, foreign) == [THOUGHT]
         await store.close()
 
     asyncio.run(story())
 
 
-def test_what_is_known_to_be_absent_is_bounded() -> None:
-    absent = AbsentKeys()
+def test_what_is_known_of_keys_is_bounded() -> None:
+    known = KnownKeys()
     for number in range(100_000):
-        absent.add("anna", "m", [f"{number}"])
-    known = 100_000 - len(absent.others("anna", "m", [str(number) for number in range(100_000)]))
-    assert 20_000 < known <= 32_768
-    assert absent.others("anna", "m", ["99999"]) == []
-    assert absent.others("ben", "m", ["99999"]) == ["99999"]
+        known.add("anna", "m", [f"{number}"], 1.0)
+    assert 20_000 < len(known.among("anna", "m", [str(number) for number in range(100_000)])) <= 32_768
+    assert known.among("anna", "m", ["99999"]) == {"99999"}
+    assert known.among("anna", "m", ["99999"], 1.0) == known.among("ben", "m", ["99999"]) == set()
+
+
+def test_in_memory_a_call_is_looked_for_once_until_it_is_kept() -> None:
+    asked: list[str] = []
+
+    async def story() -> None:
+        store = Store("sqlite://", told=lambda operation, _, failed: asked.append(operation))
+        await store.open()
+        keeper = ItemKeeper(store, HOUR_S)
+        for _ in range(3):
+            assert await found(keeper, CALL) == []
+        assert asked.count("find_kept") == 1
+        await wrote_counted(keeper, *TURN)
+        assert await found(keeper, CALL) == [THOUGHT]
+        await store.close()
+
+    asyncio.run(story())
+
+
+# --- servers that count their calls ---
+
+BARE = called()
+
+
+def of_two_gateways(kept_url: str, act: Callable[[ItemKeeper, ItemKeeper, Clock], Awaitable[None]]) -> None:
+    async def story() -> None:
+        here, there, clock = Store(kept_url), Store(kept_url), Clock()
+        await here.open()
+        await there.open()
+        await act(ItemKeeper(here, HOUR_S, clock), ItemKeeper(there, HOUR_S, clock), clock)
+        await here.close()
+        await there.close()
+
+    asyncio.run(story())
+
+
+def test_what_another_gateway_keeps_later_is_found(kept_url: str) -> None:
+    async def act(here: ItemKeeper, there: ItemKeeper, _: Clock) -> None:
+        assert await found(here, CALL) == []
+        await wrote_counted(there, *TURN)
+        assert await found(here, CALL) == [THOUGHT]
+
+    of_two_gateways(kept_url, act)
+
+
+@pytest.mark.parametrize("turns", [(TURN, BARE), (BARE, TURN), (TURN, BARE, TURN), (BARE, TURN, BARE)])
+def test_of_turns_that_cannot_be_told_apart_one_without_reasoning_counts(
+    kept_url: str, turns: tuple[list[TurnEvent], ...]
+) -> None:
+    async def act(here: ItemKeeper, there: ItemKeeper, _: Clock) -> None:
+        for turn in turns:
+            await wrote_counted(here, *turn)
+        assert await found(here, CALL) == []
+        assert await found(there, CALL) == [], "as after a restart"
+
+    of_two_gateways(kept_url, act)
+
+
+def test_one_without_reasoning_counts_if_what_the_other_left_was_found(kept_url: str) -> None:
+    async def act(here: ItemKeeper, there: ItemKeeper, _: Clock) -> None:
+        await wrote_counted(there, *TURN)
+        assert await found(here, CALL) == [THOUGHT]
+        await wrote_counted(here, *BARE)
+        assert await found(there, CALL) == []
+
+    of_two_gateways(kept_url, act)
+
+
+def test_one_without_reasoning_counts_for_an_hour(kept_url: str) -> None:
+    async def act(here: ItemKeeper, there: ItemKeeper, clock: Clock) -> None:
+        await wrote_counted(here, *BARE)
+        clock.now += HOUR_S + 1
+        await wrote_counted(here, *TURN)
+        assert await found(here, CALL) == await found(there, CALL) == [THOUGHT]
+
+    of_two_gateways(kept_url, act)
 
 
 # --- how much ---

@@ -17,9 +17,10 @@ from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, 
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE, encode
 
-__all__ = ["Gaps", "call_keys", "decode_items", "encode_items", "find_gaps", "put_back", "task_of"]
+__all__ = ["Gaps", "call_keys", "comes_once", "decode_items", "encode_items", "find_gaps", "put_back", "task_of"]
 
 _KEY_BYTES: Final = 20
+_OF_TASK: Final = "task:"
 _EXACT: Final = 2**53  # up to here a client that reads all numbers as floats keeps a whole number
 # A key of a turn's first call -> the place among the items where the turn begins. Each call has two keys.
 Gaps: TypeAlias = dict[str, int]
@@ -68,7 +69,12 @@ def _keys(call: Call, task: str) -> tuple[str, str] | None:
     except UNDECODABLE:
         return None
     told = _sorted([read.id, read.name, value])
-    return _digest(told), _digest(told + task.encode())
+    return _digest(told), _OF_TASK + _digest(told + task.encode())
+
+
+def comes_once(key: str) -> bool:
+    """Whether a key is of one call in all: not if its id may come again."""
+    return not key.startswith(_OF_TASK)
 
 
 def task_of(items: Sequence[Item]) -> str:

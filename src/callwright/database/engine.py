@@ -38,6 +38,11 @@ class Database:
         self._url = url
         self._secrets = [url.password, *(v for k, v in url.query.items() if "password" in k)]
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether nobody else can have it."""
+        return self._url.drivername == "sqlite" and self._url.database in (None, "", ":memory:")
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises `ConfigError` for a URL that names no database."""

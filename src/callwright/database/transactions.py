@@ -59,6 +59,11 @@ class Transactions:
             when_it_fails.pop_all()
         self._database, self._connections = database, connections
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether no other process has this database."""
+        return self._database is not None and self._database.in_memory
+
     async def close(self) -> None:
         """Finish what is under way and disconnect."""
         if self._running:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from callwright.calls.kept_items import decode_items, encode_items, find_gaps, put_back
+from callwright.calls.kept_items import comes_once, decode_items, encode_items, find_gaps, put_back
 from callwright.conversation import Conversation
 from callwright.gateway.http import off_loop
 from callwright.gateway.kept_items.written_turn import CallId, WrittenTurn
@@ -60,7 +60,7 @@ class ItemKeeper:
         now = self._now()
         try:
             await self._store.check()  # one that is down is not waited for again and again
-            found = await self._store.find_kept(model.name, list(gaps), now - self._lasts_s)
+            found = await self._store.find_kept(model.name, gaps, now - self._lasts_s, comes_once)
             old = [key for key, one in found.items() if one.used_at < now - self._lasts_s * _REFRESHED_AFTER]
             if old:
                 await self._store.use_kept(model.name, old, now)
@@ -93,14 +93,13 @@ class ItemKeeper:
         turn.finish()
         if not keeps or self._store is None or await _shown(model) == "none":
             return
-        self._store.note_absent(model.name, turn.bare)
-        if not turn.kept:
-            return
         kept = {key: encode_items(items) for key, items in turn.kept.items()}
         now = self._now()
         try:
-            await self._store.check()
-            await self._store.keep(model.name, kept, now, now - self._lasts_s)
+            await self._store.note_bare(model.name, turn.bare, now)
+            if kept:
+                await self._store.check()
+                await self._store.keep(model.name, kept, now, now - self._lasts_s)
         except StoreError as error:
             log.warning("reasoning could not be kept: %s", error)
 

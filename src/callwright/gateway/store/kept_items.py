@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, li
 
 from callwright.database.tables import KEPT_ITEMS, lock
 
-__all__ = ["KeptItems", "find_kept", "forget_kept", "keep", "use_kept"]
+__all__ = ["KeptItems", "empty_kept", "find_kept", "forget_kept", "keep", "use_kept"]
 
 _KEPT: Final = "cw-kept"
 _ASKED_AT_ONCE: Final = 500  # databases take so many parameters and no more
@@ -80,6 +80,13 @@ def find_kept(
         )
     )
     return {row.key: KeptItems(row.body, row.used_at / 1_000) for row in rows}
+
+
+def empty_kept(connection: Connection, owner: str, model: str, keys: Sequence[str]) -> None:
+    """What is kept by these keys is empty from now on."""
+    lock(connection, _KEPT)
+    for some in _some(keys):
+        connection.execute(update(KEPT_ITEMS).where(_of(owner, model, some)).values(body=b"", size=0))
 
 
 def use_kept(connection: Connection, owner: str, model: str, keys: Sequence[str], now: float) -> None:

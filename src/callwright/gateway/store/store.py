@@ -7,15 +7,15 @@ The store knows nothing of the API: what an item means, how a reference is resol
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from callwright.bounds import Bounds
 from callwright.database.makers import is_dead, this_process
 from callwright.database.transactions import StoreDownError, StoreError, Transactions
 from callwright.gateway.store import kept_items, limits, queries
-from callwright.gateway.store.absent_keys import AbsentKeys
 from callwright.gateway.store.kept_items import KeptItems
+from callwright.gateway.store.known_keys import KnownKeys
 from callwright.gateway.store.limits import Spent
 from callwright.gateway.store.queries import ENDED, StoredConversation, StoredResponse
 
@@ -53,7 +53,10 @@ class Store:
         self._database = Transactions(url, told)
         self._retention_days = retention_days
         self._owner = owner
-        self._absent = AbsentKeys()
+        self._missing = KnownKeys()  # keys that are not there, and come only from here if ever
+        self._keeps = 0  # who has looked before one more knows no longer what is missing
+        self._bare = KnownKeys()  # keys of turns that have left nothing
+        self._seen = KnownKeys()  # keys that come again, and were there
         self._maker = this_process()
         self._silent: set[str] = set()  # makers that were found so
         self._fine_until = self._down_until = 0.0  # by the clock of `time.monotonic`
@@ -185,25 +188,45 @@ class Store:
 
     async def keep(self, model: str, kept: Mapping[str, bytes], now: float, before: float) -> None:
         """Keep items of a model's turns by their keys; erase what was last used before a time. What comes twice with
-        different items is not found any more.
+        different items, or once with none, is not found any more.
         """
         owner = self._owner()
+        bare = self._bare.among(owner, model, kept, before)
+        kept = {key: b"" if key in bare else items for key, items in kept.items()}
         await self._database.write(kept_items.keep, owner, model, kept, now, before, self._most_kept)
-        self._absent.remove(owner, model, kept)
+        self._seen.add(owner, model, kept)
+        self._missing.remove(owner, model, kept)
+        self._keeps += 1
 
-    def note_absent(self, model: str, keys: Sequence[str]) -> None:
-        """Note that nothing is kept by keys that a turn has just had, so that nobody has to look for it."""
-        self._absent.add(self._owner(), model, keys)
-
-    async def find_kept(self, model: str, keys: Sequence[str], since: float) -> dict[str, KeptItems]:
-        """What is kept by these keys and was used since a time. What was not there once is not looked for again."""
+    async def note_bare(self, model: str, keys: Collection[str], now: float) -> None:
+        """Note that turns have had these keys and left nothing, so that nobody has to look for it. What others have
+        left by them is not found any more: by all, if this process has seen it, else by this process.
+        """
         owner = self._owner()
-        asked, removals = self._absent.others(owner, model, keys), self._absent.removals
+        self._bare.add(owner, model, keys, now)
+        if mixed_up := self._seen.among(owner, model, keys):
+            await self.check()
+            await self._database.write(kept_items.empty_kept, owner, model, [*mixed_up])
+
+    async def find_kept(
+        self, model: str, keys: Collection[str], since: float, comes_once: Callable[[str], bool]
+    ) -> dict[str, KeptItems]:
+        """What is kept by these keys and was used since a time. What was not there is not looked for again, if it can
+        come from nobody else: by a key that `comes_once` nothing is kept later, and a database in memory has no others.
+        """
+        owner = self._owner()
+        known = self._missing.among(owner, model, keys)
+        known |= self._bare.among(owner, model, [key for key in keys if key not in known], since)
+        asked = [key for key in keys if key not in known]
         if not asked:
             return {}
+        keeps = self._keeps
         found = await self._database.read(kept_items.find_kept, owner, model, asked, since)
-        if removals == self._absent.removals:
-            self._absent.add(owner, model, (key for key in asked if key not in found))
+        if keeps == self._keeps:
+            not_there = [key for key in asked if key not in found]
+            surely = not_there if self._database.in_memory else filter(comes_once, not_there)
+            self._missing.add(owner, model, surely)
+        self._seen.add(owner, model, found)
         return found
 
     async def use_kept(self, model: str, keys: Sequence[str], now: float) -> None:
