@@ -45,6 +45,17 @@ def test_a_call_of_an_output_that_ends_too_early_is_complete_only_as_it_was_mean
 
 @names
 @shapes
+def test_a_call_that_has_begun_is_never_again_text_in_silence(name: str, shape: Shape) -> None:
+    output = certainty.write(shape, name)
+    begun = 0
+    for end in range(len(output)):
+        turn = callwright.parse(output[:end], dialect=name, tools=certainty.tools_of(shape))
+        assert len(turn.calls) >= begun or turn.problems, output[:end]
+        begun = max(begun, len(turn.calls))
+
+
+@names
+@shapes
 def test_words_between_the_tags_change_no_call_and_are_not_lost(name: str, shape: Shape) -> None:
     for disturbed in _tried(certainty.inserted, shape, name):
         turn = callwright.parse(disturbed.output, dialect=name, tools=certainty.tools_of(shape))
@@ -118,6 +129,22 @@ def test_a_call_that_is_cut_before_its_arguments_has_none(name: str) -> None:
                 told += 1
                 assert call.arguments == "", written[:end]
     assert told or name not in ("hermes", "glm47", "qwen3_coder")
+
+
+@pytest.mark.parametrize(
+    "key", ["due date", "@type", "og:title", "og", "km/h", "a,b", "x{", "n=", "1st", "größe", "it's"]
+)
+@names
+def test_any_name_of_a_parameter_is_read_as_it_is_written(name: str, key: str) -> None:
+    inner = {"type": "object", "properties": {key: {"type": "integer"}, "at": {"type": "integer"}}}
+    members = {"og": {"type": "string"}, key: {"type": "string"}, "within": inner}
+    offered = [{"type": "function", "function": {"name": "tag", "parameters": {"properties": members}}}]
+    given = {"og": "a, b", key: f"no {key}: here", "within": {key: 3, "at": 4}}
+    written = callwright.write([{"name": "tag", "arguments": given}], tools=offered, dialect=name)
+    for output in (written, list(written), *(pieces(written, seed) for seed in range(3))):
+        turn = callwright.parse(output, dialect=name, tools=offered)
+        assert [(json.loads(call.arguments), call.complete) for call in turn.calls] == [(given, True)]
+        assert not turn.problems
 
 
 @pytest.mark.parametrize("name", dialect_names())

@@ -148,6 +148,10 @@ class Toolset:
         validator = compiled_schema(self._tools.get(name), self.bounds).validator
         return validator.faults(arguments) if validator is not None else []
 
+    def names_in(self, name: str) -> frozenset[str]:
+        """The names of all members that the schema of a tool declares, at whatever depth."""
+        return compiled_schema(self._tools.get(name), self.bounds).names
+
     def unusable_schema(self, name: str) -> str:
         """Why no validator can read the tool's schema, so that nothing is checked; empty if one can."""
         validator = compiled_schema(self._tools.get(name), self.bounds).validator

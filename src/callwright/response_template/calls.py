@@ -159,6 +159,7 @@ class CallReader:
             ends=Ends(self._closes, tuple(stop for stop in stops.literals if stop not in self._closes)),
             call=index,
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
+            names=self._tools.names_in(self._tools.resolve_name(name)),
         )
         whole = yield from reader.arguments("}", ":")
         self._emit(CallEnded(index, complete=whole))

@@ -86,6 +86,20 @@ class CompiledSchema:
         return root_properties(self.schema)
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all members that it declares, at whatever depth."""
+        found: set[str] = set()
+        open_: list[object] = [self.schema]
+        while open_:
+            part = open_.pop()
+            found.update(key for key in properties(part) if isinstance(key, str))
+            if isinstance(part, Mapping):
+                open_ += part.values()
+            elif isinstance(part, list | tuple):
+                open_ += part
+        return frozenset(found)
+
+    @cached_property
     def objects(self) -> list[Schema]:
         """The objects that the arguments may be."""
         return place_of(self.schema, self.schema).objects or [_EMPTY]

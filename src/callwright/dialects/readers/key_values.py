@@ -191,7 +191,7 @@ class KeyValueReader(ParameterReader):
                     return known or " " not in found["name"] or bool(self._name_in(found["name"]))
                 waits = any(literal.startswith(behind) for literal in (*self._follows, self._form.call))
                 if not waits or not source.more(_MAX_HEAD):
-                    return known and ((not behind and source.ended) or behind.startswith(self._form.call))
+                    return known and ((waits and source.ended) or behind.startswith(self._form.call))
             yield
 
     def _mentioned(self, blanks: str) -> Parse[bool]:
@@ -235,10 +235,12 @@ class KeyValueReader(ParameterReader):
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         head, marker = yield from read_until(self.source, self._behind_name, _MAX_HEAD)
-        if marker == self._elements.name_end:
+        if marker and marker == self._elements.name_end:
             head += marker
-        elif marker:
-            self.source.unread(marker)
+        else:
+            cut = len(head) if marker else self._behind_name.partial_match_start(head, 0)
+            self.source.unread(head[cut:] + marker)
+            head = head[:cut]
         name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip().removesuffix(">")
         if self.tools.resolve_name(name) not in self.tools and (first := self._name_in(name)):
             text = name[len(first) :]

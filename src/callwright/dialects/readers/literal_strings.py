@@ -16,7 +16,9 @@ import msgspec
 
 from callwright.dialects.readers.literal_escapes import (
     CERTAIN_ESCAPE,
+    KeyPatterns,
     key_patterns,
+    odd_keys,
     read_escape,
     read_escapes,
     with_escapes,
@@ -90,6 +92,7 @@ class StringReader:
         verbatim: tuple[str, ...],
         ends: Ends,
         call: int,
+        names: frozenset[str],
     ) -> None:
         self.sound = True
         self.lost = False  # nothing of what follows is certain either
@@ -97,6 +100,7 @@ class StringReader:
         self._make = make
         self._call = call
         self._verbatim = verbatim
+        self._odd_keys = odd_keys(names)
         self._closes_call = ends.closes
         self._begins = ends.begins
         self._calls_in = {quote: Markers(quote, *ends.begins, *ends.closes) for quote in verbatim}
@@ -324,6 +328,9 @@ class StringReader:
         """Whether a piece of a quote may stand in a text whose own quote is missing."""
         return any(char in text for quote in self._verbatim for char in quote if not char.isalnum())
 
+    def _keys(self, separator: str) -> KeyPatterns:
+        return key_patterns(separator, self._verbatim, self._odd_keys)
+
     def _closes(self, quote: str, *, odd: bool) -> Parse[bool]:
         """Whether the notation goes on behind a quote that was just read. `odd`: it may end a quotation, too."""
         while True:
@@ -339,7 +346,7 @@ class StringReader:
         behind = ahead.lstrip()
         if not behind:
             return None if more else True
-        whole, part = key_patterns(level.separator, self._verbatim)
+        whole, part = self._keys(level.separator)
         if behind[0] == ",":
             rest = behind[1:].lstrip()
             if level.kind == "array":

@@ -10,7 +10,7 @@ not what was meant: `LiteralReader.arguments` answers False and leaves their las
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
-from callwright.dialects.readers.literal_escapes import ESCAPE, key_patterns, unescaped
+from callwright.dialects.readers.literal_escapes import ESCAPE, unescaped
 from callwright.dialects.readers.literal_strings import CLOSERS, QUOTES, Ends, Level, StringReader
 from callwright.events import ArgumentsDelta, Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
@@ -31,6 +31,7 @@ class LiteralReader(StringReader):
 
     `verbatim`: quotes of strings without escapes. `ends`: what ends the call. `call`: its index. `bare`: whether a
     parameter is `text`, so that an unquoted `5` is `"5"`, or `any` value; no other is text when it lacks its quotes.
+    `names` are keys that may stand without quotes, whatever is in them.
     """
 
     def __init__(
@@ -42,8 +43,9 @@ class LiteralReader(StringReader):
         ends: Ends = Ends(),  # noqa: B008  # frozen
         call: int = 0,
         bare: Callable[[str], Bare] = lambda key: "",
+        names: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(source, make, verbatim, ends, call)
+        super().__init__(source, make, verbatim, ends, call, names)
         self._bare = bare
         self._words = Markers(*",})]\n([{\"'", *verbatim, *self._ends)
         self._tokens = Markers(*",})]([{\"' \t\r\n", *verbatim, *self._ends)
@@ -191,7 +193,7 @@ class LiteralReader(StringReader):
     def _key(self, separator: str) -> Parse[tuple[str, str] | None]:
         """Read a key and its separator; answers the name and what was written, None if there is none."""
         source = self._source
-        whole, part = key_patterns(separator, self._verbatim)
+        whole, part = self._keys(separator)
         while True:
             ahead = source.ahead(_MAX_KEY)
             if found := whole(ahead):
@@ -208,7 +210,7 @@ class LiteralReader(StringReader):
     def _key_comes(self, level: Level) -> Parse[bool]:
         """Whether a name comes next, with its separator."""
         source = self._source
-        whole, part = key_patterns(level.separator, self._verbatim)
+        whole, part = self._keys(level.separator)
         while True:
             ahead = source.ahead(_MAX_KEY)
             behind = ahead.lstrip()
@@ -253,7 +255,7 @@ class LiteralReader(StringReader):
 
     def _begins_member(self) -> Parse[bool]:
         source = self._source
-        whole, part = key_patterns(":", self._verbatim)
+        whole, part = self._keys(":")
         while True:
             ahead = source.ahead(_MAX_KEY)
             if not source.more(_MAX_KEY) or whole(ahead) or not part(ahead):

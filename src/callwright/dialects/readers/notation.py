@@ -194,6 +194,7 @@ class NotationReader(ProseReader):
             ends=self._call_ends,
             call=index,
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
+            names=self.tools.names_in(self.tools.resolve_name(head["name"])),
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         yield from self._after(closing if whole else "")

@@ -175,7 +175,7 @@ class ParameterReader(ProseReader):
                 return True
             waits = not closed or not behind or any(literal.startswith(behind) for literal in follows)
             if not waits or not source.more(_MAX_HEAD):
-                return bool(closed and not behind and source.ended)
+                return bool(closed and waits and source.ended)
             yield
 
     # --- what the tags go on with, see `TagReader` ---
