@@ -45,7 +45,7 @@ def main() -> None:
         counted = {name: walk() for name, walk in walks.items()}
         print(json.dumps({name: (len(work.entered), *work[1:]) for name, work in counted.items()}))
     else:
-        heads = ("entries", "functions", "files", "changes of file", "tasks", "JSON read", "JSON written")
+        heads = ("entries", "functions", "files", "changes of file", "tasks", "JSON read", "JSON written", "garbage")
         print(f"{'request':26}" + "".join(f"{head:>{max(len(head), 7) + 2}}" for head in heads))
         for name, walk in walks.items():
             work = walk()

@@ -88,15 +88,21 @@ def _family(pid: int) -> list[int]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process and all that it started."""
-    total = 0
-    for each in _family(pid):
-        try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
-            continue
-        total += int(fields[11]) + int(fields[12])
-    return total / _TICK
+    """CPU seconds of a process and all that it started; where the kernel says it to the nanosecond, of their threads
+    that run now.
+    """
+    return sum(map(_cpu_s, _family(pid)))
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        told = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+        if told:
+            return sum(int(times.split()[0]) for times in told) / 1e9
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def memory_mb(pid: int) -> float:

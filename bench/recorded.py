@@ -80,13 +80,15 @@ class Recorded(NamedTuple):
 
 class Work(NamedTuple):
     """What one request took: functions of ours that were entered, in order (a generator that goes on is entered anew),
-    tasks that were made, bytes that JSON was read from and written to.
+    tasks that were made, bytes that JSON was read from and written to, and objects that were left in circles, for the
+    collector of garbage.
     """
 
     entered: list[CodeType]
     tasks: int
     decoded: int
     encoded: int
+    garbage: int
 
 
 # --- what is asked, and answered ---
@@ -172,8 +174,9 @@ class _Counting:
     def end(self) -> Work:
         entered, self._entered = self._entered, None
         assert entered is not None
+        garbage = gc.collect()
         gc.enable()
-        return Work(entered, self._tasks, JSON.decoded - self._decoded, JSON.encoded - self._encoded)
+        return Work(entered, self._tasks, JSON.decoded - self._decoded, JSON.encoded - self._encoded, garbage)
 
 
 def file_of(code: CodeType) -> str:

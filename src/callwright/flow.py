@@ -141,7 +141,7 @@ class Flow:
         """Read a delta as the reader does, without its generators, and check what that makes; None if it has to go the
         long way, and then nothing was done.
         """
-        events = self.stretch.take(text) if text else None
+        events = self.stretch.take(self.stretch, text) if text else None
         if events is None:
             return None
         out: list[Event] = []

@@ -152,7 +152,7 @@ class OutputParser:
         if self._recorder is not None:
             self._recorder.feed(text)
         source, events = self.source, self._events
-        taken = stretch.take(text) if stretch is not None and self._recorder is None else None
+        taken = stretch.take(stretch, text) if stretch is not None and self._recorder is None else None
         if taken is None:
             source.push(text)
             next(self._steps, None)

@@ -29,6 +29,7 @@ __all__ = [
     "Parse",
     "StreamReader",
     "Stretch",
+    "Taken",
     "comes_next",
     "emit_text_until",
     "emit_until",
@@ -41,6 +42,7 @@ __all__ = [
 T = TypeVar("T")
 Parse: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]
+Taken: TypeAlias = Sequence[TextEvent] | None  # named: it annotates functions that are made for each `Stretch`
 
 # How many characters of white space before a possible marker are held back. More than that is text and is emitted.
 MAX_HELD_BLANKS = 256
@@ -122,8 +124,9 @@ class Stretch(Struct):
     """A stretch of text in which a parser waits, so that its generator need not run for a delta in which nothing
     matters.
 
-    `take` reads a whole delta and answers the events of what is certain in it; it answers None, and does nothing, for
-    one in which something may matter. Arguments are those of call `call`; if that is None, it is other text.
+    `take` reads a whole delta of this stretch and answers the events of what is certain in it; it answers None, and
+    does nothing, for one in which something may matter. It is given the stretch: if it held it, it would be held by it.
+    Arguments are those of call `call`; if that is None, it is other text.
 
     `held` is text that is read and not certain yet. With most deltas `take` would do no more than to `make` one event
     of that and the delta. It is so for any that, together with what is held, has no character of `firsts`, or none
@@ -135,7 +138,7 @@ class Stretch(Struct):
     markup of escapes in what is read. `note` notes what was read, many deltas at once, and answers its JSON.
     """
 
-    take: Callable[[str], Sequence[TextEvent] | None]
+    take: Callable[["Stretch", str], Taken]
     make: Callable[[str], TextEvent]
     firsts: str | None
     literals: tuple[str, ...] = ()
@@ -181,7 +184,7 @@ class StreamReader:
 
     def end(self) -> None:
         """Nothing more will be pushed."""
-        self.ended = True
+        self.ended, self.stretch = True, None
 
     def markup(self, text: str) -> None:
         """Emit markers of the format, which are not content, if there are any."""
@@ -276,7 +279,7 @@ def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Tex
     """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
     emit, first = source.emit, markers.first
 
-    def take(text: str) -> Sequence[TextEvent] | None:
+    def take(_: Stretch, text: str) -> Taken:
         return [make(text)] if text and not first(text) else None
 
     stretch = Stretch(take, make, markers.firsts, markers.literals)
@@ -298,7 +301,7 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
     """
     first, emit = markers.first, source.emit
 
-    def take(text: str) -> Sequence[TextEvent] | None:
+    def take(stretch: Stretch, text: str) -> Taken:
         said = text.rstrip()
         if not said or len(text) - len(said) > MAX_HELD_BLANKS or first(text):
             return None
@@ -353,7 +356,7 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
     pieces: list[str] = []
     size, first = 0, markers.first
 
-    def take(text: str) -> Sequence[TextEvent] | None:
+    def take(_: Stretch, text: str) -> Taken:
         nonlocal size
         if first(text) or size + len(text) > limit:
             return None

@@ -205,7 +205,7 @@ def test_what_is_held_up_to_a_marker_has_a_limit_where_it_flows() -> None:
     source = StreamReader(lambda _: None)
     steps = parse(source)
     for piece in ("four", "four", "four", "four"):
-        if source.stretch is None or source.stretch.take(piece) is None:
+        if source.stretch is None or source.stretch.take(source.stretch, piece) is None:
             source.push(piece)
             next(steps, None)
     assert found == [("fourfourfo", "")]

@@ -13,21 +13,22 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.processes
 ENTRIES: Final = ROOT / "bench" / "entries.py"
 MARGIN: Final = 1.05  # above what was measured
-# Functions of ours that are entered, tasks that are made, bytes of JSON that are read and that are written.
+# Functions of ours that are entered, tasks that are made, bytes of JSON that are read and that are written, and objects
+# that wait for the collector of garbage: those are of SQLAlchemy.
 CEILINGS: Final = {
-    "native whole": (492, 1, 1638, 2617),
-    "native stream": (854, 4, 2477, 2486),
-    "raw stream": (1043, 5, 1762, 3034),
-    "responses stream": (1162, 5, 2656, 11086),
-    "messages stream": (1017, 4, 2706, 3800),
-    "native whole, large": (501, 1, 63404, 123588),
-    "native stream, large": (864, 4, 64243, 123456),
-    "raw stream, large": (1060, 5, 63528, 114067),
-    "responses stream, large": (1171, 5, 61748, 273119),
-    "messages stream, large": (1023, 4, 62699, 123491),
-    "raw stream, pages off": (1000, 5, 1762, 3034),
-    "custom tool": (989, 2, 562, 3731),
-    "parse, 3 chunks": (228, 0, 18, 222),
+    "native whole": (492, 1, 1638, 2617, 0),
+    "native stream": (854, 4, 2477, 2486, 0),
+    "raw stream": (1043, 5, 1762, 3034, 10),
+    "responses stream": (1155, 5, 2656, 11086, 10),
+    "messages stream": (1017, 4, 2706, 3800, 0),
+    "native whole, large": (501, 1, 63404, 123588, 0),
+    "native stream, large": (864, 4, 64243, 123456, 0),
+    "raw stream, large": (1060, 5, 63528, 114067, 10),
+    "responses stream, large": (1170, 5, 61748, 273119, 10),
+    "messages stream, large": (1023, 4, 62699, 123491, 0),
+    "raw stream, pages off": (1000, 5, 1762, 3034, 10),
+    "custom tool": (989, 2, 562, 3731, 10),
+    "parse, 3 chunks": (228, 0, 18, 222, 0),
 }
 
 
@@ -53,8 +54,8 @@ def test_a_request_takes_no_more_work_than_its_ceiling(name: str, measured: dict
 
 def table(measured: dict[str, list[int]]) -> str:
     """`CEILINGS` for what was measured."""
-    rows = (
-        f'    "{name}": ({ceil(entries * MARGIN)}, {tasks}, {ceil(read * MARGIN)}, {ceil(written * MARGIN)}),'
-        for name, (entries, tasks, read, written) in measured.items()
-    )
+    rows = []
+    for name, (entries, tasks, read, written, garbage) in measured.items():
+        most = (ceil(entries * MARGIN), tasks, ceil(read * MARGIN), ceil(written * MARGIN), garbage)
+        rows.append(f'    "{name}": {most},')
     return "\n".join(rows)

@@ -86,7 +86,7 @@ class _Reader(ParameterReader):
         super().__init__(source, tools, _TAGS, thoughts=(), ends=STOPS)
         self._bodies = Bodies(source, tools)
 
-    def read(self, start: str) -> Parse[None]:
+    def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
         source = self.source
         if start == "reasoning":

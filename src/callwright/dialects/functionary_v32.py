@@ -70,11 +70,11 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
 class _Reader(MarkedReader):
     """Messages, each behind its recipient."""
 
-    def read(self, start: str) -> Parse[None]:
+    def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
         if start == "assistant":
             yield from self._message("")
-        yield from super().read(start)
+        yield from super()._answer(start)
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         if not (yield from self._message(blanks + tag)):

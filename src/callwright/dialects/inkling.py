@@ -61,11 +61,11 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
 class _Reader(MarkedReader):
     """Parts, of which a thought and a call end alike, and in which the name of a tool may stand before its call."""
 
-    def read(self, start: str) -> Parse[None]:
+    def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
         if start != "reasoning":
             yield from self._name()
-        yield from super().read(start)
+        yield from super()._answer(start)
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         if tag == _END:

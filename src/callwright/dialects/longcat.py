@@ -61,7 +61,9 @@ class _Reader(MarkedReader):
                 elements.go_on_from(self)
                 yield from elements._marked(blanks, tag)
                 self.go_on_from(elements)
+                elements.let_go()
                 return
+            elements.let_go()
         yield from super()._marked(blanks, tag)
 
 

@@ -237,7 +237,7 @@ class _Reader(ParameterReader):
         self._said: dict[object, str] = {}  # the end of what was said, by what it is
         self._recipient = ""
 
-    def read(self, start: str) -> Parse[None]:
+    def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`. What begins without a header goes on where the prompt left off."""
         self._recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
         while not self.source.done:

@@ -134,6 +134,7 @@ class WhenLeft:  # no generator: it is entered for each request
             self._connection.unwatch(self._told)
         if self._task is not None:
             self._task.cancel()
+            self._task = None  # which holds this, where it was cancelled
 
     async def _asked(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

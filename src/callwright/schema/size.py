@@ -91,29 +91,35 @@ def has_more_returns(schema: Mapping[str, Any], value: object, most: int) -> boo
 
     With references that lead back through unions the ways multiply with each level of the value.
     """
-    places = _Places(schema)
-    known: dict[tuple[int, int], int] = {}
-    first = 0
+    ways = _Ways(schema)
+    try:
+        return ways.visits(value, schema) - ways.first > most
+    except RecursionError:
+        return True
 
-    def visits(value: object, schema: object) -> int:
-        nonlocal first
+
+class _Ways:
+    """The ways of a validator through a schema. `first`: how often a part of a value met a part of the schema first."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.first = 0
+        self._places = _Places(schema)
+        self._known: dict[tuple[int, int], int] = {}
+
+    def visits(self, value: object, schema: object) -> int:
+        """How often a value meets a part of a schema, and what is in the one what is in the other."""
         if not isinstance(schema, dict):
             return 0
         if not isinstance(value, dict | list):
-            first += 1
+            self.first += 1
             return 1
         key = (id(value), id(schema))
-        if key not in known:
-            first += 1
-            known[key] = 1  # while it is counted: what leads to itself comes once
-            parts = ((value, part) for part in _beside(schema, places))
-            known[key] += sum(visits(inner, part) for inner, part in (*parts, *_inside(value, schema)))
-        return known[key]
-
-    try:
-        return visits(value, schema) - first > most
-    except RecursionError:
-        return True
+        if key not in self._known:
+            self.first += 1
+            self._known[key] = 1  # while it is counted: what leads to itself comes once
+            parts = ((value, part) for part in _beside(schema, self._places))
+            self._known[key] += sum(self.visits(inner, part) for inner, part in (*parts, *_inside(value, schema)))
+        return self._known[key]
 
 
 def _beside(schema: Mapping[str, Any], places: "_Places") -> Iterator[object]:

@@ -5,12 +5,12 @@ valid JSON is for others to say.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple, TypeVar
 
 from callwright.events import TextEvent
-from callwright.stream_reader import Parse, StreamReader, Stretch
+from callwright.stream_reader import Parse, StreamReader, Stretch, Taken
 
 __all__ = ["JsonScanner", "JsonTerminators", "collect_json", "pass_json"]
 
@@ -184,7 +184,7 @@ def pass_json(
     """
     span, plain = JsonScanner(stops.firsts), stops.plain
 
-    def take(text: str) -> Sequence[TextEvent] | None:
+    def take(stretch: Stretch, text: str) -> Taken:
         found = plain(stretch.held + text) if text else None
         if found is None:
             return None

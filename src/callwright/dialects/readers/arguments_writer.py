@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
-from callwright.events import ArgumentsDelta, Event, Markup, Problem, TextEvent
+from callwright.events import ArgumentsDelta, Event, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
-from callwright.stream_reader import Markers, Stretch
+from callwright.stream_reader import Markers, Stretch, Taken
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
@@ -166,15 +166,14 @@ def written_stretch(
     """
     first = markers.first
 
-    def take(text: str) -> Sequence[TextEvent] | None:
+    def take(stretch: Stretch, text: str) -> Taken:
         if not text or stretch.held or first(text) or (holds and text[-1] in holds):
             return None
         keep(text)
         return [writer.of_text(text)] if writer is not None else ()
 
     if writer is None:
-        stretch = Stretch(take, Markup, None)
-        return stretch
+        return Stretch(take, Markup, None)
     of_text = writer.of_text
 
     def make(text: str) -> ArgumentsDelta:
@@ -184,7 +183,7 @@ def written_stretch(
     def note(text: str) -> str:
         return make(text).text
 
-    stretch = Stretch(
+    return Stretch(
         take,
         make,
         markers.firsts,
@@ -195,7 +194,6 @@ def written_stretch(
         inside=encode_inside,
         note=note,
     )
-    return stretch
 
 
 def unwritten(text: str, value: str) -> str:

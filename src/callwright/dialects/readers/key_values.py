@@ -150,7 +150,9 @@ class KeyValueReader(ParameterReader):
             return False
         rest, tags = spelled
         self.source.take(self.source.at + len(rest))
-        begins = yield from KeyValueReader(self.source, self.tools, tags)._may_begin_call(tag + rest)
+        other = KeyValueReader(self.source, self.tools, tags)
+        begins = yield from other._may_begin_call(tag + rest)
+        other.let_go()
         self.source.unread(rest)
         return begins
 
@@ -172,6 +174,7 @@ class KeyValueReader(ParameterReader):
         yield from other._marked(blanks, opener + rest)
         other._missing_ends()
         self.go_on_from(other)
+        other.let_go()
 
     def _names_call(self) -> Parse[bool]:
         """See `ParameterReader`: a name and what belongs to a call follow the tag, or a JSON object."""

@@ -9,7 +9,7 @@ arguments uncertain: `sound` is False from there on.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -23,8 +23,8 @@ from callwright.dialects.readers.literal_escapes import (
     read_escapes,
     with_escapes,
 )
-from callwright.events import ArgumentsDelta, Markup, Problem, ProblemKind, TextEvent
-from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch
+from callwright.events import ArgumentsDelta, Markup, Problem, ProblemKind
+from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken
 from callwright.tolerant_json.codec import encode_inside
 
 __all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
@@ -195,7 +195,7 @@ class StringReader:
             self._log.append(json)
             return self._make(json)
 
-        def take(text: str) -> Sequence[TextEvent] | None:
+        def take(stretch: Stretch, text: str) -> Taken:
             whole, half = stretch.held + text, ""
             if markers.first(whole):
                 found = escapes(whole) if escapes is not None else None

@@ -140,9 +140,9 @@ class MarkedReader(ProseReader):
         self._sections: list[str] = []  # the ends of sections that were begun, the innermost first
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
 
-    def read(self, start: str) -> Parse[None]:
+    def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
-        yield from super().read(start)
+        yield from super()._answer(start)
         if self._sections and self.calls:
             missing = " and ".join(self._sections)
             self.emit(Problem("markup_repaired", f"missing at the end: {missing}", call=self.calls - 1))

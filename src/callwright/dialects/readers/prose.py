@@ -84,7 +84,13 @@ class ProseReader:
         self._in_text, self._in_thought = markers(marks, has_tools=bool(tools.ordered))
 
     def read(self, start: str) -> Parse[None]:
-        """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open."""
+        """Read the whole answer. `start` is `reasoning` if the prompt left reasoning open. Then this is empty."""
+        try:
+            yield from self._answer(start)
+        finally:
+            self.let_go()
+
+    def _answer(self, start: str) -> Parse[None]:
         yield from self.skip(_BOM)
         if start == "reasoning":
             opening, close = next(iter(self.thoughts.items()))
@@ -262,6 +268,10 @@ class ProseReader:
         self.source, self.emit, self.markup = other.source, other.emit, other.markup
         self.calls, self.before = other.calls, other.before
         self._apart, self._apart_by, self._code, self._make = other._apart, other._apart_by, other._code, other._make
+
+    def let_go(self) -> None:
+        """Empty this: it reads no more. Parts of it hold it, so it would wait for the collector of garbage."""
+        vars(self).clear()
 
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""

@@ -187,6 +187,7 @@ class ResponseWriter:
         self._seals = request.includes("reasoning.encrypted_content")
         self._shows_sources = request.includes("web_search_call.action.sources")
         self._events: list[ResponseStreamEvent] = []
+        self._emit = self._events.append  # not this writer, which holds the items that emit
         self._open: _AnyOpen | None = None
         self._calls: dict[int, _AnyOpen] = {}
         self._later: list[Event | ServerEvent] = []  # what came while a call was open
@@ -392,11 +393,9 @@ class ResponseWriter:
 
     # --- events ---
 
-    def _emit(self, event: ResponseStreamEvent) -> None:
-        self._events.append(event)
-
     def _taken(self) -> list[ResponseStreamEvent]:
-        events, self._events = self._events, []
+        events = self._events[:]
+        self._events.clear()
         return events
 
     def _snapshot(self) -> Response:
