@@ -72,6 +72,12 @@ RULES: list[tuple[str, str, object, set[JsonRepair]]] = [
     ("named arguments", '{"t": "open("f", mode="r")"}', {"t": 'open("f", mode="r")'}, {"inner_quote"}),
     ("an index", '{"t": "d["k"] = e["l"]", "n": 1}', {"t": 'd["k"] = e["l"]', "n": 1}, {"inner_quote"}),
     ("a list in code", '{"t": "x = ["a", "b"]", "n": 1}', {"t": 'x = ["a", "b"]', "n": 1}, {"inner_quote"}),
+    (
+        "a member without its colon",
+        '{"t": "keel", "bed" {"row": 1, "n": 2}}',
+        {"t": 'keel", "bed" {"row": 1', "n": 2},
+        {"early_end", "inner_quote", "missing_quote"},
+    ),
     ("a separator", '{"t": "x.split(", ")", "n": 1}', {"t": 'x.split(", ")', "n": 1}, {"inner_quote"}),
     ("JSON in a string", '{"t": "{"a": "b", "c": [1]}"}', {"t": '{"a": "b", "c": [1]}'}, {"inner_quote"}),
     ("JSON before a key", '{"t": "{"a": 1, "b": 2}", "n": 3}', {"t": '{"a": 1, "b": 2}', "n": 3}, {"inner_quote"}),

@@ -16,6 +16,7 @@ JsonRepair = Literal[
     "bad_quotes",
     "comment",
     "control_character",
+    "early_end",
     "ellipsis",
     "extra_comma",
     "half_value",
@@ -42,6 +43,7 @@ _GUESSED: Final[dict[JsonRepair, str]] = {
     "missing_value": "a value that was not written",
     "half_value": "half a value",
     "unquoted_text": "text that is no token of JSON",
+    "early_end": "a text that may end at the first quote in it",
     "repeated_key": "a name that was given twice, with different values",
 }
 # Repairs that judge by quotes where a string ends.
