@@ -52,6 +52,16 @@ _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
 _SWALLOWABLE: Final = BLANKS + ")]}"
 
 
+def _closes_more(text: str) -> bool:
+    """Whether a text has closing brackets that nothing in it has opened, so that it may have ended before them."""
+    depth = 0
+    for bracket in re.findall(r"[()\[\]{}]", text):
+        depth += 1 if bracket in "([{" else -1
+        if depth < 0:
+            return True
+    return False
+
+
 class Ends(msgspec.Struct, frozen=True):
     """The literals that end a call: those that close it, that begin another, and stop tokens."""
 
@@ -322,7 +332,7 @@ class StringReader:
         whole = "".join((*said, text[:end]))
         separator = re.escape(self._levels[-1].separator)
         doubt = quotes or self._holds_piece(whole) or re.search(rf",\s*[\w.$-]+\s*[{separator}]", whole)
-        self._tell("markup_repaired", "a text without its closing quote", doubt=bool(doubt))
+        self._tell("markup_repaired", "a text without its closing quote", doubt=bool(doubt) or _closes_more(whole))
 
     def _holds_piece(self, text: str) -> bool:
         """Whether a piece of a quote may stand in a text whose own quote is missing."""

@@ -237,8 +237,11 @@ class LiteralReader(StringReader):
             return
         self._put('"', lead)
         closed = False
+        parts = 0
         while quote:
+            parts += 1
             closed = yield from self._string(quote)
+            self.sound = self.sound and (closed or parts == 1)  # a part that is never closed may be no part
             quote = (yield from self._next_part()) if closed and quote in QUOTES else ""
         if closed or not source.done:
             self._put('"')
