@@ -42,6 +42,7 @@ _MAKERS: Final[Mapping[str, type[ContentDelta] | type[ReasoningDelta]]] = {"anal
 _MAX_FIRST_KEY = 200
 _MAX_USE = 400
 _FIRST_KEY = re.compile(r'\s*"((?:[^"\\]|\\.){0,100})"\s*:|\s*(\})')
+_MEMBER = re.compile(r"[\"']\s*+:").search
 _USES = re.compile(r'\s*(?:\{\s*"tool_uses"\s*:\s*)?\[')
 _USE = re.compile(r'\{\s*"recipient_name"\s*:\s*"([^"\\]*)"\s*,\s*"parameters"\s*:\s*(?=\{)')
 _USE_BEGIN = Markers("{", "]", *CONTROLS)
@@ -143,7 +144,7 @@ class Bodies:
         if not several and self.peek() not in ("{", "["):
             tool = self.tools.get(name)
             if tool is not None and tool.custom is None:
-                yield from self._words_before(name)
+                certain = (yield from self._words_before(name)) and certain
         if several:
             token = yield from self.several()
         elif self.peek() in ("{", "["):
@@ -162,21 +163,23 @@ class Bodies:
             self.emit(Problem("missing_stop", f"{token} inside a call", call=self._last()))
         return token
 
-    def _words_before(self, name: str) -> Parse[None]:
-        """Name the words that stand before the arguments of a function, if arguments follow them."""
+    def _words_before(self, name: str) -> Parse[bool]:
+        """Name the words that stand before the arguments of a function, if arguments follow them. False for words that
+        are members: what follows is the value of one, and the brace before them is missing.
+        """
         pieces: list[str] = []
         while True:
             text, token = yield from read_until(self.source, _BRACE_OR_END, MAX_BODY)
             pieces.append(text)
             if token != "{":
                 self.source.unread("".join(pieces) + token)
-                return
+                return True
             if (yield from self._begins_arguments(name)):
                 self.source.unread(token)
                 words = "".join(pieces)
                 detail = "text before the arguments"
                 self.emit(Problem("arguments_trailing_text", detail, call=self.calls, text=words))
-                return
+                return _MEMBER(words) is None
             pieces.append(token)
 
     def _begins_arguments(self, name: str) -> Parse[bool]:
