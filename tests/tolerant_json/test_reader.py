@@ -78,6 +78,7 @@ RULES: list[tuple[str, str, object, set[JsonRepair]]] = [
         {"t": 'keel", "bed" {"row": 1', "n": 2},
         {"early_end", "inner_quote", "missing_quote"},
     ),
+    ("a quote too many", '{""bed": 1}', {'"bed': 1}, {"inner_quote", "quote_in_key"}),
     ("a separator", '{"t": "x.split(", ")", "n": 1}', {"t": 'x.split(", ")', "n": 1}, {"inner_quote"}),
     ("JSON in a string", '{"t": "{"a": "b", "c": [1]}"}', {"t": '{"a": "b", "c": [1]}'}, {"inner_quote"}),
     ("JSON before a key", '{"t": "{"a": 1, "b": 2}", "n": 3}', {"t": '{"a": 1, "b": 2}', "n": 3}, {"inner_quote"}),

@@ -28,6 +28,7 @@ JsonRepair = Literal[
     "missing_quote",
     "missing_value",
     "number_form",
+    "quote_in_key",
     "repeated_key",
     "same_key",
     "tuple",
@@ -43,6 +44,7 @@ _GUESSED: Final[dict[JsonRepair, str]] = {
     "missing_value": "a value that was not written",
     "half_value": "half a value",
     "unquoted_text": "text that is no token of JSON",
+    "quote_in_key": "a name with a quote in it",
     "early_end": "a text that may end at the first quote in it",
     "repeated_key": "a name that was given twice, with different values",
 }

@@ -45,8 +45,8 @@ _WORD_ENDS: Final = {
     "top": re.compile(r"[,\n\r;]|(?<=\s)//|/\*"),
 }
 _ENDS_VALUE: Final = ("", ",", "}", "]", ")")
-# A quote that ends its string if what follows, broken as it is, was meant as the next member: `{"a": "x", "b" {`.
-_MAY_END = re.compile(r'"\s*+,\s*+"\w').match
+# A quote that ends its string if what follows, broken as it is, was meant as what comes next: `{"a": "x", "b" {`.
+_MAY_END = re.compile(r'"(?:\s*+,\s*+)?"\w|"\s*+:').match
 _IDENTIFIER = re.compile(r"[\w$.-]+\Z").match
 _KEY_WORD = re.compile(r"""[^:=,{}\[\]"'\n\r]*+""").match
 
@@ -400,7 +400,9 @@ class JsonReader:
                     if closes:
                         return True
                     emit('\\"' if mark == '"' else mark)
-                    if not inner and _MAY_END(text, end):
+                    if where == "key":
+                        self.repaired("quote_in_key")
+                    elif not inner and _MAY_END(text, end):
                         self.repaired("early_end")
                     inner += 1
                     self.repaired("inner_quote")

@@ -114,6 +114,8 @@ def _delimited(
         return _comma_fits(rest[1:].lstrip(), where, is_all=is_all, bare=":=" if loose else ":" * (mark == ","))
     if rest.startswith("```") and "\n" in blanks:
         return True
+    if rest == '"' and not is_all:
+        return None
     if where == "array":
         return bool(blanks) and (mark in QUOTES or mark in "{[-" or mark.isdigit() or "\n" in blanks)
     if blanks and (mark in QUOTES or "\n" in blanks):

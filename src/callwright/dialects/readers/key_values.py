@@ -318,6 +318,7 @@ class KeyValueReader(ParameterReader):
         if marker != tags.value_end and not text.strip():
             return None
         self._odd(f"{tags.value} is missing", self.calls - 1)
+        self._sure = self._sure and not broken_tag(self._form, text)
         return rest
 
     def _key_ahead(self, ahead: str) -> str | None:

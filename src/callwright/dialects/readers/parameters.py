@@ -5,6 +5,7 @@ further out or another call was written; what stands between the tags and is non
 broken, so that nobody knows what was meant, is not complete.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import count
@@ -36,6 +37,8 @@ _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
+# What hardly any key holds, but a tag around one does.
+_ODD_KEY = re.compile(r"[\s<>=\"']|/\w+>").search
 
 
 class ParameterReader(ProseReader):
@@ -369,7 +372,7 @@ class ParameterReader(ProseReader):
             self._odd("the tag of a parameter is broken", index)
             self._sure = False
             return True
-        if key not in self._declared and (self._strayed or any(map(str.isspace, key))):
+        if key not in self._declared and (self._strayed or _ODD_KEY(key)):
             self._odd(f"what should be the tag of a parameter names {key!r}", index)
             self._sure = False
         again = key in writer.given

@@ -95,6 +95,7 @@ class _Literals:
         own = (form.parameter, form.call_end, form.call, *self.block_ends)
         self.in_value = Markers(form.parameter_end, *own, *self.begins, *ends)
         self.behind = sorted(dict.fromkeys((*own, *self.begins, *ends)), key=len, reverse=True)
+        self.opens = (form.parameter, form.call)
         self.closers = (form.call_end, *self.block_ends, *ends)
         self.closes = sorted(dict.fromkeys((form.parameter_end, *self.closers)), key=len, reverse=True)
         self.pieces = _pieces(form)
@@ -137,6 +138,7 @@ class ValueReader:
         self._never_closed: set[int] = set()
         self._doubt_to = -1
         self._lost = False
+        self._goes_on = False  # a value that has gone on behind its closer, where a tag seems to be broken
 
     @property
     def lost(self) -> bool:
@@ -181,6 +183,7 @@ class ValueReader:
         pieces: list[str] = []
         keep = pieces.append
         holds, lost, begun = False, self.lost, ""
+        self._goes_on = False
         if lines:
             while source.more(1):
                 yield
@@ -219,10 +222,14 @@ class ValueReader:
                 source.wait_in(stretch)
                 yield
         source.markup(held)
-        if ending is Ending.MISSING and self._known.pieces.search("".join(pieces)):
+        if ending is Ending.MISSING and self._holds_piece("".join(pieces)):
             self._lost = True
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
-        return TaggedValue(pieces, ending, holds, odd, lost or not self._lost)
+        return TaggedValue(pieces, ending, holds, odd, (lost or not self._lost) and not self._goes_on)
+
+    def _holds_piece(self, text: str) -> bool:
+        """Whether what seems to be a piece of a tag stands in a text, or a tag that only a parameter has."""
+        return self._known.pieces.search(text) is not None or any(tag in text for tag in self._form.inner)
 
     def _ended(self, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and the line breaks behind it that are the format's."""
@@ -280,6 +287,7 @@ class ValueReader:
         if follows is None:
             inside = yield from self._up_to_closer(declares)
             if inside is not None and not self._known.pieces.search(inside):
+                self._goes_on = self._goes_on or inside.lstrip().startswith(self._known.opens)
                 return None, inside
             source.unread(inside or "")
         elif follows in self._known.closers:
