@@ -10,7 +10,7 @@ import pytest
 
 import callwright
 from callwright import Parser, RequestError
-from callwright.dialects.base import get_dialect, read_options
+from callwright.dialects.base import dialect_names, get_dialect, read_options
 from callwright.openai_format.messages import read_conversation
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS, WRITTEN
 
@@ -197,3 +197,12 @@ def test_an_output_that_is_no_text_is_refused(output: Any) -> None:
 def test_a_dialect_that_is_none_is_refused(dialect: Any) -> None:
     with pytest.raises(callwright.RequestError, match="dialect"):
         callwright.parse("x", dialect=dialect)
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_arguments_that_are_no_object_are_not_lost_when_they_are_written(dialect: str) -> None:
+    assert "KEEP" in callwright.write([{"name": "note", "arguments": '{"text": "KEEP",}'}], dialect=dialect)
+    for refused in ('["KEEP"]', "KEEP", '{"text": "KEEP"', '{"text": "KEEP", "n": }'):
+        with pytest.raises(RequestError, match="KEEP") as error:
+            callwright.write([{"name": "note", "arguments": refused}], dialect=dialect)
+        assert error.value.param == "calls[0].arguments"

@@ -7,10 +7,11 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 import msgspec
 
 from callwright.calls.check import Check
+from callwright.calls.history import drop_unreadable_calls
 from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.collector import Turn, collect
-from callwright.conversation import AssistantTurn, ToolChoice
+from callwright.conversation import AssistantTurn, Call, ToolChoice
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from callwright.dialects.readers.auto import AutoReader
 from callwright.errors import RequestError, did_you_mean
@@ -177,13 +178,25 @@ def render(
 
 def write(calls: Sequence[Json], *, dialect: str | Dialect, tools: Sequence[Json] | None = None) -> str:
     """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
-    arguments as value or JSON.
+    arguments as value or JSON. Broken JSON is repaired; raises `RequestError` for what is no object.
     """
     read_tool_catalog(tools)
     if not isinstance(calls, list | tuple):
         raise wrong_type("calls", "array", calls)
-    ours = [read_call(call, f"calls[{number}]") for number, call in enumerate(calls)]
+    ours = [_readable(read_call(call, f"calls[{number}]"), number) for number, call in enumerate(calls)]
     return _dialect(dialect).write(AssistantTurn(calls=ours))
+
+
+def _readable(call: Call, number: int) -> Call:
+    read = drop_unreadable_calls([call])[0]
+    if isinstance(read, Call):
+        return read
+    where = f"calls[{number}].arguments"
+    raise RequestError(
+        f"Invalid value for {where!r}: expected an object, or JSON of one, got {call.arguments[:100]!r}.",
+        code="invalid_value",
+        param=where,
+    )
 
 
 def strict_problems(schema: Json) -> list[str]:
