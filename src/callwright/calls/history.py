@@ -16,6 +16,7 @@ from msgspec import Struct
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.escapes import with_whole_characters
 from callwright.tolerant_json.reader import read_json
 
 __all__ = ["HistoryRules", "apply_history_rules", "are_readable", "describe_media", "drop_unreadable_calls"]
@@ -188,6 +189,8 @@ def _arguments(text: str) -> str | None:
             return value if isinstance(decode(value), dict) else None
         return text if isinstance(value, dict) else None
     except NotJsonError:
+        if text != (whole := with_whole_characters(text)):
+            return _arguments(whole)
         node = read_json(text.strip())
     if node is None or node.kind != "object":
         return None

@@ -21,6 +21,7 @@ from msgspec import Struct
 from callwright.conversation import Call
 from callwright.prompt import Collected, PromptBuilder, own_words
 from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.escapes import with_whole_characters
 
 __all__ = [
     "ArgumentsLayout",
@@ -55,11 +56,6 @@ class Slot(Struct, frozen=True):
         return self.lead + value if value else ""
 
 
-# What JSON writes behind a backslash: a pair of surrogates, half of one, or anything.
-_HALF: Final = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
-_PAIR: Final = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_ESCAPES: Final = re.compile(rf"{_PAIR}|(?P<half>{_HALF})|\\.", re.DOTALL)
-_MAY_BE_HALF: Final = re.compile(rf"[\ud800-\udfff]|{_HALF}")
 _SLOT: Final = re.compile(r"\$\{([^${}]*?)(name|number|index|id|key|type)(?::(\w+))?\}")
 
 
@@ -105,17 +101,10 @@ def object_of(arguments: str) -> Mapping[str, Any]:
     no prompt, becomes the replacement character.
     """
     try:
-        value = decode(_with_whole_characters(arguments) or "{}")
+        value = decode(with_whole_characters(arguments) or "{}")
     except NotJsonError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _with_whole_characters(arguments: str) -> str:
-    if _MAY_BE_HALF.search(arguments) is None:
-        return arguments
-    written = _ESCAPES.sub(lambda found: "\\ufffd" if found["half"] else found[0], arguments)
-    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class JsonArguments(Struct, frozen=True):

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["CONTROLS", "ESCAPE", "UNICODE", "escape", "may_be_escape"]
+__all__ = ["CONTROLS", "ESCAPE", "UNICODE", "escape", "may_be_escape", "with_whole_characters"]
 
 # Lengths of an escape: `\n` and its kind, and `\uXXXX`.
 ESCAPE: Final = 2
@@ -13,6 +13,11 @@ _LEGAL: Final = '"\\/bfnrt'
 # The backslash before these is dropped: quotes, spaces, and what Markdown or a shell escapes, as in `\_` or `\$`.
 _DROPPED: Final = "'`“‘”’„ _*#[]()<>~&$!|{}+-"
 _UNICODE = re.compile(r"\\u[0-9a-fA-F]{4}").match
+# What JSON writes behind a backslash: a pair of surrogates, half of one, or anything.
+_HALF: Final = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+_PAIR: Final = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPES: Final = re.compile(rf"{_PAIR}|(?P<half>{_HALF})|\\.", re.DOTALL)
+_MAY_BE_HALF: Final = re.compile(rf"[\ud800-\udfff]|{_HALF}")
 _BEGIN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|\r)?\Z").match
 
 
@@ -38,3 +43,13 @@ def escape(text: str, at: int) -> tuple[str, int]:
     if mark in _DROPPED:
         return mark, 2
     return ("\\\\", 1) if mark < " " else ("\\\\" + mark, 2)
+
+
+def with_whole_characters(text: str) -> str:
+    """A JSON text with the replacement character in place of each half of a surrogate pair, which JSON may hold and
+    hardly anything else.
+    """
+    if _MAY_BE_HALF.search(text) is None:
+        return text
+    written = _ESCAPES.sub(lambda found: "\\ufffd" if found["half"] else found[0], text)
+    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

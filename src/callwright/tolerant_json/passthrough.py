@@ -12,13 +12,15 @@ from typing import NamedTuple, TypeVar
 from callwright.events import TextEvent
 from callwright.stream_reader import Parse, StreamReader, Stretch, Taken
 
-__all__ = ["JsonScanner", "JsonTerminators", "collect_json", "pass_json"]
+__all__ = ["JsonScanner", "JsonTerminators", "collect_json", "member_follows", "pass_json"]
 
 T = TypeVar("T")
 
 _BLANKS = re.compile(r"\s*").match
 # How far behind a terminator the next quote is searched, in characters.
 _MAX_AHEAD = 2_048
+# White space and a comma behind a value.
+_MAX_GAP = 64
 
 
 class _Runs(NamedTuple):
@@ -193,6 +195,19 @@ def pass_json(
 
     stretch = Stretch(take, make, stops.firsts, stops.literals, call=call, is_json=True, note=note)
     return _json(source, stops, span, make, source.emit, stretch)
+
+
+def member_follows(source: StreamReader) -> Parse[bool]:
+    """Whether another member comes next, behind an object that was closed: too early, then. Nothing is read."""
+    while True:
+        ahead = source.ahead(_MAX_GAP).lstrip()
+        if ahead and ahead[0] != ",":
+            return False
+        if key := ahead[1:].lstrip():
+            return key[0] == '"'
+        if not source.more(_MAX_GAP):
+            return False
+        yield
 
 
 def collect_json(

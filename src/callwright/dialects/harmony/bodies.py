@@ -24,7 +24,7 @@ from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
+from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, member_follows, pass_json
 from callwright.tolerant_json.wrappers import without
 
 __all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
@@ -227,7 +227,8 @@ class Bodies:
         """
         index = self._start(name)
         closed, token = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index), index)
-        self.emit(CallEnded(index, complete=certain and (closed or bool(token))))
+        is_whole = not (yield from member_follows(self.source)) if closed else bool(token)
+        self.emit(CallEnded(index, complete=certain and is_whole))
         return token
 
     def several(self) -> Parse[str]:

@@ -10,10 +10,9 @@ arguments uncertain: `sound` is False from there on.
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
-
+from callwright.dialects.readers.literal_brackets import CLOSERS, Ends, Level, closes_more
 from callwright.dialects.readers.literal_escapes import (
     CERTAIN_ESCAPE,
     KeyPatterns,
@@ -27,9 +26,8 @@ from callwright.events import ArgumentsDelta, Markup, Problem, ProblemKind
 from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken
 from callwright.tolerant_json.codec import encode_inside
 
-__all__ = ["CLOSERS", "QUOTES", "Ends", "Level", "StringReader"]
+__all__ = ["QUOTES", "StringReader"]
 
-CLOSERS: Final = frozenset("}])")
 QUOTES: Final = ('"""', "'''", '"', "'")
 # Calls that are quoted in a string stand at most so deep in each other.
 _MAX_DEPTH: Final = 64
@@ -50,46 +48,6 @@ _MAY_BE_ITEM = re.compile(r"\w{0,5}\s*+\Z").match
 _MAX_SWALLOWED: Final = 64
 _SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
 _SWALLOWABLE: Final = BLANKS + ")]}"
-
-
-def _closes_more(text: str) -> bool:
-    """Whether a text has closing brackets that nothing in it has opened, so that it may have ended before them."""
-    depth = 0
-    for bracket in re.findall(r"[()\[\]{}]", text):
-        depth += 1 if bracket in "([{" else -1
-        if depth < 0:
-            return True
-    return False
-
-
-class Ends(msgspec.Struct, frozen=True):
-    """The literals that end a call: those that close it, that begin another, and stop tokens."""
-
-    closes: tuple[str, ...] = ()
-    begins: tuple[str, ...] = ()
-    stops: tuple[str, ...] = ()
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.closes, *self.begins, *self.stops)
-
-
-class Level(msgspec.Struct):
-    """An open bracket: its closer, the JSON container that it stands for, and what was written in it.
-
-    `parted`: a value may come. `given` are the members, by their place in the log of what was written; the one that is
-    being written is `key`, from `begin` on.
-    """
-
-    closer: str
-    kind: Literal["object", "array"]
-    separator: str = ":"
-    begun: bool = False
-    parted: bool = True
-    given: dict[str, tuple[int, int]] = {}
-    key: str | None = None
-    begin: int = 0
 
 
 class StringReader:
@@ -332,7 +290,7 @@ class StringReader:
         whole = "".join((*said, text[:end]))
         separator = re.escape(self._levels[-1].separator)
         doubt = quotes or self._holds_piece(whole) or re.search(rf",\s*[\w.$-]+\s*[{separator}]", whole)
-        self._tell("markup_repaired", "a text without its closing quote", doubt=bool(doubt) or _closes_more(whole))
+        self._tell("markup_repaired", "a text without its closing quote", doubt=bool(doubt) or closes_more(whole))
 
     def _holds_piece(self, text: str) -> bool:
         """Whether a piece of a quote may stand in a text whose own quote is missing."""

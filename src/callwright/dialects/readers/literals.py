@@ -10,8 +10,9 @@ not what was meant: `LiteralReader.arguments` answers False and leaves their las
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
+from callwright.dialects.readers.literal_brackets import CLOSERS, Ends, Level
 from callwright.dialects.readers.literal_escapes import ESCAPE, unescaped
-from callwright.dialects.readers.literal_strings import CLOSERS, QUOTES, Ends, Level, StringReader
+from callwright.dialects.readers.literal_strings import QUOTES, StringReader
 from callwright.events import ArgumentsDelta, Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode

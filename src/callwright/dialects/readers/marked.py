@@ -18,7 +18,7 @@ from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
-from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
+from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
 __all__ = ["CallMarks", "MarkedReader"]
 
@@ -317,7 +317,8 @@ class MarkedReader(ProseReader):
                     self.emit(arguments("{}"))
         # Words beside the name are no part of it, so nobody knows which tool was meant.
         is_name = " " not in name or self.tools.resolve_name(name) in self.tools
-        self.emit(CallEnded(index, complete=is_name and (closed or bool(stop))))
+        is_whole = not (yield from member_follows(self.source)) if closed else bool(stop)
+        self.emit(CallEnded(index, complete=is_name and is_whole))
         if not is_name:
             self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
         if not (closed or stop):

@@ -138,7 +138,7 @@ class ValueReader:
         self._never_closed: set[int] = set()
         self._doubt_to = -1
         self._lost = False
-        self._goes_on = False  # a value that has gone on behind its closer, where a tag seems to be broken
+        self._is_odd = False  # the value went on behind its closer, where a tag seems to be broken, or never came
 
     @property
     def lost(self) -> bool:
@@ -183,7 +183,7 @@ class ValueReader:
         pieces: list[str] = []
         keep = pieces.append
         holds, lost, begun = False, self.lost, ""
-        self._goes_on = False
+        self._is_odd = False
         if lines:
             while source.more(1):
                 yield
@@ -224,8 +224,9 @@ class ValueReader:
         source.markup(held)
         if ending is Ending.MISSING and self._holds_piece("".join(pieces)):
             self._lost = True
+        self._is_odd = self._is_odd or (ending is Ending.MISSING and not pieces)  # it never came
         odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
-        return TaggedValue(pieces, ending, holds, odd, (lost or not self._lost) and not self._goes_on)
+        return TaggedValue(pieces, ending, holds, odd, (lost or not self._lost) and not self._is_odd)
 
     def _holds_piece(self, text: str) -> bool:
         """Whether what seems to be a piece of a tag stands in a text, or a tag that only a parameter has."""
@@ -287,7 +288,7 @@ class ValueReader:
         if follows is None:
             inside = yield from self._up_to_closer(declares)
             if inside is not None and not self._known.pieces.search(inside):
-                self._goes_on = self._goes_on or inside.lstrip().startswith(self._known.opens)
+                self._is_odd = self._is_odd or inside.lstrip().startswith(self._known.opens)
                 return None, inside
             source.unread(inside or "")
         elif follows in self._known.closers:
