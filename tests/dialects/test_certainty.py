@@ -151,3 +151,38 @@ def test_any_name_of_a_parameter_is_read_as_it_is_written(name: str, key: str) -
 def test_half_a_character_in_a_history_takes_no_other_argument_with_it(name: str) -> None:
     written = callwright.write([{"name": "note", "arguments": '{"text": "\\ud83d", "pages": 412}'}], dialect=name)
     assert "412" in written
+
+
+TEXT = {"type": "string"}
+MOOR = {"berth": "north quay", "boat": {"name": "Ida", "crew": 37}}
+BOAT = {"type": "object", "properties": {"name": {"type": "string"}, "crew": {"type": "integer"}}}
+HARBOUR = [
+    {"type": "function", "function": {"name": "moor", "parameters": {"properties": {"berth": TEXT, "boat": BOAT}}}},
+    {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {}}}},
+]
+# What may be written wrong, and what is written then.
+SLIPS = {
+    "a colon before an object": [('"boat": {', '"boat" {'), ('"boat":{', '"boat" {')],
+    "a quote behind a name": [('"boat": {', '"boat: {'), ('"boat":{', '"boat:{')],
+    "a quote behind a text": [('quay"', "quay"), ('Ida"', "Ida")],
+    "a quote too many": [('boat"', 'boat""'), ('="boat"', '=boat"'), ('"berth', '""berth')],
+    "the end of a name": [('="boat"', '="boat'), ('boat">', 'boat"'), ("=boat>", "=boat")],
+    "a sign twice": [('name="boat"', 'name=="boat"')],
+    "an object that ends too early": [('quay",', 'quay"},')],
+    "its first brace": [('{"berth"', '"berth"')],
+    "half of a tag": [("<arg_key>", "arg_key>"), ("<arg_value>", "arg_value>"), ("</arg_key>", "/arg_key>")],
+    "the stroke of a tag": [("</arg_key>", "<arg_key>"), ("</arg_value>", "<arg_value>"), ("</param", "<param")],
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+@names
+def test_a_slip_never_makes_a_complete_call_of_something_else(name: str, slip: str) -> None:
+    for calls in ([("moor", MOOR)], [("moor", MOOR), ("ping", {})]):
+        asked = [{"name": called, "arguments": arguments} for called, arguments in calls]
+        written = callwright.write(asked, tools=HARBOUR, dialect=name)
+        for right, wrong in SLIPS[slip]:
+            for output in {written.replace(right, wrong), written.replace(right, wrong, 1)} - {written}:
+                for call in callwright.parse(output, dialect=name, tools=HARBOUR).calls:
+                    if call.complete and call.name in dict(calls):
+                        assert (call.name, json.loads(call.arguments)) in calls, output

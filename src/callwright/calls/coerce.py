@@ -154,8 +154,10 @@ def json_in_text(node: Node, schema: Schema) -> Node | None:
 
 
 def value_to_list(node: Node, _: Schema) -> Node | None:
-    """`1` becomes `[1]`."""
+    """`1` becomes `[1]`. A text with half of a list's brackets is a list that was broken, and no item of one."""
     if node.kind in ("array", "missing", "half") or node.json == "null":
+        return None
+    if node.kind == "string" and (text := node_text(node) or "").count("[") != text.count("]"):
         return None
     return Node("array", items=[Item("", "", node)])
 

@@ -198,11 +198,13 @@ def pass_json(
 
 
 def member_follows(source: StreamReader) -> Parse[bool]:
-    """Whether another member comes next, behind an object that was closed: too early, then. Nothing is read."""
+    """Whether what comes behind a value that was closed shows that it ended too early, or has begun too late: another
+    member, or the colon behind a key. Nothing is read.
+    """
     while True:
         ahead = source.ahead(_MAX_GAP).lstrip()
         if ahead and ahead[0] != ",":
-            return False
+            return ahead[0] == ":"
         if key := ahead[1:].lstrip():
             return key[0] == '"'
         if not source.more(_MAX_GAP):

@@ -46,7 +46,7 @@ _WORD_ENDS: Final = {
 }
 _ENDS_VALUE: Final = ("", ",", "}", "]", ")")
 # A quote that ends its string if what follows, broken as it is, was meant as what comes next: `{"a": "x", "b" {`.
-_MAY_END = re.compile(r'"(?:\s*+,\s*+)?"\w|"\s*+:').match
+_MAY_END = re.compile(r'"(?:\s*+,\s*+)?"\w|"\s*+,\s*+[\w.-]++"|"\s*+:').match
 _IDENTIFIER = re.compile(r"[\w$.-]+\Z").match
 _KEY_WORD = re.compile(r"""[^:=,{}\[\]"'\n\r]*+""").match
 

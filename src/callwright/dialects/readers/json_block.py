@@ -189,7 +189,7 @@ class MarkedJson:
             return
         behind = read_json("{" + members.lstrip()[1:]) or read_json("{" + members.lstrip()[1:] + "}")
         given = behind.members if behind else ()
-        if self._keyed and all(member.name != name and member.value.kind == "object" for member in given) and given:
+        if self._keyed and given and all(self._is_call(member, name) for member in given):
             self._emit(CallEnded(index))
             self._calls([_keyed_form(member) for member in given], members)
             return
@@ -208,6 +208,13 @@ class MarkedJson:
             self._trailing(members)
         doubtful = others or not behind or (any(again) and not first) or any(key in own for key in beside)
         self._emit(CallEnded(index, complete=not doubtful))
+
+    def _is_call(self, member: Member, before: str) -> bool:
+        """Whether a member behind that of a call is another call, and none of the parameters of the one `before`."""
+        tool = self._tools.get(before)
+        is_parameter = member.name in properties(tool.parameters if tool else None)
+        is_tool = self._tools.resolve_name(member.name) in self._tools
+        return member.name != before and member.value.kind == "object" and (is_tool or not is_parameter)
 
     def _mend(self, detail: str) -> None:
         """Tell what is wrong with the brackets of this block, once."""

@@ -259,7 +259,7 @@ class ParameterReader(ProseReader):
         self.calls += 1
         self.emit(CallStarted(index, name))
         self.markup(head)
-        self._sure_head = "</" not in head
+        self._sure_head = "</" not in head and self._form.parameter not in head
         yield from self._arguments(index, name)
 
     def _read_name(self) -> Parse[tuple[str, str]]:
