@@ -210,6 +210,8 @@ class _Reader(TaggedReader):
             self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
         if listed or (not kinds and all(key == "item" for key, _ in members)):
+            if odd := next((key for key, _ in members if key != "item"), ""):
+                self._repaired(f"an item of a list is called {odd!r}")
             return f"[{','.join(value for _, value in members)}]"
         each: dict[str, list[str]] = {}
         for key, value in members:
