@@ -402,7 +402,7 @@ class JsonReader:
                     emit('\\"' if mark == '"' else mark)
                     if where == "key":
                         self.repaired("quote_in_key")
-                    elif not inner and _MAY_END(text, end):
+                    elif not inner and closing == '"' and _MAY_END(text, end):
                         self.repaired("early_end")
                     inner += 1
                     self.repaired("inner_quote")
