@@ -56,6 +56,7 @@ _TOKEN = re.compile(
     r'(?P<string>"(?:[^"\\]++|\\.)*+")|(?P<mark>[{}\[\]:,])|(?P<word>(?:[^\s"{}\[\]:,\\]|\\(?!"))++)|(?P<other>\S)',
     re.DOTALL,
 ).finditer
+_BLOCK = re.compile(r"```\w*\s*\n\s*[{\[]").search
 _LITERAL = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null|True|False|None)\Z").match
 _OPENS: Final = {"}": "{", "]": "["}
 
@@ -65,9 +66,11 @@ def doubt(repairs: Collection[JsonRepair], text: str) -> str:
     for rule, why in _GUESSED.items():
         if rule in repairs:
             return why
-    if not _BY_QUOTES.isdisjoint(repairs) and foreign_words(text):
+    if _BY_QUOTES.isdisjoint(repairs):
+        return ""
+    if foreign_words(text):
         return "words between the tokens of JSON"
-    return ""
+    return "a text in which another block may begin" if _BLOCK(text) else ""
 
 
 def without_words(text: str) -> tuple[str, str]:
