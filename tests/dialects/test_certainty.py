@@ -186,3 +186,13 @@ def test_a_slip_never_makes_a_complete_call_of_something_else(name: str, slip: s
                 for call in callwright.parse(output, dialect=name, tools=HARBOUR).calls:
                     if call.complete and call.name in dict(calls):
                         assert (call.name, json.loads(call.arguments)) in calls, output
+
+
+def test_a_text_that_is_never_closed_makes_no_call_of_two_blocks() -> None:
+    calls = ('{"tool": "moor", "arguments": {"berth": "north}}', '{"tool": "ping", "arguments": {}}')
+    output = "\n".join(f"```json\n{call}\n```" for call in calls)
+    for told in (output, list(output)):
+        turn = callwright.parse(told, dialect="json", tools=HARBOUR)
+        assert not turn.calls
+        assert turn.content == output
+        assert [problem.kind for problem in turn.problems] == ["malformed_call"]
