@@ -1,6 +1,4 @@
-"""What was read is let go at once. In circles it would wait for the collector of garbage, which took a quarter of the
-time of a request.
-"""
+"""What was read is let go at once: in circles it would wait for the collector of garbage."""
 
 import gc
 import json

@@ -56,7 +56,7 @@ class Store:
         self._missing = KnownKeys()  # keys that are not there, and come only from here if ever
         self._keeps = 0  # who has looked before one more knows no longer what is missing
         self._bare = KnownKeys()  # keys of turns that have left nothing
-        self._seen = KnownKeys()  # keys that come again, and were there
+        self._seen = KnownKeys()  # keys by which something was there
         self._maker = this_process()
         self._silent: set[str] = set()  # makers that were found so
         self._fine_until = self._down_until = 0.0  # by the clock of `time.monotonic`
