@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.gateway.observability.logs import JsonFormatter, _LoopHandler
+from callwright.gateway.observability.logs import JsonFormatter, _LoopHandler, _PlainFormatter, log_request
+from callwright.gateway.request_context import RequestContext
 from tests.conftest import KEY
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.outputs import TOOLS, block
@@ -137,7 +138,7 @@ def test_every_line_is_written_in_order_and_one_that_cannot_be_is_told_of(capsys
 
     written = StringIO()
     log = logging.Logger("lines")  # apart from all others
-    log.addHandler(_LoopHandler(written))
+    log.addHandler(_LoopHandler(written, _PlainFormatter("%(message)s")))
 
     async def in_loop() -> None:
         log.info("one")
@@ -152,6 +153,53 @@ def test_every_line_is_written_in_order_and_one_that_cannot_be_is_told_of(capsys
     log.info("six")
     assert written.getvalue().split() == ["one", "two", "three", "four", "five", "six"]
     assert "RuntimeError: no words" in capsys.readouterr().err
+
+
+# Requests of which a line says what it says of none or few.
+TOLD: dict[str, dict[str, Any]] = {
+    "plain": {"model": "m", "status": 200, "is_whole": True, "calls": 2, "tokens": (9, 4, 0), "first_s": 2.5},
+    "odd words": {"model": 'a b="c"', "client_id": "x=1", "caller": "Zoë\n", "status": 200, "is_whole": True},
+    "not a character": {"model": "\ud800", "status": 404, "is_whole": True, "error": "model_not_found"},
+    "much went wrong": {
+        "problems": {"json_repaired": 2, "call_retried": 1},
+        "ambiguous": {"shown": 1},
+        "retries": 1,
+        "reasoning_put_back": 3,
+        "response_id": "resp_1",
+        "status": 499,
+        "error": "stall",
+    },
+}
+
+
+@pytest.mark.parametrize("case", TOLD)
+@pytest.mark.parametrize("format_", [JsonFormatter(), _PlainFormatter("%(asctime)s %(levelname)s %(message)s")])
+def test_a_line_is_the_same_with_a_record_and_without(
+    monkeypatch: pytest.MonkeyPatch, format_: JsonFormatter | _PlainFormatter, case: str
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_777_777_777.03125)
+    monkeypatch.setattr(logging.getLogger("callwright.access"), "level", logging.INFO)
+    context = RequestContext(id="req_1", method="POST", path=CHAT, begun_s=1.0, ended_s=3.125, **TOLD[case])
+    written = []
+    for more in ([], [logging.NullHandler()]):  # who listens beside it gets a record
+        stream = StringIO()
+        monkeypatch.setattr(logging.root, "handlers", [_LoopHandler(stream, format_), *more])
+        log_request(context)
+        written.append(stream.getvalue())
+    assert written[0] == written[1]
+    assert "req_1" in written[0]
+    assert written[0].count("\n") == 1
+
+
+def test_a_line_that_cannot_be_written_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = StringIO()
+    stream.close()
+    monkeypatch.setattr(logging.root, "handlers", [_LoopHandler(stream, _PlainFormatter("%(message)s"))])
+    monkeypatch.setattr(logging.getLogger("callwright.access"), "level", logging.INFO)
+    log_request(RequestContext(id="req_1", method="POST", path=CHAT, status=200, is_whole=True))
+    assert "closed file" in capsys.readouterr().err
 
 
 # What goes wrong repeats words of the request, of the model or of its server in the answer.

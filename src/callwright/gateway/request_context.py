@@ -162,30 +162,36 @@ class RequestContext(Struct, kw_only=True):
     def told(self) -> dict[str, Any]:
         """What the log says of it."""
         now = self.ended_s or time.monotonic()
-        tokens = self.tokens or (None, None, None)
-        given = {
-            "request_id": self.id,
-            "client_request_id": self.client_id,
-            "method": self.method,
-            "path": self.path,
-            "caller": self.caller or None,
-            "model": self.model,
-            "response_id": self.response_id,
-            "status": self.status,
-            "ms": _ms(now - self.begun_s),
-            "first_byte_ms": _ms(self.first_s - self.begun_s) if self.first_s else None,
-            "input_tokens": tokens[0],
-            "output_tokens": tokens[1],
-            "cached_tokens": tokens[2],
-            "calls": self.calls or None,
-            "problems": dict(sorted(self.problems.items())) or None,
-            "retries": self.retries or None,
-            "ambiguous": dict(sorted(self.ambiguous.items())) or None,
-            "reasoning_put_back": self.reasoning_put_back or None,
-            "client_left": self.has_left or None,
-            "error": self.error,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        told: dict[str, Any] = {"request_id": self.id}
+        if self.client_id is not None:
+            told["client_request_id"] = self.client_id
+        told["method"], told["path"] = self.method, self.path
+        if self.caller:
+            told["caller"] = self.caller
+        if self.model is not None:
+            told["model"] = self.model
+        if self.response_id is not None:
+            told["response_id"] = self.response_id
+        told["status"], told["ms"] = self.status, _ms(now - self.begun_s)
+        if self.first_s:
+            told["first_byte_ms"] = _ms(self.first_s - self.begun_s)
+        if self.tokens is not None:
+            told["input_tokens"], told["output_tokens"], told["cached_tokens"] = self.tokens
+        if self.calls:
+            told["calls"] = self.calls
+        if self.problems:
+            told["problems"] = dict(sorted(self.problems.items()))
+        if self.retries:
+            told["retries"] = self.retries
+        if self.ambiguous:
+            told["ambiguous"] = dict(sorted(self.ambiguous.items()))
+        if self.reasoning_put_back:
+            told["reasoning_put_back"] = self.reasoning_put_back
+        if self.has_left:
+            told["client_left"] = True
+        if self.error is not None:
+            told["error"] = self.error
+        return told
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("callwright_exchange", default=None)

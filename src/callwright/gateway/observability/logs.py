@@ -19,11 +19,13 @@ from callwright.tolerant_json.codec import encode
 __all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_request"]
 
 
+package = logging.getLogger("callwright")
 access = logging.getLogger("callwright.access")
 # Polled by machines every few seconds: their access lines are for `debug`.
 _QUIET: Final = ("/healthz", "/readyz", "/metrics", "/")
 _PAGES: Final = "/ui"
 _FAILED: Final = 400
+_NUMBERS: Final = (int, float)
 
 
 class Line:
@@ -33,7 +35,12 @@ class Line:
         self.fields = fields
 
     def __str__(self) -> str:
-        return " ".join([f"{name}={_plain(value)}" for name, value in self.fields.items()])
+        return " ".join(
+            [
+                f"{name}={value if type(value) in _NUMBERS else _plain(value)}"  # most are numbers
+                for name, value in self.fields.items()
+            ]
+        )
 
 
 def is_quiet(context: RequestContext) -> bool:
@@ -42,51 +49,79 @@ def is_quiet(context: RequestContext) -> bool:
 
 
 def log_request(context: RequestContext) -> None:
-    """Write the access line of a request."""
+    """Write the access line of a request. Where nobody but the gateway's own handler listens, without a record, which
+    costs as much as the line.
+    """
     level = logging.DEBUG if is_quiet(context) else logging.INFO
-    if access.isEnabledFor(level):
-        access.log(level, "%s", Line(context.told()))
+    if not access.isEnabledFor(level):
+        return
+    line, handlers = Line(context.told()), logging.root.handlers
+    if len(handlers) == 1 and type(handlers[0]) is _LoopHandler and not (access.handlers or package.handlers):
+        handlers[0].write_line(level, line)
+    else:
+        access.log(level, "%s", line)
 
 
-class JsonFormatter(logging.Formatter):
+class _LineFormatter(logging.Formatter):
+    """Formats records, and lines of fields without one."""
+
+    def format_line(self, created_s: float, level: str, logger: str, line: Line) -> str:
+        """What is written of a line; the time is in Unix seconds."""
+        raise NotImplementedError
+
+
+class JsonFormatter(_LineFormatter):
     """One JSON object a line: `time` (UTC), `level`, `logger`, `message` with the fields of a line, or with
     `request_id`.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
-        told: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-        }
-        if (line := _line(record)) is not None:
-            told |= {"message": "request", **line.fields}
-        else:
-            told["message"] = record.getMessage()
-            if (context := current()) is not None:
-                told["request_id"] = context.id
+        if (line := _line(record)) is not None and not record.exc_info:
+            return self.format_line(record.created, record.levelname, record.name, line)
+        told = _headed(record.created, record.levelname, record.name)
+        told["message"] = record.getMessage()
+        if (context := current()) is not None:
+            told["request_id"] = context.id
         if record.exc_info:
             told["exception"] = self.formatException(record.exc_info)
         return encode(told).decode()
 
+    def format_line(self, created_s: float, level: str, logger: str, line: Line) -> str:
+        """See `_LineFormatter`."""
+        return encode(_headed(created_s, level, logger) | {"message": "request", **line.fields}).decode()
 
-class _PlainFormatter(logging.Formatter):
+
+def _headed(created_s: float, level: str, logger: str) -> dict[str, Any]:
+    time_ = datetime.fromtimestamp(created_s, UTC).isoformat(timespec="milliseconds")
+    return {"time": time_, "level": level.lower(), "logger": logger}
+
+
+class _PlainFormatter(_LineFormatter):
     _second, _shown = -1, ""  # the last one that was written out
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802  # logging's
-        """See `logging.Formatter`; the lines of one second have that in common."""
-        second = int(record.created)
-        if second != self._second:
-            self._second, self._shown = second, time.strftime(self.default_time_format, time.localtime(second))
-        return f"{self._shown},{int(record.msecs):03d}"
+        """See `logging.Formatter`."""
+        return self._time(record.created)
 
     def format(self, record: logging.LogRecord) -> str:
-        if (line := _line(record)) is not None:  # of each request, so without what other lines may have
-            return f"{self.formatTime(record)} {record.levelname} {line}"
+        """See `logging.Formatter`."""
+        if (line := _line(record)) is not None:
+            return self.format_line(record.created, record.levelname, record.name, line)
         text = super().format(record)
         context = current()
         return text if context is None else f"{text} request_id={context.id}"
+
+    def format_line(self, created_s: float, level: str, logger: str, line: Line) -> str:
+        """See `_LineFormatter`."""
+        return f"{self._time(created_s)} {level} {line}"
+
+    def _time(self, created_s: float) -> str:
+        """As `logging` writes it; the lines of one second have most of it in common."""
+        second = int(created_s)
+        if second != self._second:
+            self._second, self._shown = second, time.strftime(self.default_time_format, time.localtime(second))
+        return f"{self._shown},{int((created_s - second) * 1_000):03d}"
 
 
 class _LoopHandler(logging.StreamHandler[TextIO]):
@@ -94,21 +129,26 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
     as does what comes from elsewhere.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, formatter: _LineFormatter) -> None:
         super().__init__(stream)
         self._lines: list[str] = []
+        self._formatter = formatter
+        self.setFormatter(formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler`."""
         try:
-            self._lines.append(self.format(record))
-            loop = _get_running_loop()
-            if loop is None or record.levelno >= logging.WARNING:
-                self.flush()
-            elif len(self._lines) == 1:
-                loop.call_soon(self.flush)
+            self._put(self.format(record), at_once=record.levelno >= logging.WARNING)
         except Exception:
             self.handleError(record)
+
+    def write_line(self, level: int, line: Line) -> None:
+        """Write an access line, for which there is no record."""
+        name = logging.getLevelName(level)
+        try:
+            self._put(self._formatter.format_line(time.time(), name, access.name, line), at_once=False)
+        except Exception:
+            self.handleError(access.makeRecord(access.name, level, "", 0, "%s", (line,), None))
 
     def flush(self) -> None:
         """Write what waits."""
@@ -118,15 +158,22 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
                 self.stream.write("".join(f"{line}\n" for line in lines))
             super().flush()
 
+    def _put(self, text: str, *, at_once: bool) -> None:
+        self._lines.append(text)
+        loop = _get_running_loop()
+        if loop is None or at_once:
+            self.flush()
+        elif len(self._lines) == 1:
+            loop.call_soon(self.flush)
+
 
 def configure(level: LogLevel, format_: LogFormat) -> None:
     """Log to standard error, from a level on."""
     # No line says from where in the code, which thread or which process: see "Optimization" in Python's logging.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    handler = _LoopHandler(sys.stderr)
     plain = _PlainFormatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonFormatter() if format_ == "json" else plain)
+    handler = _LoopHandler(sys.stderr, JsonFormatter() if format_ == "json" else plain)
     logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
