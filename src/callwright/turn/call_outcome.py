@@ -34,7 +34,9 @@ def call_outcome(call: SeenCall) -> CallOutcome:
     """How well a call that went out was made."""
     if not call.complete:
         return "truncated"
+    if not call.problems:
+        return "right"
     for found, kinds in _OUTCOMES:
         if not kinds.isdisjoint(call.problems):
             return found
-    return "repaired" if call.problems else "right"
+    return "repaired"

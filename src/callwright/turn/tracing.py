@@ -49,17 +49,20 @@ def is_available() -> bool:
 
 def _state() -> tuple[bool, bool]:
     """Whether a span is current, and whether there is a tracer provider. Asked for each request and turn."""
-    trace = _trace()
-    has_provider = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    trace, proxy = _trace()
+    # `get_tracer_provider` looks into the environment each time that there is none; this does not.
+    has_provider = not isinstance(proxy.get_tracer(_NAME), trace.ProxyTracer)
     span = trace.get_current_span()
     return span is not trace.INVALID_SPAN and span.get_span_context().is_valid, has_provider
 
 
 @cache
-def _trace() -> Any:
+def _trace() -> tuple[Any, Any]:
+    """The module, and what stands in for a provider until there is one."""
     from opentelemetry import trace
 
-    return trace
+    trace.get_tracer_provider()  # one that the environment names is loaded
+    return trace, trace.ProxyTracerProvider()
 
 
 RequestEnded: TypeAlias = Callable[[str, int, str | None], None]

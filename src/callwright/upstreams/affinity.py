@@ -15,7 +15,7 @@ from typing import Any, Final
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.upstreams.base import GenerationRequest
 
-__all__ = ["affinity_key", "conversation_key", "fair_share", "score"]
+__all__ = ["affinity_key", "fair_share", "score", "shared_words"]
 
 # A server may have this many times the mean number of requests in flight.
 _SLACK: Final = 1.25
@@ -24,28 +24,31 @@ _LOOKED_AT: Final = 2_048
 
 
 def affinity_key(generation: GenerationRequest) -> bytes | None:
-    """What the requests of one conversation share; see `conversation_key`."""
-    return conversation_key(generation.model, generation.conversation, generation.fields)
+    """A hash of what the requests of one conversation share, the same in every process; None if that is nothing."""
+    words = shared_words(generation.conversation, generation.fields)
+    if words is None:
+        return None
+    digest = blake2b(_bytes(generation.model), digest_size=16)
+    for word in words:
+        digest.update(b"\0" + _bytes(word))
+    return digest.digest()
 
 
-def conversation_key(model: str, conversation: Conversation, fields: Mapping[str, Any]) -> bytes | None:
-    """What the requests of one conversation share, as a hash: the client's `prompt_cache_key` or session, else the
-    messages up to the first of the user. None if there is none.
+def shared_words(conversation: Conversation, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """What the requests of one conversation share: the client's `prompt_cache_key` or session, else the messages up to
+    the first of the user, each cut off. None if there is none.
     """
-    digest = blake2b(model.encode("utf-8", "surrogatepass"), digest_size=16)
     if isinstance(given := fields.get("prompt_cache_key"), str):
-        digest.update(b"\0key" + _bytes(given))
-        return digest.digest()
+        return "key", given[:_LOOKED_AT]
     if conversation.session_id is not None:
-        digest.update(b"\0session" + _bytes(conversation.session_id))
-        return digest.digest()
+        return "session", conversation.session_id[:_LOOKED_AT]
+    words: list[str] = []
     for item in conversation.items:
-        if isinstance(item, Message):
-            digest.update(b"\0" + item.role.encode())
-            for part in item.parts:
-                digest.update(b"\0" + (_bytes(part.text) if isinstance(part, TextPart) else b""))
+        if type(item) is Message:
+            words.append(item.role)
+            words += [part.text[:_LOOKED_AT] if type(part) is TextPart else "" for part in item.parts]
             if item.role == "user":
-                return digest.digest()
+                return tuple(words)
     return None
 
 
@@ -59,5 +62,5 @@ def fair_share(in_flight: int, servers: int) -> float:
     return max(1.0, _SLACK * (in_flight + 1) / servers)
 
 
-def _bytes(text: Any) -> bytes:
-    return str(text[:_LOOKED_AT]).encode("utf-8", "surrogatepass")
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -12,10 +12,13 @@ class RepeatedPrompts:
     """Knows the tokens of the latest prompt of each conversation; of many, the latest ones."""
 
     def __init__(self) -> None:
-        self._tokens: OrderedDict[bytes, int] = OrderedDict()
+        self._tokens: OrderedDict[int, int] = OrderedDict()
 
-    def repeated(self, key: bytes, tokens: int) -> int:
-        """How many tokens of a prompt may have stood in the one before it; 0 for the first of a conversation."""
+    def repeated(self, words: tuple[str, ...], tokens: int) -> int:
+        """How many tokens of a prompt may have stood in the one before it; 0 for the first of a conversation, whose
+        requests share these `words`.
+        """
+        key = hash(words)  # what was said is not kept for this
         before = self._tokens.pop(key, 0)
         self._tokens[key] = tokens
         if len(self._tokens) > _MOST:
