@@ -28,7 +28,6 @@ from callwright.events import (
     ContentDelta,
     Event,
     Finished,
-    Markup,
     Problem,
     ReasoningDelta,
     RefusalDelta,
@@ -58,7 +57,7 @@ _OF_THE_ANSWER: Final = frozenset(("response_format", "logprobs", "top_logprobs"
 
 
 # Nothing of these is asked about, or needed for a question.
-SILENT: Final = frozenset((ReasoningDelta, ArgumentsDelta, Markup))
+SILENT: Final = frozenset((ReasoningDelta, ArgumentsDelta))
 
 
 class AmbiguousCalls:
@@ -89,7 +88,7 @@ class AmbiguousCalls:
             return []
         if at is None:
             return events
-        while at and isinstance(events[at - 1], ContentDelta | Markup | Problem):
+        while at and isinstance(events[at - 1], ContentDelta | Problem):
             at -= 1
         self.held += events[at:]
         return events[:at]

@@ -30,7 +30,6 @@ from callwright.events import (
     Event,
     Finished,
     FinishReason,
-    Markup,
     Problem,
     ProblemKind,
     ReasoningDelta,
@@ -54,7 +53,7 @@ log = logging.getLogger("callwright")
 E = TypeVar("E", bound=BaseException)
 
 # What flows by, of which nothing is noted but that it came.
-FLOWING: Final = frozenset((ContentDelta, ReasoningDelta, ArgumentsDelta, Markup))
+FLOWING: Final = frozenset((ContentDelta, ReasoningDelta, ArgumentsDelta))
 
 
 # What became of the calls of an answer that the model was asked about: run, left as text because they were `shown`, or

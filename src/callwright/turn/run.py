@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Event, Problem, Usage
+from callwright.events import Event, Markup, Problem, Usage
 from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
 from callwright.turn.model import Model
 from callwright.turn.observe import FLOWING, Observation, Raw
@@ -30,6 +30,7 @@ from callwright.upstreams.timings import RequestTimings
 
 __all__ = ["Events", "run_turn"]
 
+_MARKUP: Final = frozenset((Markup,))
 # Of so many characters what has no end may take long to read once more.
 _MANY: Final = 100_000
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
@@ -38,7 +39,7 @@ Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 async def run_turn(
     model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str, streamed: bool = True
 ) -> Events:
-    """Ask the model; answers its checked events, then the `Usage` if the upstream counts tokens.
+    """Ask the model; answers its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
 
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
     on as they come; otherwise all may be held back for a retry.
@@ -69,8 +70,10 @@ async def run_turn(
             """Those of the events that may go out now."""
             nonlocal loop
             certain = events
+            if not _MARKUP.isdisjoint(map(type, events)):
+                certain = [event for event in events if type(event) is not Markup]
             if retry.holds:
-                certain = retry.push(events, is_constrained=retry.needs_form and _is_constrained(model, generation))
+                certain = retry.push(certain, is_constrained=retry.needs_form and _is_constrained(model, generation))
             if ambiguous is not None and (ambiguous.held or not SILENT.issuperset(map(type, certain))):
                 certain = ambiguous.push(certain)
             if certain and attempt.metadata is not None:

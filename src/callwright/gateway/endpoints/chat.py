@@ -18,7 +18,7 @@ from starlette.responses import Response
 from callwright.bounds import Bounds
 from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Event, Markup, Problem, Usage
+from callwright.events import Event, Problem, Usage
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.chat_choices import (
@@ -231,7 +231,7 @@ async def _stream(
                     elif type(event) is ChoiceGoesOn:
                         assert isinstance(chunks, ChoiceChunks)
                         chunks.go_on(event.index)
-                    elif type(event) is not Markup:
+                    else:
                         written.append(chunks.event(event))
                 yield written
                 batch = await anext(events.rest, None)
