@@ -230,7 +230,7 @@ def _joined(events: list[Event]) -> list[Event]:
     """The same with pieces of a call's arguments as one, where nothing but markup stands between them: values in tags
     come in many, and what comes at once is checked at once.
     """
-    if not events[1:]:
+    if list(map(type, events)).count(ArgumentsDelta) < 2:
         return events
     out: list[Event] = []
     runs: list[tuple[int, int, list[str]]] = []  # where in `out` they stand, of which call, and their texts

@@ -27,7 +27,8 @@ class _Runs(NamedTuple):
     """Compiled matchers that skip text in which nothing can happen, for one set of characters a terminator may begin
     with.
 
-    `in_string` and `out_of_string` match up to the next character that matters. `plain` matches a whole delta that lies
+    `in_string` and `out_of_string` match up to the next character that matters; strings that end, in which none does,
+    are passed over. `plain` matches a whole delta that lies
     inside a string: no quote, nothing that may begin a terminator. Its groups are the text, and half an escape behind.
     """
 
@@ -39,10 +40,12 @@ class _Runs(NamedTuple):
 @cache
 def _runs(firsts: str) -> _Runs:
     stops = re.escape(firsts)
+    said = rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+'
+    between = rf'[^"{{}}\[\]{stops}]*+'
     return _Runs(
-        re.compile(rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+', re.DOTALL).match,
-        re.compile(rf'[^"{{}}\[\]{stops}]*').match,
-        re.compile(rf'([^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+)(\\)?\Z', re.DOTALL).match,
+        re.compile(said, re.DOTALL).match,
+        re.compile(rf'{between}(?:"{said}"{between})*+', re.DOTALL).match,
+        re.compile(rf"({said})(\\)?\Z", re.DOTALL).match,
     )
 
 
@@ -86,7 +89,8 @@ class JsonScanner:
                     return at, False
                 at += 1
                 continue
-            at = self._out_of_string(text, at).end()  # type: ignore[union-attr]  # matches always
+            if self.depth:  # else the value begins here
+                at = self._out_of_string(text, at).end()  # type: ignore[union-attr]  # matches always
             if at == size:
                 break
             mark = text[at]
