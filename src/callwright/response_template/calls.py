@@ -116,9 +116,9 @@ class CallReader:
         elif args.string_delims or args.unquoted_keys:
             yield from self._notation(index, name, stops)
         else:
-            closed, stop = yield from pass_json(self._source, stops, partial(ArgumentsDelta, index), index)
-            self._emit(CallEnded(index, complete=closed or bool(stop)))
-            yield from self._behind(index, stops, stop)
+            end = yield from pass_json(self._source, stops, partial(ArgumentsDelta, index), index)
+            self._emit(CallEnded(index, complete=end.is_sure))
+            yield from self._behind(index, stops, end.stop)
 
     def _object(self, opening: Found[Mark], stops: JsonTerminators) -> Parse[None]:
         """Name and arguments in the JSON."""

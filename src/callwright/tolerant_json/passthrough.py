@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from callwright.events import TextEvent
 from callwright.stream_reader import Parse, StreamReader, Stretch, Taken
 
-__all__ = ["JsonScanner", "JsonTerminators", "collect_json", "member_follows", "pass_json"]
+__all__ = ["JsonEnd", "JsonScanner", "JsonTerminators", "collect_json", "member_follows", "pass_json"]
 
 T = TypeVar("T")
 
@@ -108,6 +108,17 @@ class JsonScanner:
         return at, False
 
 
+class JsonEnd(NamedTuple):
+    """How a value ended: whether it was `closed`, or by which literal it was stopped (`""`: neither, the output ended).
+    `is_sure`: by its own closer, or by a literal outside its strings. A literal that stands in a string shows that some
+    quote before it is missing or too many.
+    """
+
+    closed: bool
+    stop: str
+    is_sure: bool
+
+
 class JsonTerminators:
     """The literals that end a value the model never closed, as `</tool_call>` does in `{"a": 1</tool_call>`.
 
@@ -182,12 +193,8 @@ def pass_json(
     make: Callable[[str], TextEvent],
     call: int | None = None,
     note: Callable[[str], None] | None = None,
-) -> Parse[tuple[bool, str]]:
-    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`; see `Stretch` for that and `note`.
-
-    Answers whether the value was closed, and the terminator that ended it if it was not (`""` at the end of the
-    output).
-    """
+) -> Parse[JsonEnd]:
+    """Emit a JSON value unchanged as it streams, each piece wrapped by `make`; see `Stretch` for that and `note`."""
     span, plain = JsonScanner(stops.firsts), stops.plain
 
     def take(stretch: Stretch, text: str) -> Taken:
@@ -218,8 +225,8 @@ def member_follows(source: StreamReader) -> Parse[bool]:
 
 def collect_json(
     source: StreamReader, stops: JsonTerminators, limit: int, *, depth: int = 0
-) -> Parse[tuple[str, bool, str]]:
-    """Like `pass_json`, but holds the value and answers `(text, closed, terminator)`.
+) -> Parse[tuple[str, JsonEnd]]:
+    """Like `pass_json`, but holds the value, and answers it, too.
 
     `depth`: so many brackets of the value were read before, and are closed in what comes.
     At most `limit` characters are held. A longer value is answered up to there as not closed, and the rest is left
@@ -230,21 +237,20 @@ def collect_json(
     span = JsonScanner(stops.firsts)
     span.depth = depth
     steps = _json(source, stops, span, str, pieces.append)
-    closed, stop, ended = False, "", False
-    while not ended:
+    end: JsonEnd | None = None
+    while end is None:
         try:
             next(steps)
-        except StopIteration as end:
-            closed, stop = end.value
-            ended = True
+        except StopIteration as over:
+            end = over.value
         size += sum(map(len, pieces[counted:]))
         counted = len(pieces)
         if size > limit:
-            source.at -= size - limit + len(stop)
-            return "".join(pieces)[:limit], False, ""
-        if not ended:
+            source.at -= size - limit + (len(end.stop) if end else 0)
+            return "".join(pieces)[:limit], JsonEnd(closed=False, stop="", is_sure=False)
+        if end is None:
             yield
-    return "".join(pieces), closed, stop
+    return "".join(pieces), end
 
 
 def _json(
@@ -254,7 +260,7 @@ def _json(
     make: Callable[[str], T],
     emit: Callable[[T], object],
     stretch: Stretch | None = None,
-) -> Parse[tuple[bool, str]]:
+) -> Parse[JsonEnd]:
     """The loop of both: scan a piece, emit it, ask for more."""
     seen = 0  # how many characters behind source.at the scanner has read
     judged = -1  # a position that was found to begin no terminator
@@ -278,7 +284,7 @@ def _json(
         if stop:
             source.at += len(stop)
         if closed or stop or (source.ended and source.done):
-            return closed, stop or ""
+            return JsonEnd(closed, stop or "", closed or (bool(stop) and not span.in_string))
         if stretch is None or not span.in_string:
             yield
             continue

@@ -226,8 +226,8 @@ class Bodies:
         Control tokens in its strings are content; elsewhere one ends it and is answered.
         """
         index = self._start(name)
-        closed, token = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index), index)
-        is_whole = not (yield from member_follows(self.source)) if closed else bool(token)
+        closed, token, is_sure = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index), index)
+        is_whole = not (yield from member_follows(self.source)) if closed else is_sure
         self.emit(CallEnded(index, complete=certain and is_whole))
         return token
 
@@ -236,7 +236,7 @@ class Bodies:
         source = self.source
         opening = yield from self._ahead_as(_USES, "{[")
         if not opening:
-            body, _, token = yield from collect_json(source, _JSON_STOPS, MAX_BODY)
+            body, (_, token, _) = yield from collect_json(source, _JSON_STOPS, MAX_BODY)
             self.emit(Problem("malformed_call", f"{PARALLEL} without its list of calls", text=body))
             return token
         self.markup(opening.group())
@@ -275,7 +275,7 @@ class Bodies:
                 return token
             self.markup(token)
             return ""
-        item, _, token = yield from collect_json(source, _JSON_STOPS, MAX_BODY)
+        item, (_, token, _) = yield from collect_json(source, _JSON_STOPS, MAX_BODY)
         try:
             use = decode(item, _Use)
         except NotJsonError as error:
@@ -316,7 +316,7 @@ class Bodies:
 
     def held_object(self, limit: int) -> Parse[tuple[str, str]]:
         """Hold a body that begins as an object, up to its token or `limit` characters; see `read_until`."""
-        value, closed, token = yield from collect_json(self.source, _JSON_STOPS, limit)
+        value, (closed, token, _) = yield from collect_json(self.source, _JSON_STOPS, limit)
         if not closed:
             return value, token
         rest, token = yield from read_until(self.source, BODY_END, limit - len(value))

@@ -20,7 +20,7 @@ from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.certain import without_words
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.find import json_places
-from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, pass_json
+from callwright.tolerant_json.passthrough import JsonEnd, JsonTerminators, collect_json, pass_json
 from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node, given_once
 from callwright.tolerant_json.wrappers import without
@@ -140,8 +140,9 @@ class MarkedJson:
             if item:
                 stop = yield from self._streamed(item)
             else:
-                value, closed, stop = yield from collect_json(source, self._stops, _MAX_BLOCK)
-                self._told(value, cut=not (closed or stop), alone=False)
+                value, end = yield from collect_json(source, self._stops, _MAX_BLOCK)
+                stop = end.stop
+                self._told(value, end, cut=not (end.closed or stop), alone=False)
             if stop:
                 return stop
             follows = (yield from self._ahead(_NEXT_ITEM, _MAY_BE_NEXT)) if head["list"] else None
@@ -165,24 +166,24 @@ class MarkedJson:
             written.append(text)
             return ArgumentsDelta(index, text)
 
-        closed, stop = yield from pass_json(self._source, self._stops, arguments, index, written.append)
+        closed, stop, is_sure = yield from pass_json(self._source, self._stops, arguments, index, written.append)
         if not closed:
             self.cut = not stop
-            self._emit(CallEnded(index, complete=bool(stop)))
+            self._emit(CallEnded(index, complete=is_sure))
             return stop
         follows = yield from self._ahead(_END_OR_MEMBER, _MAY_BE_END)
         members, closed = "", bool(follows)
         if follows and follows["end"]:
             self._emit(Markup(self._source.take(self._source.at + follows.end())))
         elif follows:
-            members, closed, stop = yield from collect_json(self._source, self._stops, _MAX_BLOCK, depth=1)
+            members, (closed, stop, is_sure) = yield from collect_json(self._source, self._stops, _MAX_BLOCK, depth=1)
         if not closed:
             self._mend("a closing bracket is missing")
-        self._ended(index, head["name"], "".join(written) if members else "", members)
+        self._ended(index, head["name"], "".join(written) if members else "", members, is_sure=is_sure or not stop)
         return stop
 
-    def _ended(self, index: int, name: str, arguments: str, members: str) -> None:
-        """Tell the end of a call, behind whose arguments `members` stand in its object."""
+    def _ended(self, index: int, name: str, arguments: str, members: str, *, is_sure: bool) -> None:
+        """Tell the end of a call, behind whose arguments `members` stand in its object; `is_sure` where these end."""
         if not members or _PLAIN_MEMBERS.match(members):
             self._source.markup(members)
             self._emit(CallEnded(index))
@@ -206,7 +207,9 @@ class MarkedJson:
             self._emit(Problem("argument_dropped", "given twice, with the same value", call=index, text=members))
         else:
             self._trailing(members)
-        doubtful = others or not behind or (any(again) and not first) or any(key in own for key in beside)
+        doubtful = (
+            others or not behind or not is_sure or (any(again) and not first) or any(key in own for key in beside)
+        )
         self._emit(CallEnded(index, complete=not doubtful))
 
     def _is_call(self, member: Member, before: str) -> bool:
@@ -261,23 +264,25 @@ class MarkedJson:
         """Read a block in another form, held to its end. Markers inside its strings do not end it, if its quotes are
         right.
         """
-        value, closed, stop = yield from collect_json(self._source, self._stops, _MAX_BLOCK)
-        rest = ""
+        value, end = yield from collect_json(self._source, self._stops, _MAX_BLOCK)
+        rest, closed, stop = "", end.closed, end.stop
         if closed:
             if not self._ends_itself:
                 rest, stop = yield from read_until(self._source, self._markers, _MAX_BLOCK)
         elif not stop and (found := self._markers.search(value)):
             # A quote is missing: the block ends at the first tag after all, and the rest is read anew.
-            self._told(value[: found.start()])
+            self._told(value[: found.start()], end)
             return "", value[found.start() :]
-        self._told(value + rest, cut=not (stop or (closed and self._ends_itself)))
+        self._told(value + rest, end, cut=not (stop or (closed and self._ends_itself)))
         return stop, ""
 
-    def _told(self, block: str, *, cut: bool = False, alone: bool = True) -> None:
-        """Emit the calls of a block. A block with none is `refused`, or if it is one of several (not `alone`) a
-        problem.
+    def _told(self, block: str, end: JsonEnd, *, cut: bool = False, alone: bool = True) -> None:
+        """Emit the calls of a block, which ended so. A block with none is `refused`, or if it is one of several (not
+        `alone`) a problem.
         """
         forms = self._forms(block)
+        if forms and not self._doubt and not cut and not end.is_sure:
+            self._doubt = "a quote before its end is missing, or one too many"
         if forms:
             self._calls(forms, block)
             return

@@ -305,10 +305,10 @@ class MarkedReader(ProseReader):
         yield from self.skip_blanks()
         arguments = partial(ArgumentsDelta, index)
         if self.source.text.startswith(("{", "[", '"'), self.source.at):
-            closed, stop = yield from pass_json(self.source, self._stops, arguments, index)
+            closed, stop, is_sure = yield from pass_json(self.source, self._stops, arguments, index)
         else:
             text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
-            closed = False
+            closed, is_sure = False, bool(stop)
             if text.strip():
                 self.emit(arguments(text))
             else:
@@ -317,7 +317,7 @@ class MarkedReader(ProseReader):
                     self.emit(arguments("{}"))
         # Words beside the name are no part of it, so nobody knows which tool was meant.
         is_name = " " not in name or self.tools.resolve_name(name) in self.tools
-        is_whole = not (yield from member_follows(self.source)) if closed else bool(stop)
+        is_whole = not (yield from member_follows(self.source)) if closed else is_sure
         self.emit(CallEnded(index, complete=is_name and is_whole))
         if not is_name:
             self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))

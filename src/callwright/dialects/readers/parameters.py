@@ -354,11 +354,11 @@ class ParameterReader(ProseReader):
     def _object(self, index: int) -> Parse[None]:
         """Read a JSON object in place of parameters: its bytes are the arguments."""
         source = self.source
-        closed, marker = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index), index)
+        closed, marker, is_sure = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index), index)
         if closed:
             marker = yield from self._next_tag(index)
         self._end(marker, index)
-        self._whole = self._sure and (closed or marker not in ("", *self._ends))
+        self._whole = self._sure and is_sure and (closed or marker not in ("", *self._ends))
         self.emit(CallEnded(index, complete=self._whole))
 
     def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:

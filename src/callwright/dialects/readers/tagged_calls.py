@@ -264,8 +264,8 @@ class TaggedReader(ParameterReader):
 
     def _json(self, index: int) -> Parse[None]:
         """Read a JSON object in place of values: its bytes are the arguments."""
-        _, mark = yield from pass_json(self.source, self._in_json, partial(ArgumentsDelta, index), index)
-        self.source.unread(mark)
+        end = yield from pass_json(self.source, self._in_json, partial(ArgumentsDelta, index), index)
+        self.source.unread(end.stop)
         while True:
             text, tag = yield from self._read_tag()
             self._between(text)
@@ -278,7 +278,7 @@ class TaggedReader(ParameterReader):
                 self._between(tag.text)
         if tag is not None:
             self._close_call(tag)
-        self._whole = tag is not None and self._certain
+        self._whole = tag is not None and self._certain and end.is_sure
         self.emit(CallEnded(index, complete=self._whole))
 
     def _parameter_of(self, tag: Tag, writer: ArgumentsWriter, given: dict[str, str]) -> Parse[bool]:
