@@ -155,6 +155,7 @@ def test_half_a_character_in_a_history_takes_no_other_argument_with_it(name: str
 
 TEXT = {"type": "string"}
 MOOR = {"berth": "north quay", "boat": {"name": "Ida", "crew": 37}}
+OTHER = {"berth": "old pier", "boat": {"name": "Eva", "crew": 2}}
 BOAT = {"type": "object", "properties": {"name": {"type": "string"}, "crew": {"type": "integer"}}}
 HARBOUR = [
     {"type": "function", "function": {"name": "moor", "parameters": {"properties": {"berth": TEXT, "boat": BOAT}}}},
@@ -178,14 +179,15 @@ SLIPS = {
 @pytest.mark.parametrize("slip", SLIPS)
 @names
 def test_a_slip_never_makes_a_complete_call_of_something_else(name: str, slip: str) -> None:
-    for calls in ([("moor", MOOR)], [("moor", MOOR), ("ping", {})]):
+    for calls in ([("moor", MOOR)], [("moor", MOOR), ("ping", {})], [("moor", MOOR), ("moor", OTHER)]):
         asked = [{"name": called, "arguments": arguments} for called, arguments in calls]
         written = callwright.write(asked, tools=HARBOUR, dialect=name)
         for right, wrong in SLIPS[slip]:
-            for output in {written.replace(right, wrong), written.replace(right, wrong, 1)} - {written}:
-                for call in callwright.parse(output, dialect=name, tools=HARBOUR).calls:
-                    if call.complete and call.name in dict(calls):
-                        assert (call.name, json.loads(call.arguments)) in calls, output
+            for slipped in {written.replace(right, wrong), written.replace(right, wrong, 1)} - {written}:
+                for output in (slipped, f'{slipped}\nThat is the "boat", and so on.'):
+                    for call in callwright.parse(output, dialect=name, tools=HARBOUR).calls:
+                        if call.complete and call.name in dict(calls):
+                            assert (call.name, json.loads(call.arguments)) in calls, output
 
 
 def test_a_text_that_is_never_closed_makes_no_call_of_two_blocks() -> None:
