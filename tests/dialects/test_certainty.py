@@ -166,6 +166,7 @@ SLIPS = {
     "a colon before an object": [('"boat": {', '"boat" {'), ('"boat":{', '"boat" {')],
     "a quote behind a name": [('"boat": {', '"boat: {'), ('"boat":{', '"boat:{')],
     "a quote behind a text": [('quay"', "quay"), ('Ida"', "Ida")],
+    "a quote before a name twice": [('"boat"', '""boat"'), ('"crew"', '""crew"')],
     "a quote too many": [('boat"', 'boat""'), ('="boat"', '=boat"'), ('"berth', '""berth')],
     "the end of a name": [('="boat"', '="boat'), ('boat">', 'boat"'), ("=boat>", "=boat")],
     "a sign twice": [('name="boat"', 'name=="boat"')],

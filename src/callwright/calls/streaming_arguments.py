@@ -161,6 +161,9 @@ class StreamingArguments:
             return
         self.problems = json_problems(repairs) + self.problems
         text = "".join(self._raw)
+        if text.strip() == "{" and self._tools.requires_something(self._name):  # of which nothing was written
+            self.complete = False
+            return
         if why := doubt(repairs, text):
             self.complete = False
             _, words = without_words(text)

@@ -25,6 +25,7 @@ from callwright.tolerant_json.strings import (
     comma_at_end,
     key_follows,
     key_with_value,
+    may_close_early,
 )
 from callwright.tolerant_json.tree import Item, Member, Node, given_once, name_of
 
@@ -45,8 +46,6 @@ _WORD_ENDS: Final = {
     "top": re.compile(r"[,\n\r;]|(?<=\s)//|/\*"),
 }
 _ENDS_VALUE: Final = ("", ",", "}", "]", ")")
-# A quote that ends its string if what follows, broken as it is, was meant as what comes next: `{"a": "x", "b" {`.
-_MAY_END = re.compile(r'"(?:\s*+,\s*+)?"\w|"\s*+,\s*+[\w.-]++"|"\s*+:').match
 _IDENTIFIER = re.compile(r"[\w$.-]+\Z").match
 _KEY_WORD = re.compile(r"""[^:=,{}\[\]"'\n\r]*+""").match
 
@@ -388,7 +387,9 @@ class JsonReader:
                 # Quotes that come in pairs are text, as in code: none of them begins the next key.
                 may_begin = closes is False and keep < end and (inner % 2 == 1 or not inner)
                 ends_early = may_begin and key_with_value(text, end, ended=source.ended)
-                if closes is None or ends_early is None:
+                is_first = not (inner or closes) and closing == '"' and where != "key"
+                may_close = may_close_early(text, end, ended=source.ended) if is_first else False
+                if closes is None or ends_early is None or may_close is None:
                     yield
                 elif ends_early:
                     self.repaired("missing_quote")
@@ -402,7 +403,7 @@ class JsonReader:
                     emit('\\"' if mark == '"' else mark)
                     if where == "key":
                         self.repaired("quote_in_key")
-                    elif not inner and closing == '"' and _MAY_END(text, end):
+                    elif may_close:
                         self.repaired("early_end")
                     inner += 1
                     self.repaired("inner_quote")

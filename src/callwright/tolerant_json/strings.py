@@ -22,12 +22,16 @@ __all__ = [
     "comma_at_end",
     "key_follows",
     "key_with_value",
+    "may_close_early",
 ]
 
 Where: TypeAlias = Literal["top", "object", "array", "key"]
 
 # How many characters behind a quote are looked at.
 AHEAD: Final = 512
+# Behind a quote: another text, maybe after a comma; a name; a colon; closing brackets and what opens.
+_FOLLOWS = re.compile(r""""(?:\s*+,\s*+)?"++\w|"\s*+,\s*+[\w.-]++"|"\s*+:|"\s*+[}\]][\s}\]]*+,?+\s*+[{\["]""").match
+_MAY_FOLLOW = re.compile(r'"\s*+(?:,\s*+)?(?:"*+|[\w.-]*+)\Z|"\s*+[}\]][\s}\]]*+,?+\s*+\Z').match
 # Opening quotes, with the closing quote of each.
 QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’"}
 _OPENING: Final = {"}": "{", "]": "[", ")": "("}
@@ -141,6 +145,15 @@ def key_with_value(text: str, at: int, *, ended: bool) -> bool | None:
     if found := _KEY_WITH_VALUE(text, at):
         return found["value"] in _VALUE_BEGIN
     return None if not ended and _KEY_WITH_VALUE_BEGIN(text, at) else False
+
+
+def may_close_early(text: str, at: int, *, ended: bool) -> bool | None:
+    """Whether the quote at this place, which closes no string, may have been meant to: behind it stands, broken as it
+    is, what comes next, as in `{"a": "x", "b" {`. None if that depends on text that has not come.
+    """
+    if not ended and len(text) - at < AHEAD and _MAY_FOLLOW(text, at):
+        return None
+    return _FOLLOWS(text, at, at + AHEAD) is not None
 
 
 def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:

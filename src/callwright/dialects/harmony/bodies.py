@@ -164,8 +164,8 @@ class Bodies:
         return token
 
     def _words_before(self, name: str) -> Parse[bool]:
-        """Name the words that stand before the arguments of a function, if arguments follow them. False for words that
-        are members: what follows is the value of one, and the brace before them is missing.
+        """Name the words that stand before the arguments of a function, if arguments follow them. False where these may
+        be no arguments of this call: behind members, whose brace is missing, and behind the header of another message.
         """
         pieces: list[str] = []
         while True:
@@ -179,7 +179,7 @@ class Bodies:
                 words = "".join(pieces)
                 detail = "text before the arguments"
                 self.emit(Problem("arguments_trailing_text", detail, call=self.calls, text=words))
-                return _MEMBER(words) is None
+                return _MEMBER(words) is None and not any(control in words for control in CONTROLS)
             pieces.append(token)
 
     def _begins_arguments(self, name: str) -> Parse[bool]:

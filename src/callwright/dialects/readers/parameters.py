@@ -292,7 +292,8 @@ class ParameterReader(ProseReader):
                 marker, self._sure = "", False
                 break
         self._end(marker, index)
-        self._whole = self._sure and bool(marker)
+        has_begun = bool(number) or self._ends_call(marker) or not self.tools.requires_something(name)
+        self._whole = self._sure and bool(marker) and has_begun
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))

@@ -217,7 +217,7 @@ class TaggedReader(ParameterReader):
                 whole = False
                 break
             if self._is_end(tag, writer):
-                whole = True
+                whole = bool(values) or self._closes_call(tag) or not self.tools.requires_something(name)
                 self._close_call(tag)
                 break
             if not tag.closes and values == self.tools.max_parameters:
@@ -254,9 +254,12 @@ class TaggedReader(ParameterReader):
         if end is not None:
             self._close_call(end)
 
+    def _closes_call(self, tag: Tag) -> bool:
+        return tag.closes and tag.head == self._call_tags[0]
+
     def _close_call(self, tag: Tag) -> None:
         """The tag that ends a call: its own, or what comes next."""
-        if tag.closes and tag.head == self._call_tags[0]:
+        if self._closes_call(tag):
             self.emit(Markup(tag.text))
         else:
             self.source.unread(tag.text)
