@@ -41,6 +41,7 @@ _CALLS: Final = CallLayout(
 )
 # What belongs into a header.
 _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|final|xml|json|code)\b")
+_BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
 # Text without a header is held so long; what is longer flows as an answer. A header is at most so long.
 _MAX_BARE: Final = 256
@@ -101,6 +102,8 @@ class _Reader(ParameterReader):
                 self.markup(token)
                 if not token and not source.done:
                     self.markup((yield from self._bodies.more_text("final")))
+            elif not any(word.startswith(_KNOWN.sub("", lead).strip()) for word in _BEGUN):
+                self.emit(Problem("malformed_header", "a header without a body", text=lead))
             else:
                 self.markup(lead + token)
             has_role = token == START

@@ -68,10 +68,11 @@ Segment: TypeAlias = TextSegment | RecoveredCall
 
 
 class _Fitted(msgspec.Struct, frozen=True):
-    """A form that is good enough for a call, and its arguments as they may go out."""
+    """A form that is good enough for a call, its arguments as they may go out, and how all of it is written."""
 
     form: JsonCall
     arguments: RepairedArguments
+    text: str
 
 
 class _Candidate(msgspec.Struct):
@@ -156,9 +157,9 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
         return candidate
     calls = [call for call in candidate.calls if call.form.exact]
     unknown = [
-        Problem("unknown_tool", f"no tool is called just so; {form.name!r} is close")
-        for form in (call.form for call in candidate.calls)
-        if not form.exact
+        Problem("unknown_tool", f"no tool is called just so; {call.form.name!r} is close", text=call.text)
+        for call in candidate.calls
+        if not call.form.exact
     ]
     return _Candidate(candidate.place, calls, [*candidate.refused, *unknown])
 
@@ -235,7 +236,7 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
         ):
             return _Candidate(place, [], [])
         for form in forms:
-            judged = _judged(form, place, tools)
+            judged = _judged(form, place, tools, text)
             if isinstance(judged, _Fitted):
                 candidate.calls.append(judged)
             elif judged is None:
@@ -321,8 +322,8 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[JsonCall] | No
     return [JsonCall(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
 
 
-def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Problem | None:
-    """A form as a call, what is wrong with it, or None when nothing says that it is a call."""
+def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, text: str) -> _Fitted | Problem | None:
+    """A form, written as this text, as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
         if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names):
@@ -343,7 +344,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> _Fitted | Probl
         return problem if form.explicit else None
     if form.flat and not {member.name for member in fitted.node.members} <= own.keys():
         return None
-    return _Fitted(form, fitted)
+    return _Fitted(form, fitted, text)
 
 
 def _is_placeholder(arguments: Node, own: object) -> bool:
