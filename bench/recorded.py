@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -24,6 +25,7 @@ from unittest.mock import patch
 import callwright
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, InspectLevel, ModelConfig, ServerConfig
+from callwright.gateway.observability.logs import configure
 from fake_model import MODEL, PATHS, Wire, asked
 from json_bytes import JSON
 from loading import HOST, chunk, sse
@@ -203,11 +205,13 @@ def worked(recorded: Recorded) -> Work:
 
 
 async def _worked(recorded: Recorded) -> Work:
+    with redirect_stderr(StringIO()):
+        configure("info", "plain")  # as the gateway does, whose lines go nowhere here
     with _Counting() as counting:
         async with _model_server(recorded.answer) as url:
             how: dict[str, Any] = {"mode": "raw", "dialect": "harmony", "server": "vllm"} if recorded.raw else {}
             model = ModelConfig(name=MODEL, upstream=url, **({"mode": "native"} | how))
-            server = ServerConfig(log_level="error", inspect=recorded.inspect)
+            server = ServerConfig(inspect=recorded.inspect)
             app = create_app(Config(server=server, models=(model,)))
             async with app.router.lifespan_context(app):
                 asyncio.get_running_loop().set_task_factory(counting.task)
