@@ -28,8 +28,8 @@ class _Runs(NamedTuple):
     with.
 
     `in_string` and `out_of_string` match up to the next character that matters; strings that end, in which none does,
-    are passed over. `plain` matches a whole delta that lies
-    inside a string: no quote, nothing that may begin a terminator. Its groups are the text, and half an escape behind.
+    are passed over. `plain` matches a whole delta that lies inside a string: no quote, nothing that may begin a
+    terminator. Its groups are the text, and half an escape behind.
     """
 
     in_string: Callable[[str, int], re.Match[str] | None]
