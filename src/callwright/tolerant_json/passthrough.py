@@ -19,8 +19,10 @@ T = TypeVar("T")
 _BLANKS = re.compile(r"\s*").match
 # How far behind a terminator the next quote is searched, in characters.
 _MAX_AHEAD = 2_048
-# White space and a comma behind a value.
+# How much is looked at behind a value, and what may be a member there.
 _MAX_GAP = 64
+_MEMBER = re.compile(r"""\s*+:|\s*+,\s*+"|[\s,]*+["'][^"'\n]*+["']\s*+:|\s*+,[\s,]*+[\w$-]++\s*+:""").match
+_MAY_BE_MEMBER = re.compile(r"""[\s,]*+(?:["'][^"'\n]*+["']?+|(?<=[\s,])[\w$-]*+)?\s*+\Z""").match
 
 
 class _Runs(NamedTuple):
@@ -210,15 +212,13 @@ def pass_json(
 
 def member_follows(source: StreamReader) -> Parse[bool]:
     """Whether what comes behind a value that was closed shows that it ended too early, or has begun too late: another
-    member, or the colon behind a key. Nothing is read.
+    member, be it without its comma or its quotes, or the colon behind a key. Nothing is read.
     """
     while True:
-        ahead = source.ahead(_MAX_GAP).lstrip()
-        if ahead and ahead[0] != ",":
-            return ahead[0] == ":"
-        if key := ahead[1:].lstrip():
-            return key[0] == '"'
-        if not source.more(_MAX_GAP):
+        ahead = source.ahead(_MAX_GAP)
+        if _MEMBER(ahead):
+            return True
+        if not _MAY_BE_MEMBER(ahead) or not source.more(_MAX_GAP):
             return False
         yield
 

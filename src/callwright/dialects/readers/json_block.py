@@ -20,7 +20,7 @@ from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.certain import without_words
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.find import json_places
-from callwright.tolerant_json.passthrough import JsonEnd, JsonTerminators, collect_json, pass_json
+from callwright.tolerant_json.passthrough import JsonEnd, JsonTerminators, collect_json, member_follows, pass_json
 from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node, given_once
 from callwright.tolerant_json.wrappers import without
@@ -173,20 +173,23 @@ class MarkedJson:
             return stop
         follows = yield from self._ahead(_END_OR_MEMBER, _MAY_BE_END)
         members, closed = "", bool(follows)
+        if not follows and (yield from member_follows(self._source)):
+            is_sure = False
         if follows and follows["end"]:
             self._emit(Markup(self._source.take(self._source.at + follows.end())))
         elif follows:
-            members, (closed, stop, is_sure) = yield from collect_json(self._source, self._stops, _MAX_BLOCK, depth=1)
+            members, end = yield from collect_json(self._source, self._stops, _MAX_BLOCK, depth=1)
+            closed, stop, is_sure = end.closed, end.stop, end.is_sure or not end.stop
         if not closed:
             self._mend("a closing bracket is missing")
-        self._ended(index, head["name"], "".join(written) if members else "", members, is_sure=is_sure or not stop)
+        self._ended(index, head["name"], "".join(written) if members else "", members, is_sure=is_sure)
         return stop
 
     def _ended(self, index: int, name: str, arguments: str, members: str, *, is_sure: bool) -> None:
         """Tell the end of a call, behind whose arguments `members` stand in its object; `is_sure` where these end."""
         if not members or _PLAIN_MEMBERS.match(members):
             self._source.markup(members)
-            self._emit(CallEnded(index))
+            self._emit(CallEnded(index, complete=is_sure))
             return
         behind = read_json("{" + members.lstrip()[1:]) or read_json("{" + members.lstrip()[1:] + "}")
         given = behind.members if behind else ()

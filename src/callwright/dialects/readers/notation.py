@@ -31,6 +31,8 @@ _MAY_BE_HEAD = re.compile(r"\s*+:?\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)
 _WORDS = re.compile(r"[^{}()<\n]*?(?<![\w./:-])(?=:?(?:call:)?(?P<name>[\w./-]++) *+[{(])")
 _MAY_BE_WORDS = re.compile(r"[^{}()<\n]*+\Z")
 _BRACKETS: Final = {"{": "}", "(": ")"}
+# A member behind the end of the arguments, which came too early then.
+_MEMBER = re.compile(r"""\s*+,?+\s*+["'<|]*+[\w$-]++["'|>]*+\s*+[:=]""").match
 
 
 class Notation(Struct, frozen=True):
@@ -90,6 +92,7 @@ class NotationReader(ProseReader):
         super().__init__(source, tools, looked_for.marks)
         self._form = form
         self._lost = False  # a text has ended where nobody knows whether it did: nothing behind it is certain
+        self._ends_early = False  # members stand behind the arguments of the call
         self._stops = looked_for.stops
         self._call_ends = looked_for.call_ends
         self._behind = looked_for.behind
@@ -196,8 +199,10 @@ class NotationReader(ProseReader):
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
             names=self.tools.names_in(self.tools.resolve_name(head["name"])),
         )
+        self._ends_early = False
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         yield from self._after(closing if whole else "")
+        whole = whole and not self._ends_early
         if whole and (yield from self.comes(self._form.quote)):
             self.emit(Problem("markup_repaired", "nobody knows where a text ended", call=index))
             self._lost = True
@@ -236,6 +241,7 @@ class NotationReader(ProseReader):
             source.unread(text + stop)
             return False
         self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
+        self._ends_early = self._ends_early or _MEMBER(text) is not None
         self.emit(Markup(stop))
         yield from self.skip_blanks()
         return True
