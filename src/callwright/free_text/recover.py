@@ -236,9 +236,9 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
         ):
             return _Candidate(place, [], [])
         for form in forms:
-            judged = _judged(form, place, tools, text)
-            if isinstance(judged, _Fitted):
-                candidate.calls.append(judged)
+            judged = _judged(form, place, tools)
+            if isinstance(judged, RepairedArguments):
+                candidate.calls.append(_Fitted(form, judged, text))
             elif judged is None:
                 return _Candidate(place, [], [])
             else:
@@ -322,8 +322,8 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[JsonCall] | No
     return [JsonCall(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
 
 
-def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, text: str) -> _Fitted | Problem | None:
-    """A form, written as this text, as a call, what is wrong with it, or None when nothing says that it is a call."""
+def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArguments | Problem | None:
+    """The arguments of a form as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
         if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names):
@@ -344,7 +344,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset, text: str) -> _Fit
         return problem if form.explicit else None
     if form.flat and not {member.name for member in fitted.node.members} <= own.keys():
         return None
-    return _Fitted(form, fitted, text)
+    return fitted
 
 
 def _is_placeholder(arguments: Node, own: object) -> bool:

@@ -92,7 +92,6 @@ class NotationReader(ProseReader):
         super().__init__(source, tools, looked_for.marks)
         self._form = form
         self._lost = False  # a text has ended where nobody knows whether it did: nothing behind it is certain
-        self._ends_early = False  # members stand behind the arguments of the call
         self._stops = looked_for.stops
         self._call_ends = looked_for.call_ends
         self._behind = looked_for.behind
@@ -199,19 +198,21 @@ class NotationReader(ProseReader):
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
             names=self.tools.names_in(self.tools.resolve_name(head["name"])),
         )
-        self._ends_early = False
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
-        yield from self._after(closing if whole else "")
-        whole = whole and not self._ends_early
+        behind = yield from self._after(closing if whole else "")
+        whole = whole and not _MEMBER(behind)
         if whole and (yield from self.comes(self._form.quote)):
             self.emit(Problem("markup_repaired", "nobody knows where a text ended", call=index))
             self._lost = True
         self.emit(CallEnded(index, complete=whole and not self._lost))
         self._lost = self._lost or reader.lost
 
-    def _after(self, closing: str) -> Parse[None]:
-        """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it."""
+    def _after(self, closing: str) -> Parse[str]:
+        """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it, which
+        is answered.
+        """
         yield from self.skip_blanks()
+        trailing = ""
         source, end = self.source, self._form.call_end
         index = self.calls - 1
         while True:
@@ -225,23 +226,23 @@ class NotationReader(ProseReader):
                 yield from self.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
                 goes_on = not closing or (yield from self._names_call(known=True))
-                if goes_on or not (yield from self._trailing(index)):
+                if goes_on or not (text := (yield from self._trailing(index))):
                     break
-                closing = ""
+                trailing, closing = text, ""
             else:
                 yield
         if closing:
             self.emit(Problem("markup_repaired", f"{closing} is missing", call=index))
+        return trailing
 
-    def _trailing(self, index: int) -> Parse[bool]:
-        """Whether the closing marker of a call comes behind other text, which is read with it then."""
+    def _trailing(self, index: int) -> Parse[str]:
+        """The text behind which the closing marker of a call comes, read with it; `""` if none comes."""
         source, end = self.source, self._form.call_end
         text, stop = yield from read_until(source, self._behind, _MAX_RESULT)
         if stop != end:
             source.unread(text + stop)
-            return False
+            return ""
         self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
-        self._ends_early = self._ends_early or _MEMBER(text) is not None
         self.emit(Markup(stop))
         yield from self.skip_blanks()
-        return True
+        return text

@@ -77,7 +77,7 @@ class JsonFormatter(_LineFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
-        if (line := _line(record)) is not None and not record.exc_info:
+        if (line := _line(record)) is not None:
             return self.format_line(record.created, record.levelname, record.name, line)
         told = _headed(record.created, record.levelname, record.name)
         told["message"] = record.getMessage()
@@ -129,10 +129,11 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
     as does what comes from elsewhere.
     """
 
+    formatter: _LineFormatter
+
     def __init__(self, stream: TextIO, formatter: _LineFormatter) -> None:
         super().__init__(stream)
         self._lines: list[str] = []
-        self._formatter = formatter
         self.setFormatter(formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -146,7 +147,7 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
         """Write an access line, for which there is no record."""
         name = logging.getLevelName(level)
         try:
-            self._put(self._formatter.format_line(time.time(), name, access.name, line), at_once=False)
+            self._put(self.formatter.format_line(time.time(), name, access.name, line), at_once=False)
         except Exception:
             self.handleError(access.makeRecord(access.name, level, "", 0, "%s", (line,), None))
 

@@ -20,6 +20,7 @@ from callwright.gateway.observability.metrics_gauges import Gauges, Left, OfKey
 from callwright.gateway.observability.tallies import Tallies
 from callwright.gateway.observability.turn_metrics import OVERHEAD_SECONDS, SECONDS, TurnMetrics
 from callwright.gateway.request_context import Refusal, RequestContext
+from callwright.turn.observe import Observer
 from callwright.upstreams.completions import CHAT_ONLY
 
 __all__ = ["MULTIPROCESS", "Metrics"]
@@ -83,10 +84,8 @@ class Metrics:
         self._store = counter("store_operations", "Transactions of the store.", "operation", "outcome")
         self._store_seconds = histogram("store_seconds", "One transaction of the store.", _STORE_SECONDS, "operation")
         self._records = counter("records", "Turns for --record.", "outcome")
-        deferred = MULTIPROCESS not in os.environ
-        self._of = Tallies(deferred=deferred)
-        self._turns = TurnMetrics(counter, histogram, self._of, self._gauges.pools, deferred=deferred)
-        self.observer = self._turns.observer
+        self._of = Tallies(deferred=MULTIPROCESS not in os.environ)
+        self._turns = TurnMetrics(counter, histogram, self._of, self._gauges.pools)
 
     def exposition(self, accept: str, key: str | None = None) -> tuple[bytes, str]:
         """All metrics as text, and its content type; with a `key`, its own only."""
@@ -153,3 +152,7 @@ class Metrics:
     def recorded(self, outcome: Literal["written", "dropped", "failed"]) -> None:
         """A turn was recorded, or not."""
         self._records.labels(outcome).inc()  # from the thread that writes
+
+    def observer(self, model: str) -> Observer:
+        """An observer that counts the turns of a model; `model` is its name in the configuration."""
+        return self._turns.observer(model)

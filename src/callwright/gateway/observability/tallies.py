@@ -18,19 +18,19 @@ class Tallies(dict[tuple[Any, ...], Any]):
 
     def __init__(self, *, deferred: bool) -> None:
         super().__init__()
-        self._deferred = deferred
+        self.deferred = deferred
 
     def __missing__(self, key: tuple[Any, ...]) -> Any:
         metric, *labels = key
         child = metric.labels(*labels) if labels else metric
-        if self._deferred:
+        if self.deferred:
             child = _Observed(child) if isinstance(metric, Histogram) else _Counted(child)
         self[key] = child
         return child
 
     def add(self) -> None:
         """Add what waits to the metrics."""
-        if self._deferred:
+        if self.deferred:
             for tally in self.values():
                 tally.add()
 

@@ -34,16 +34,13 @@ MakeHistogram: TypeAlias = Callable[..., Histogram]  # the same, with buckets be
 
 
 class TurnMetrics:
-    """Counts turns. `of` has the numbers; where these are not deferred, nothing is here. `pools` gets the servers of
-    each model.
+    """Counts turns. `of` has the numbers; where these do not wait, nothing waits here. `pools` gets the servers of each
+    model.
     """
 
-    def __init__(
-        self, counter: MakeCounter, histogram: MakeHistogram, of: Tallies, pools: dict[str, States], *, deferred: bool
-    ) -> None:
+    def __init__(self, counter: MakeCounter, histogram: MakeHistogram, of: Tallies, pools: dict[str, States]) -> None:
         self.of = of
         self.pools = pools
-        self._deferred = deferred
         self._kinds: dict[tuple[Any, ...], _Kind] = {}
         self.prompts = RepeatedPrompts()
         self.turn_seconds = histogram("turn_seconds", "One turn of a model, with all retries.", SECONDS, "model")
@@ -104,7 +101,7 @@ class TurnMetrics:
             kind.add()
 
     def _count(self, model: str, seen: Observation) -> None:
-        known = _kind_of(seen) if self._deferred else None
+        known = _kind_of(seen) if self.of.deferred else None
         if known is None:
             kind = _Kind(self, model, seen)
             kind.count(seen)
@@ -138,7 +135,6 @@ def _kind_of(seen: Observation) -> tuple[Any, ...] | None:
         conversation.allowed_tools is None,
         timings.constraint is None,
         timings.servers,
-        seen.streamed,
         seen.first_s is None,
         seen.usage is None,
     )
