@@ -18,15 +18,16 @@ from callwright.shared import kept_along
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
 from callwright.turn.prefill import CONTINUES, with_prefill
-from callwright.upstreams.base import (
-    GenerationRequest,
-)
+from callwright.upstreams.base import GenerationRequest
+from callwright.upstreams.completions import CHAT_ONLY
 
 __all__ = ["build_generation_request", "is_large", "is_slow"]
 
 # From so many items or characters on, to render a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
 _MANY_CHARACTERS: Final = 65_536
+# What of the arguments of a chat template the options of a dialect hold; the second is what some templates call it.
+_THINKING: Final = frozenset(("enable_thinking", "thinking"))
 
 
 def is_large(conversation: Conversation) -> bool:
@@ -62,7 +63,8 @@ def build_generation_request(
     dialect = get_dialect(name)
     asked = replace(asked, dialect=name)
     given = model.options if isinstance(model.options, dialect.options) else dialect.options()
-    options = _options(given, fields, today, speaks=bool(conversation.prefill))
+    options, done = _options(given, fields, today, speaks=bool(conversation.prefill))
+    named = ["messages.name"] if any(type(item) is Message and item.name for item in conversation.items) else []
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
@@ -70,8 +72,11 @@ def build_generation_request(
         prompt = dialect.render(replace(listed, items=shown), options)
         if conversation.prefill:
             prompt = with_prefill(prompt, dialect, conversation.prefill)
+        chat_only = CHAT_ONLY.intersection(asked.fields)
         return replace(
             asked,
+            fields={name: value for name, value in asked.fields.items() if name not in chat_only},
+            unsent=(chat_only - done).union(named),
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
@@ -86,6 +91,7 @@ def build_generation_request(
         asked = replace(asked, fields={**asked.fields, **CONTINUES})
     return replace(
         asked,
+        unsent=frozenset(named),
         messages=dialect.messages(_listed(conversation), options),
         constraint=constraint_of(name, conversation, None) if constrains else None,
     )
@@ -144,19 +150,25 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _options(options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool) -> RenderOptions:
+def _options(
+    options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool
+) -> tuple[RenderOptions, set[str]]:
     """The configured options; the request and the date fill in what they leave open. `speaks`: the answer has begun, so
-    nothing is thought before it.
+    nothing is thought before it. Also answers the fields that the options hold.
     """
     wanted: dict[str, Any] = {}
+    done: set[str] = set()
     if getattr(options, "current_date", today) is None:
         wanted["current_date"] = today
     if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
         wanted["reasoning_effort"] = fields["reasoning_effort"]
+        done.add("reasoning_effort")
     template = fields.get("chat_template_kwargs")
     thinks = template.get("enable_thinking") if isinstance(template, Mapping) else None
+    if hasattr(options, "thinking") and isinstance(template, Mapping) and template.keys() <= _THINKING:
+        done.add("chat_template_kwargs")
     if hasattr(options, "thinking") and (speaks or thinks is False):
         wanted["thinking"] = "off"
     elif thinks is True and getattr(options, "thinking", None) == "off":
         wanted["thinking"] = "open"
-    return replace(options, **wanted)
+    return replace(options, **wanted), done
