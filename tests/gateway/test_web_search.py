@@ -542,11 +542,14 @@ def test_a_request_that_keeps_the_search_from_the_web_has_none(url: str, model: 
     assert reply.headers["x-callwright-dropped-fields"] == "web_search"
 
 
-def test_without_a_search_claude_code_is_told_what_to_configure(gateway: str) -> None:
+def test_without_a_search_the_model_tells_claude_code_that_nobody_searches(gateway: str, model: ModelServer) -> None:
+    model.plays(said("Nobody searches here."))
     tool = {**MESSAGES_TOOL, "max_uses": 8}
     body = {"model": "native", "max_tokens": 50, "messages": [user("Perform a web search for: tea")], "tools": [tool]}
     reply = request(gateway + MESSAGES, {**body, "tool_choice": {"type": "auto"}})
-    assert (reply.status, reply.json["error"]["type"]) == (400, "invalid_request_error")
-    assert "Set [search] in callwright.toml" in reply.json["error"]["message"]
+    assert (reply.status, reply.json["content"][0]["text"]) == (200, "Nobody searches here.")
+    assert reply.headers["x-callwright-dropped-fields"] == "web_search_20250305"
+    assert "The web cannot be searched here." in model.body["messages"][0]["content"]
+    assert "tools" not in model.body
     named = {"tools": [{"name": "f", "input_schema": {}}, tool], "tool_choice": {"type": "tool", "name": "web_search"}}
     assert "[search]" in request(gateway + MESSAGES, {**body, **named}).json["error"]["message"]

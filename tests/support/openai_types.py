@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import typing_extensions
 
-__all__ = ["paths_of"]
+__all__ = ["paths_of", "shared_path"]
 
 _TOOLS: Final = re.compile(
     r"^(?:input\[(?:additional_tools|tool_search_output)\]\.tools|tools\[namespace\]\.tools)(?=\[|$)"
@@ -31,12 +31,19 @@ def paths_of(request: type) -> list[str]:
             continue
         seen.add((path, kind))
         for name, hint in typing_extensions.get_type_hints(kind).items():
-            below = _PARTS.sub("parts", _TOOLS.sub("tools", f"{path}.{name}" if path else name))
+            below = shared_path(f"{path}.{name}" if path else name)
             found[below] = None
             for inner in _objects(hint):
                 tag = _tag(inner)
-                coming.append((_PARTS.sub("parts", _TOOLS.sub("tools", f"{below}[{tag}]" if tag else below)), inner))
+                coming.append((shared_path(f"{below}[{tag}]" if tag else below), inner))
     return list(found)
+
+
+def shared_path(path: str) -> str:
+    """The path of a field, the same wherever a tool or a part of content comes."""
+    while (shorter := _PARTS.sub("parts", _TOOLS.sub("tools", path))) != path:
+        path = shorter
+    return path
 
 
 def _objects(hint: Any) -> Iterator[type]:

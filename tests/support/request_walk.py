@@ -23,7 +23,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     "tool_use_id": "call_1",
     "data": "iVBORw0KGgo=",
     "definition": "start: /a+/",
-    "file_data": "data:,x",
+    "file_data": "data:text/plain;base64,eA==",
     "file_url": "https://files.example/a.pdf",
     "image_url": _PNG,
     "name": "f",
@@ -32,12 +32,33 @@ _TEXTS: Final[Mapping[str, str]] = {
     "server_url": "https://mcp.example/mcp",
     "url": _PNG,
 }
+_SCHEMA: Final = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+# Sample objects of fields that the library leaves open, by the name of the field.
+_OPEN: Final[Mapping[str, Mapping[str, Any]]] = {
+    "input_schema": _SCHEMA,
+    "parameters": _SCHEMA,
+    "properties": {},
+    "schema": _SCHEMA,
+    "tools": {"type": "function", "name": "f", "function": {"name": "f"}},
+}
+# What an object needs though its type does not say so: one of several fields.
+_NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "compaction": {"content": "x"},
+    "function": {"parameters": _SCHEMA},
+    "function_call_output": {"call_id": "call_1"},
+    "input_file": {"file_data": "data:text/plain;base64,eA==", "filename": "a.txt"},
+    "input_image": {"image_url": _PNG},
+    "mcp": {"server_url": "https://mcp.example/mcp"},
+    "system": {"content": "x"},
+    "FunctionDefinition": {"parameters": _SCHEMA},
+    "JSONSchema": {"schema": _SCHEMA},
+}
 _MAX_DEPTH: Final = 7
 
 
 class FieldRequest(Struct, frozen=True):
     """What a request has for the field at `path` to have a `value`, beside what every request has; and the same
-    without the field, None where the field is needed there.
+    without the field, or without the objects around it that need it: None where each request needs it.
     """
 
     path: str
@@ -69,19 +90,21 @@ def _walk(kind: type, path: str, inside: frozenset[type]) -> Iterator[FieldReque
             tag = _tag(inner)
             for found in _walk(inner, f"{at}[{tag}]" if tag else at, inside | {kind}):
                 wrapped, bare = ([found.given], [found.without]) if in_list else (found.given, found.without)
-                yield FieldRequest(
-                    found.path,
-                    found.value,
-                    {**others, name: wrapped},
-                    None if found.without is None else {**others, name: bare},
-                )
+                if found.without is not None:
+                    less: dict[str, Any] | None = {**others, name: bare}
+                else:
+                    less = without
+                yield FieldRequest(found.path, found.value, {**others, name: wrapped}, less)
 
 
 def _needed(kind: type, depth: int = 0) -> dict[str, Any]:
     """The fields that an object must have, with the plainest values."""
     hints = typing_extensions.get_type_hints(kind, include_extras=True)
-    required = {name: hint for name, hint in hints.items() if typing.get_origin(hint) is typing_extensions.Required}
-    return {name: _plainest(typing.get_args(hint)[0], name, depth) for name, hint in required.items()}
+    mark: Any = typing_extensions.Required
+    required = {name: hint for name, hint in hints.items() if typing.get_origin(hint) is mark}
+    plainest = {name: _plainest(typing.get_args(hint)[0], name, depth) for name, hint in required.items()}
+    also = _NEEDED.get(_tag(kind) or kind.__name__, {})
+    return plainest | {name: value for name, value in also.items() if name in hints and name not in plainest}
 
 
 def _plainest(hint: Any, name: str, depth: int) -> Any:
@@ -109,8 +132,8 @@ def _plain(hint: Any, name: str, depth: int = 0) -> Iterator[Any]:
     elif origin in (typing.Annotated, typing_extensions.Required, typing_extensions.NotRequired):
         yield from _plain(inner[0], name, depth)
     elif origin is dict or hint is object or hint is dict:
-        yield {"a": "b"} if name != "properties" else {}
-    elif origin is not None and isinstance(origin, type) and issubclass(origin, (list, typing.Iterable)):  # type: ignore[arg-type]
+        yield _OPEN.get(name, {"a": "b"})
+    elif origin is not None and isinstance(origin, type) and issubclass(origin, (list, typing.Iterable)):
         yield from ([value] for value in _plain(inner[0], name, depth) if value is not None)
     elif inner:
         for one in inner:
@@ -123,7 +146,7 @@ def _objects(hint: Any, in_list: bool = False) -> Iterator[tuple[type, bool]]:
         yield hint, in_list
         return
     origin = typing.get_origin(hint)
-    lists = origin is not None and isinstance(origin, type) and origin is not dict and issubclass(origin, typing.Iterable)  # type: ignore[arg-type]
+    lists = isinstance(origin, type) and origin is not dict and issubclass(origin, typing.Iterable)
     for inner in typing.get_args(hint):
         if not isinstance(inner, str):
             yield from _objects(inner, in_list or lists)

@@ -34,6 +34,7 @@ _INNER: Final = ("function", "custom")  # of a namespace
 _KINDS: Final = ("function", "custom", "namespace", "mcp", "tool_search", "shell", "local_shell", "apply_patch")
 # Kinds with dates behind their names. Clients send them as a matter of course (Codex always sends web_search): where
 # nobody here runs one, the model does not learn of it.
+_ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")  # of an MCP server
 _HOSTED: Final = ("web_search", "image_generation")
 
 
@@ -249,7 +250,7 @@ class ToolCatalog:
         """Take the tools of an MCP server; of those that a search has found the ones that it names."""
         label = str(given.get("server_label"))
         server = self._servers.get(label)
-        if loads:
+        if loads and (server is not None or not any(map(given.get, _ADDRESSES))):
             wanted = given.get("allowed_tools")
             flats = [self.names.flat(name, label) for name in (wanted if isinstance(wanted, list) else ())]
             for flat in flats:

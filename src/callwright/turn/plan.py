@@ -64,7 +64,8 @@ def build_generation_request(
     asked = replace(asked, dialect=name)
     given = model.options if isinstance(model.options, dialect.options) else dialect.options()
     options, done = _options(given, fields, today, speaks=bool(conversation.prefill))
-    named = ["messages.name"] if any(type(item) is Message and item.name for item in conversation.items) else []
+    names = [item.name for item in conversation.items if type(item) is Message and item.name]
+    unsaid = frozenset(["messages.name"] if names else [])
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
@@ -76,7 +77,7 @@ def build_generation_request(
         return replace(
             asked,
             fields={name: value for name, value in asked.fields.items() if name not in chat_only},
-            unsent=(chat_only - done).union(named),
+            unsent=(chat_only - done).union(unsaid),
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
@@ -91,7 +92,7 @@ def build_generation_request(
         asked = replace(asked, fields={**asked.fields, **CONTINUES})
     return replace(
         asked,
-        unsent=frozenset(named),
+        unsent=unsaid,
         messages=dialect.messages(_listed(conversation), options),
         constraint=constraint_of(name, conversation, None) if constrains else None,
     )

@@ -31,7 +31,7 @@ from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.anthropic.inputs import read_input
 from callwright.wire.anthropic.media import document_parts, image_part, search_result_parts, text_of
 from callwright.wire.anthropic.searches import read_result
-from callwright.wire.anthropic.tools import find_tool
+from callwright.wire.anthropic.tools import find_tool, is_direct
 from callwright.wire.anthropic.types import MessageParam
 from callwright.wire.instructions import instructions
 from callwright.wire.pairing import Found, found_before
@@ -339,6 +339,8 @@ class MessageReader:
         if tool.get("type") == "tool_definition" and isinstance(tool.get("definition"), Mapping):
             definition = tool["definition"]
             read, _ = find_tool(definition, f"{at}.definition")
+            if not is_direct(definition):
+                return []
             if not self._catalog.names.has(read.name, None):
                 self._catalog.offer_tool(read, definition, f"{at}.definition", is_deferred=True)
             return self._reference({"tool_name": read.name}, at)

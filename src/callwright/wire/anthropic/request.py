@@ -96,7 +96,6 @@ def read_request(
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
-    catalog.check_run()
     if catalog.left_out:
         reader.tell(NO_WEB_SEARCH)
     reader.read(request.messages, given["messages"])

@@ -1,7 +1,7 @@
 """Searches of the web in the Messages API: the tool of a request, the blocks of an answer, and these when they come
 back.
 
-Source: the types of the `anthropic` package 2.12.0 (`WebSearchTool20260318Param` and the older ones).
+Source: the types of the `anthropic` package 2.14.0 (`WebSearchTool20260318Param` and the older ones).
 """
 
 from collections.abc import Mapping, Sequence

@@ -23,7 +23,7 @@ from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
-__all__ = ["NO_WEB_SEARCH", "find_tool", "offered_tools", "read_choice", "read_servers"]
+__all__ = ["NO_WEB_SEARCH", "find_tool", "is_direct", "offered_tools", "read_choice", "read_servers"]
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
@@ -104,18 +104,18 @@ def _add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]], *, eage
         if kind == _TOOLSET:
             continue  # told by `read_servers`
         if kind is not None and kind.startswith(searches.KIND):
-            if _is_direct(tool):
+            if is_direct(tool):
                 catalog.offer_web_search(searches.read_tool(tool, path), kind, path)
         elif kind is not None and kind.startswith(SEARCH_KINDS):
             catalog.offer_search(path)
         else:
             read, defers = find_tool(tool, path, eager=eager)
-            if not _is_direct(tool):
+            if not is_direct(tool):
                 continue  # for programs that the model writes, which nobody runs here
             catalog.offer_tool(read, tool, path, is_deferred=defers)
 
 
-def _is_direct(tool: Mapping[str, Any]) -> bool:
+def is_direct(tool: Mapping[str, Any]) -> bool:
     """Whether the model may call a tool itself."""
     callers = tool.get("allowed_callers")
     return not callers or _DIRECT in callers

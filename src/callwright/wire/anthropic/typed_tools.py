@@ -1,6 +1,6 @@
 """Tools that Anthropic's API knows by their type: the client runs them, and the schema is not in the request.
 
-Source: platform.claude.com/docs (bash, text editor and memory tool) and the types of `anthropic` 2.12.0, November 2026.
+Source: platform.claude.com/docs (bash, text editor and memory tool) and the types of `anthropic` 2.14.0, November 2026.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """The shapes of Anthropic's Messages API: what a request may hold, and what an answer is made of.
 
-Source: the types of the `anthropic` package 2.12.0 and platform.claude.com/docs, November 2026.
+Source: the types of the `anthropic` package 2.14.0 and platform.claude.com/docs, November 2026.
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from callwright.known_values import made_along, made_once
+from callwright.wire.anthropic.tools import is_direct
 
 __all__ = ["unread_fields"]
 
@@ -55,7 +56,11 @@ _SEARCH: Final = _CACHED | {
     "user_location",
 }
 # Tools of a type by how its name begins; what has none of these is a function.
-_TOOLS: Final[Mapping[str, frozenset[str]]] = {"web_search": _SEARCH, "mcp_toolset": _SET}
+_TOOLS: Final[Mapping[str, frozenset[str]]] = {
+    "web_search": _SEARCH,
+    "mcp_toolset": _SET,
+    "tool_search_tool": _CACHED | {"name", "allowed_callers"},
+}
 # What asks for what is done anyway: a thought is shown or not, sources are not cited.
 _AS_IT_IS: Final[Mapping[str, tuple[Any, ...]]] = {
     "thinking.type": ("enabled", "disabled", "adaptive"),
@@ -76,16 +81,15 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _of_tools(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    return frozenset([name for tool in tools for name in _of_tool(tool)])
+    return frozenset([name for tool in tools for name in _of_tool("tools", tool)])
 
 
-def _of_tool(tool: Mapping[str, Any]) -> Iterator[str]:
+def _of_tool(what: str, tool: Mapping[str, Any]) -> Iterator[str]:
     kind = tool.get("type") or ""
     known = next((known for begin, known in _TOOLS.items() if kind.startswith(begin)), _FUNCTION)
-    yield from _beside("tools", tool, known)
-    callers = tool.get("allowed_callers")
-    if callers and "direct" not in callers:
-        yield "tools.allowed_callers"
+    yield from _beside(what, tool, known)
+    if not is_direct(tool):
+        yield f"{what}.allowed_callers"
 
 
 def _of_messages(before: frozenset[str], messages: Sequence[Mapping[str, Any]], start: int) -> frozenset[str]:
@@ -107,11 +111,18 @@ def _of_blocks(blocks: object, *, is_past: bool) -> frozenset[str]:
             continue
         if not block.keys() <= known:
             found.update(_beside(str(kind), block, known | {"citations"} if is_past else known))
-        if (source := block.get("source")) is not None and kind != "search_result":
+        if isinstance(source := block.get("source"), Mapping):
             found.update(_beside(f"{kind}.source", source, _SOURCE))
-        if isinstance(inner := block.get("content"), list):
-            found |= _of_blocks(inner, is_past=is_past)
+            found |= _of_blocks(source.get("content"), is_past=is_past)
+        if kind == "tool_addition":
+            found.update(_of_addition(block["tool"]))
+        found |= _of_blocks(block.get("content"), is_past=is_past)
     return frozenset(found)
+
+
+def _of_addition(tool: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(defined := tool.get("definition"), Mapping):
+        yield from _of_tool("tool_addition", defined)
 
 
 def _beside(what: str, value: object, known: frozenset[str]) -> Iterator[str]:

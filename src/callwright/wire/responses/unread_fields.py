@@ -31,8 +31,8 @@ _TOOLS: Final[Mapping[str, frozenset[str]]] = {
 }
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "input_text": frozenset({"type", "text"}),
-    "input_image": frozenset({"type", "image_url", "file_id", "detail"}),
-    "input_file": frozenset({"type", "file_data", "file_id", "file_url", "filename"}),
+    "input_image": frozenset({"type", "image_url", "detail"}),
+    "input_file": frozenset({"type", "file_data", "filename"}),
     "input_audio": frozenset({"type", "input_audio"}),
 }
 # Objects of a request, and what is read of them.
@@ -43,6 +43,7 @@ _OBJECTS: Final[Mapping[str, frozenset[str]]] = {
     "background_options": frozenset(),
     "stream_options": frozenset(),
 }
+_LOGPROBS: Final = "message.output_text.logprobs"
 _NONE: Final[frozenset[str]] = frozenset()
 _COMPACTION: Final = frozenset({"type", "compact_threshold"})
 # What is done as it is: nothing is obfuscated, what runs in the background begins at once.
@@ -80,6 +81,8 @@ def _of_request(given: Mapping[str, Any]) -> Iterator[str]:
         value = given.get(name)
         if isinstance(value, Mapping):
             yield from _unread(name, value, known)
+    if given.get("top_logprobs") and _LOGPROBS not in (given.get("include") or ()):
+        yield "top_logprobs"
     edits = given.get("context_management")
     for edit in edits if isinstance(edits, list) else ():
         if isinstance(edit, Mapping):
