@@ -453,6 +453,15 @@ def test_a_choice_of_a_tool_that_a_server_does_not_have_is_refused(url: str) -> 
     assert "Did you mean 'add'?" in error["message"]
 
 
+@pytest.mark.parametrize("way", ["server_url", "connector_id"])
+def test_a_server_that_only_a_search_of_the_client_has_found_is_refused(url: str, way: str) -> None:
+    search = {"type": "tool_search_call", "call_id": "s1", "execution": "client", "arguments": {"query": "sums"}}
+    server = {"type": "mcp", "server_label": "elsewhere", way: "https://sums.example/mcp"}
+    found = {"type": "tool_search_output", "call_id": "s1", "execution": "client", "tools": [server]}
+    status, error = refused(url, input=[search, found], tools=[{"type": "tool_search", "execution": "client"}])
+    assert (status, error["param"]) == (400, "input[1].tools[0].type")
+
+
 def test_deferred_tools_are_searched_for(ask: Ask, model: ModelServer) -> None:
     search = '{"query": "add two numbers"}'
     model.plays(calling("tool_search", search), calling("s__add", SUM), said("3"), said("Yes"))

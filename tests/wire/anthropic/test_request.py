@@ -332,6 +332,22 @@ def test_an_edit_that_is_not_known_is_named() -> None:
     assert "compact_20260112" in parsed.dropped
 
 
+def test_an_added_tool_that_only_programs_may_call_is_not_offered_and_is_named() -> None:
+    for_programs = {**NEWS, "allowed_callers": ["code_execution_20260120"]}
+    added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": for_programs}}
+    parsed = read(HI, {"role": "system", "content": [added]}, HI)
+    assert parsed.asked.conversation.tools == ()
+    assert parsed.dropped == {"tool_addition.allowed_callers"}
+
+
+def test_a_field_is_named_however_deep_its_block_is() -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://pictures.example/a.png"}}
+    shown = {**image, "transformations": {"oversized_image": "error"}}
+    page = {"type": "document", "source": {"type": "content", "content": [shown]}}
+    assert read(user(page)).dropped == {"image.transformations"}
+    assert read(user({**page, "source": {"type": "content", "content": [image]}})).dropped == frozenset()
+
+
 def test_what_is_left_out_is_named() -> None:
     parsed = read(user({"type": "container_upload"}, text("hi")), metadata={"user_id": "u"}, speed="fast")
     assert parsed.dropped == {"container_upload", "speed"}
