@@ -1,6 +1,6 @@
 """The real Claude Code against a started gateway; scripted models answer, in the words of each way they are asked.
 
-`scripts/claude-code` installs it and runs this. What it sends and what it makes of answers was observed with 2.1.330.
+`scripts/claude-code` installs it and runs this. What it sends and what it makes of answers was observed with 2.1.332.
 """
 
 import json

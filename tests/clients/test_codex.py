@@ -1,7 +1,7 @@
 """The real Codex CLI against a started gateway, as `callwright codex` configures it; scripted models answer.
 
 `scripts/test` installs Codex with CALLWRIGHT_CLIENTS=1. What Codex sends and what it makes of answers was observed
-with 0.169.0.
+with 0.171.0.
 """
 
 import json

@@ -41,7 +41,7 @@ TABLES: Final[Mapping[Api, Table]] = {"chat": CHAT, "responses": RESPONSES, "mes
 ANSWER: Final = "{}"  # which any format of the answer takes
 ASK: Final = {"role": "user", "content": "Hi"}
 # What is asked elsewhere: it says where the request goes, or how its answer comes.
-ELSEWHERE: Final = re.compile(r"model|stream|background")
+ELSEWHERE: Final = re.compile(r"(model|stream|background)$")
 
 
 # --- whole requests ---
@@ -146,6 +146,7 @@ PASSED: Final[Mapping[Api, Sequence[Passed]]] = {
     ),
     "responses": (
         Passed("reasoning.mode", _AS_IT_IS, "standard"),
+        Passed("background_options.completion_window", _AS_IT_IS, "soonest"),
         Passed(r"(.*\.)?text\.format\[json_schema\]\.strict", _HELD),
         Passed(r"input\[message\]\.type", _AS_IT_IS),
         Passed(r"input\[\w+\]\.(content|output)\[input_image\]\.detail", _AS_IT_IS, "auto"),
@@ -159,10 +160,8 @@ PASSED: Final[Mapping[Api, Sequence[Passed]]] = {
         Passed(r"(.*\.)?(tools|definition)\.eager_input_streaming", _STREAMED),
         Passed(r".*\.definition(\[\w+\])?\.defer_loading", "what is added is shown at its place, and not before"),
         Passed(r"thinking\[(adaptive|enabled)\]\.type", _AS_IT_IS),
-        Passed(
-            r"thinking\[(adaptive|enabled)\]\.display",
-            _THOUGHTS,
-        ),
+        Passed(r"thinking\[(adaptive|enabled)\]\.display", _THOUGHTS, "summarized"),
+        Passed(r"thinking\[(adaptive|enabled)\]\.display", _THOUGHTS, "omitted"),
         Passed(r"tool_choice\[\w+\]\.disable_parallel_tool_use", _ONE_CALL),
         Passed(r"context_management\.edits\[clear_tool_uses_\w+\]\..*", "test_results_of_old_calls_are_cleared"),
         Passed(r"context_management\.edits\[clear_thinking_\w+\]\..*", "test_old_reasoning_goes_as_the_edit_says"),
