@@ -40,7 +40,7 @@ _MATTERS: Final = r'"\\\x00-\x1f,'
 _CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?![\s,]|\Z)|,(?![ \t]*\Z)"""
 _CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?![^\S\x00-\x1f]|,|\Z)|,(?![ \t]*\Z)"""
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
-_PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+)*+").match
+_PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+|(?!))*+").match
 # What of that the check holds back where no escape is cut, as JSON, and as text.
 _TAIL: Final = r'\\"|,[ \t]{0,60}'
 _TAIL_TEXT: Final = '"|, {0,60}'

@@ -32,7 +32,7 @@ _OTHER_JSON = re.compile(r'\s{0,256}+(?:"|\{\s{0,256}+")')
 # The inside of a JSON string, without a partial escape at its end. Both halves of a surrogate pair stay together.
 _BODY = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
-    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\])|(?=\\[^u])))*+"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\])|(?=\\[^u]))|(?!))*+"
 )
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*").match
 # Keys that models use in place of `input`.

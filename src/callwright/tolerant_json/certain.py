@@ -53,7 +53,7 @@ _BY_QUOTES: Final[frozenset[JsonRepair]] = frozenset(
     ("inner_quote", "missing_quote", "bad_escape", "missing_comma", "missing_colon")
 )
 _TOKEN = re.compile(
-    r'(?P<string>"(?:[^"\\]++|\\.)*+")|(?P<mark>[{}\[\]:,])|(?P<word>(?:[^\s"{}\[\]:,\\]|\\(?!"))++)|(?P<other>\S)',
+    r'(?P<string>"(?:[^"\\]++|\\.|(?!))*+")|(?P<mark>[{}\[\]:,])|(?P<word>(?:[^\s"{}\[\]:,\\]|\\(?!")|(?!))++)|(?P<other>\S)',
     re.DOTALL,
 ).finditer
 _BLOCK = re.compile(r"```\w*\s*\n\s*[{\[]").search

@@ -42,11 +42,11 @@ class _Runs(NamedTuple):
 @cache
 def _runs(firsts: str) -> _Runs:
     stops = re.escape(firsts)
-    said = rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+'
+    said = rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+|(?!))*+'
     between = rf'[^"{{}}\[\]{stops}]*+'
     return _Runs(
         re.compile(said, re.DOTALL).match,
-        re.compile(rf'{between}(?:"{said}"{between})*+', re.DOTALL).match,
+        re.compile(rf'{between}(?:"{said}"{between}|(?!))*+', re.DOTALL).match,
         re.compile(rf"({said})(\\)?\Z", re.DOTALL).match,
     )
 

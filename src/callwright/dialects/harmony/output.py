@@ -34,7 +34,7 @@ _MAX_FIRST_KEY = 200
 
 _HEADER_END = Markers(MESSAGE, START, *STOPS)
 _NEVER = Markers()
-_HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?+\s*+(?:{'|'.join(CHANNELS)})?+\s*+(?:to=\S++(?:\s++\w++)?+)?+\s*+\Z")
+_HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?\s*+(?:{'|'.join(CHANNELS)})?\s*+(?:to=\S++(?:\s++\w++)?)?\s*+\Z")
 # What may stand before the first token of a header whose `<|start|>` is missing, if the message is the model's own.
 _UNSTARTED = re.compile(r"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?)?\s*\Z")
 _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')

@@ -45,13 +45,13 @@ _HEAD = re.compile(
 _KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
 _MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
 # Behind the arguments the call's object ends, or goes on with a member: `, "id": "1"}`.
-_END_OR_MEMBER = re.compile(r'\s*+(?:(?P<end>\})|,\s*+"(?:[^"\\]|\\.)*+"\s*+:)')
-_MAY_BE_END = re.compile(r'\s*+(?:,\s*+(?:"(?:[^"\\]|\\.)*+\\?(?:"\s*+)?)?)?\Z')
-_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+)*+\}}?\Z")
+_END_OR_MEMBER = re.compile(r'\s*+(?:(?P<end>\})|,\s*+"(?:[^"\\]|\\.|(?!))*+"\s*+:)')
+_MAY_BE_END = re.compile(r'\s*+(?:,\s*+(?:"(?:[^"\\]|\\.|(?!))*+\\?(?:"\s*+)?)?)?\Z')
+_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+|(?!))*+\}}?\Z")
 # What stands around the arguments of a call in JSON, and means nothing: keys and identifiers, no words.
 _AROUND = re.compile(
-    rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.)*+"'
-    r'|"(?:[\w.:-]|\\.)*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b)*+\Z'
+    rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.|(?!))*+"'
+    r'|"(?:[\w.:-]|\\.|(?!))*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b|(?!))*+\Z'
 ).match
 # What stands behind an item of a list; then closers that nothing opened.
 _NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+,?\s*+\]")

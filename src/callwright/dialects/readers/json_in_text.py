@@ -46,9 +46,9 @@ _NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
 # How an object begins, with the brackets and blanks that may stand before it. Each character is taken once: where they
 # could be given back, every `{` of many cost a search through all that follow.
-_OPENING: Final = r"(?:[\s\ufeff\[]*+\{)++[\s\ufeff]*+"
+_OPENING: Final = r"(?:[\s\ufeff\[]*+\{|(?!))++[\s\ufeff]*+"
 _FIRST_KEY = re.compile(
-    _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.)*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
+    _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.|(?!))*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
     r"""|(?P<word>[\w$.-]++)["']?\s*+[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
 _BRACKETS = re.compile(r"[\[{]++")
@@ -56,7 +56,7 @@ _BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
     r"[\s\ufeff\[{]*+\Z|"
     + _OPENING
-    + r"""(?:"(?:[^"\\\n]|\\.)*+\\?|'[^'\n]*+|[`“‘][^`”’\n]*+|[\w$.-]++["']?\s*+(?:[:=]>?\s*+)?|/)\Z"""
+    + r"""(?:"(?:[^"\\\n]|\\.|(?!))*+\\?|'[^'\n]*+|[`“‘][^`”’\n]*+|[\w$.-]++["']?\s*+(?:[:=]>?\s*+)?|/)\Z"""
 )
 
 

@@ -28,10 +28,10 @@ __all__ = ["KeyValueForm", "KeyValueReader"]
 # The greatest length of a name or a key, in characters.
 _MAX_HEAD: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-_GAP = re.compile(r"(?:\s|\\n)*+")
-_GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
+_GAP = re.compile(r"(?:\s|\\n|(?!))*+")
+_GAP_SO_FAR = re.compile(r"(?:\s|\\n|(?!))*+(?:\\\Z)?")
 _LONE_END = re.compile(r"\A>\s*+(?=\{|\Z)")
-_NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++)*+)""")
+_NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++|(?!))*+)""")
 
 
 class KeyValueForm(Struct, frozen=True):

@@ -426,7 +426,7 @@ class MarkedReader(ProseReader):
 def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:
     """Finds an opening marker, with the markers of `around` directly before it."""
     before, begin = ("|".join(map(re.escape, literals)) or "(?!)" for literals in (around, opens))
-    return re.compile(rf"(?:(?:{before})\s*+)*+(?:{begin})")
+    return re.compile(rf"(?:(?:{before})\s*+|(?!))*+(?:{begin})")
 
 
 def _last(text: str, literals: tuple[str, ...], end: int) -> tuple[int, str] | None:

@@ -26,7 +26,7 @@ _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
 _MAX_BETWEEN: Final = 400
 _NAME_ONLY: Final = r"(?P<name>[^\W\d][\w./-]*+)"
-_NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++)*+"
+_NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++|(?!))*+"
 _KEY: Final = r"""(?:[\w.$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
 _CALL = re.compile(rf"(?P<name>{_NAME})\s*+\(\s*+(?P<named>\)|{_KEY})?")
 _MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
