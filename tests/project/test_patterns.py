@@ -1,4 +1,4 @@
-"""Possessive quantifiers stand in the form that every Python matches rightly."""
+"""Possessive quantifiers have the form that every Python matches correctly."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from tests.project.test_house import INSIDE
 from tests.support.compiled_patterns import unsafe_repeats
 from tests.support.paths import ROOT
 
-# What these say is not seen while modules load: functions make them, from markers and separators.
+# Modules whose functions build patterns, from markers and separators: not seen if modules are only loaded.
 MADE_BY_FUNCTIONS = ("callwright.flow", "callwright.dialects.readers.literal_escapes", "callwright.free_text.intent")
 
 

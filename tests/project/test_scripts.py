@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
-# Debian's Python without python3-venv: it leaves an environment without pip, says what to install, and fails.
+# Debian's Python without python3-venv: it leaves an environment without pip, names the package to install, and fails.
 WITHOUT_ENSUREPIP = """#!/bin/sh
 case "$*" in
 *venv*) "{python}" -m venv --without-pip .venv; echo "apt install python3-venv" >&2; exit 1 ;;

@@ -1,4 +1,4 @@
-"""Which regular expressions the package compiles, and which of them some Pythons match wrongly."""
+"""Lists the regular expressions that the package compiles, and finds those that some Pythons match wrongly."""
 
 import importlib
 import json
@@ -13,7 +13,7 @@ _ONE_CHARACTER = (_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _c
 
 
 def unsafe_repeats(pattern: str, flags: int = 0) -> list[str]:
-    """What is wrong with the possessive quantifiers of a pattern, a sentence each."""
+    """Errors in the possessive quantifiers of a pattern, a sentence each."""
     return list(_unsafe(_parser.parse(pattern, flags)))
 
 
@@ -55,7 +55,7 @@ def _inner(value: Any) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Loads every module and lets every dialect write and read; prints what is compiled in between, as JSON."""
+    """Load every module, let every dialect write and read; print the patterns compiled in between, as JSON."""
     found: dict[tuple[str, int], str] = {}
     compile_pattern = _compiler.compile
 
