@@ -53,6 +53,7 @@ def test_what_old_pythons_match_wrongly_is_found(pattern: str) -> None:
         r"(?:ab|cd|(?!))++",
         r"((?:ab|(?!))*+)",
         r"(?:x(?:ab|(?!))*+()|(?!))?+",
+        r"(?:(?!)a|(?!))*+",
         r"(?:ab)*",
         r"(a)(?:ab)?",
     ],

@@ -5,7 +5,7 @@ import json
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
@@ -22,7 +22,9 @@ def _unsafe(parsed: Any) -> Iterator[str]:
         if kind is _constants.POSSESSIVE_REPEAT:
             _, most, body = value
             items = list(body)
-            if not (len(items) == 1 and items[0][0] in (*_ONE_CHARACTER, _constants.BRANCH)):
+            if _fails(items[:1]):  # never matches, and has not moved when it fails
+                pass
+            elif not (len(items) == 1 and items[0][0] in (*_ONE_CHARACTER, _constants.BRANCH)):
                 yield "a group with a possessive quantifier must end with `|(?!)`: write `(?:…|(?!))*+` for `(?:…)*+`"
             elif items[0][0] is _constants.BRANCH and not _fails(items[0][1][1][-1]):
                 yield "the last alternative under a possessive quantifier must be `(?!)`: `(?:…|…|(?!))*+`"
@@ -32,7 +34,7 @@ def _unsafe(parsed: Any) -> Iterator[str]:
             yield from _unsafe(inner)
 
 
-def _fails(parsed: Any) -> bool:
+def _fails(parsed: Iterable[Any]) -> bool:
     """Whether a pattern is `(?!)`, which Python 3.11 and later ones parse differently."""
     items = [(kind, kind is _constants.ASSERT_NOT and len(value[1]) == 0) for kind, value in parsed]
     return items in ([(_constants.ASSERT_NOT, True)], [(_constants.FAILURE, False)])
