@@ -60,7 +60,7 @@ _ASSISTANT: Final = "<｜Assistant｜>"
 _CONTROLS: Final = (_BEGIN, _END, _SYSTEM, _USER, _ASSISTANT, "<think>", "</think>", _TOKEN)
 # The closing tags of all versions: behind a call, none of them is text.
 _CLOSERS: Final = tuple(f"</{_TOKEN}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
-_Whose: TypeAlias = Literal["user", "assistant", "tool", "system"]
+_Whose: TypeAlias = Literal["user", "blank", "assistant", "tool", "system"]
 
 
 class DsmlOptions(RenderOptions, frozen=True, kw_only=True):
@@ -101,9 +101,10 @@ class DsmlForm(Struct, frozen=True):
     outputs. `kin` are the names of blocks and the leads of a
     version whose calls are read, too: engines and models take the one for the other.
 
-    `no_arguments` is what a call without arguments holds. `efforts` are texts before all others, by how much is thought. `gap` stands before the tools even where nothing else
-    does. `system`: the token before each system text; without one, all of them stand at the begin. `formats` are the
-    words for any JSON object and for a schema as the answer; those of all formats if there are none.
+    `no_arguments` is what a call without arguments holds. `efforts` are texts before all others, by how much is
+    thought. `gap` stands before the tools even where nothing else does. `system`: the token before each system text;
+    without one, all of them stand at the begin. `formats` are the words for any JSON object and for a schema as the
+    answer; those of all formats if there are none.
     """
 
     calls: str
@@ -127,7 +128,7 @@ class DsmlForm(Struct, frozen=True):
     @property
     def in_name_of_user(self) -> tuple[str, ...]:
         """Behind whose turns what the user says is part of the same one."""
-        return () if self.inline else ("user", "tool")
+        return () if self.inline else ("user", "blank", "tool")
 
     @property
     def marks(self) -> TurnMarks:
@@ -162,10 +163,12 @@ class DsmlForm(Struct, frozen=True):
 
     def _head(self, out: PromptBuilder, conversation: Conversation, effort: str) -> Sequence[Item]:
         """Append what stands before the turns; answers the items of these."""
-        instructions, items = (first_instruction if self.system else gather_instructions)(conversation.items)
+        given = conversation.items
+        if self.keeps and any(map(_says_nothing, given)):
+            given = tuple(item for item in given if not _says_nothing(item))
+        instructions, items = (first_instruction if self.system else gather_instructions)(given)
         format_ = self._format(conversation)
         has_tools = bool(conversation.tools)
-        instructions = [text for text in instructions if text or self.inline]
         begin = effort + "\n\n".join(instructions)
         out.control(self.system if begin or has_tools or format_ else "").text(begin)
         if has_tools:
@@ -195,10 +198,13 @@ class DsmlForm(Struct, frozen=True):
         """Append a turn of the history, behind one of who is `left`."""
         match turn:
             case Message("user"):
-                _user(out, self, left).text(plain_text(turn.parts, number))
-            case Message():
                 text = plain_text(turn.parts, number)
-                out.control(self.system if text else "").text(text)
+                if self.keeps and not self.system and (left == "blank" or (left == "user" and not text)):
+                    out.text(text)
+                else:
+                    _user(out, self, left).text(text)
+            case Message():
+                out.control(self.system).text(plain_text(turn.parts, number))
             case AssistantTurn(reasoning, message, calls):
                 _assistant(out, self, left)
                 if is_open and reasons:
@@ -352,10 +358,10 @@ def _user(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBu
 
 
 def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
-    """Whose turn came last."""
+    """Whose turn came last; `blank` is an empty one of the user's."""
     match turn:
         case Message("user"):
-            return "user"
+            return "user" if turn.text or before == "user" else "blank"
         case Message():
             return "system"
         case AssistantTurn():
@@ -364,6 +370,11 @@ def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
             return "tool"
         case _:
             assert_never(turn)
+
+
+def _says_nothing(item: Item) -> bool:
+    """Whether an item is an empty system message, which the encoder of V4 passes over."""
+    return isinstance(item, Message) and item.role in ("system", "developer") and not (item.text or item.has_media)
 
 
 def _in_name_of_user(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
