@@ -51,6 +51,16 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     add_generation_prompt: bool = True
 
+    def with_effort(self, level: str) -> "RenderOptions | None":
+        """These options with the `reasoning_effort` of a request, in OpenAI's words; None if the format has no place
+        for it. A dialect that knows other levels, or by another name, overrides this.
+        """
+        if "reasoning_effort" in self.__struct_fields__:
+            return replace(self, reasoning_effort=level)
+        if level == "none" and "thinking" in self.__struct_fields__:
+            return replace(self, thinking="off")
+        return None
+
 
 class TurnMarks(msgspec.Struct, frozen=True, kw_only=True):
     """What stands around the parts of an answer, as `write` has it; None where nothing does.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
@@ -99,10 +100,17 @@ _RAW_JSON: Final = (
 )
 
 
+_ROUNDED: Final = {"minimal": "low", "xhigh": "max"}
+
+
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking_effort`: how much is thought; `none` begins the answer in its response."""
 
     thinking_effort: Literal["low", "medium", "high", "max", "none"] = "max"
+
+    def with_effort(self, level: str) -> "Options":
+        """See `RenderOptions`: the field has another name here, and other levels are rounded."""
+        return replace(self, thinking_effort=_ROUNDED.get(level, level))
 
 
 # --- prompts ---

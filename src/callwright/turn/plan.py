@@ -62,7 +62,7 @@ def build_generation_request(
     dialect = get_dialect(name)
     asked = replace(asked, dialect=name)
     given = model.options if isinstance(model.options, dialect.options) else dialect.options()
-    options = _options(given, fields, today, speaks=bool(conversation.prefill))
+    options, heeded = _options(given, fields, today, speaks=bool(conversation.prefill))
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
@@ -72,6 +72,7 @@ def build_generation_request(
             prompt = with_prefill(prompt, dialect, conversation.prefill)
         return replace(
             asked,
+            fields={name: value for name, value in asked.fields.items() if name not in heeded},
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
@@ -144,19 +145,28 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _options(options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool) -> RenderOptions:
-    """The configured options; the request and the date fill in what they leave open. `speaks`: the answer has begun, so
-    nothing is thought before it.
+def _options(
+    options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool
+) -> tuple[RenderOptions, frozenset[str]]:
+    """The configured options; the request and the date fill in what they leave open. Also the fields of the request
+    that have their effect by this. `speaks`: the answer has begun, so nothing is thought before it.
     """
+    used: set[str] = set()
+    effort = fields.get("reasoning_effort")
+    if effort and (with_effort := options.with_effort(effort)) is not None:
+        options = with_effort
+        used.add("reasoning_effort")
     wanted: dict[str, Any] = {}
     if getattr(options, "current_date", today) is None:
         wanted["current_date"] = today
-    if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
-        wanted["reasoning_effort"] = fields["reasoning_effort"]
     template = fields.get("chat_template_kwargs")
-    thinks = template.get("enable_thinking") if isinstance(template, Mapping) else None
-    if hasattr(options, "thinking") and (speaks or thinks is False):
-        wanted["thinking"] = "off"
-    elif thinks is True and getattr(options, "thinking", None) == "off":
-        wanted["thinking"] = "open"
-    return replace(options, **wanted)
+    flags = template if isinstance(template, Mapping) else {}
+    thinks = flags.get("enable_thinking", flags.get("thinking"))
+    if hasattr(options, "thinking"):
+        if speaks or thinks is False:
+            wanted["thinking"] = "off"
+        elif thinks is True and options.thinking == "off":
+            wanted["thinking"] = "open"
+        if isinstance(thinks, bool) and flags.keys() <= {"enable_thinking", "thinking"}:
+            used.add("chat_template_kwargs")
+    return replace(options, **wanted), frozenset(used)

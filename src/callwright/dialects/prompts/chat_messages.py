@@ -24,7 +24,9 @@ __all__ = [
     "chat_content",
     "chat_message",
     "choice_note",
+    "first_instruction",
     "format_note",
+    "gather_instructions",
     "is_of_user",
     "last_asked",
     "last_of_user",
@@ -38,10 +40,31 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
     """The texts of the system and developer messages at the start, and the items behind them."""
     texts: list[str] = []
     for item in items:
-        if not (isinstance(item, Message) and item.role in ("system", "developer")):
+        if not (isinstance(item, Message) and _instructs(item)):
             break
         texts.append(item.text)
     return texts, tuple(items[len(texts) :])
+
+
+def first_instruction(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The same, where only one message stands at the start, and those behind it are turns."""
+    texts, behind = split_instructions(items[:1])
+    return texts, (*behind, *items[1:])
+
+
+def gather_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The texts of all system and developer messages, for formats that show each of them at the start, and the other
+    items.
+    """
+    texts, others = split_instructions(items)
+    if not any(map(_instructs, others)):
+        return texts, others
+    texts += [item.text for item in others if isinstance(item, Message) and _instructs(item)]
+    return texts, tuple(item for item in others if not _instructs(item))
+
+
+def _instructs(item: Item) -> bool:
+    return isinstance(item, Message) and item.role in ("system", "developer")
 
 
 def user_turns(items: Sequence[Item]) -> Sequence[int]:
