@@ -41,7 +41,7 @@ from callwright.dialects.base import dialect_names, get_dialect, read_options
 from callwright.errors import CallwrightError, ConfigError
 from callwright.openai_format.messages import read_conversation
 
-__all__ = ["Recognised", "Unrecognised", "recognise", "recognise_by_rendering"]
+__all__ = ["Recognised", "Unrecognised", "recognise", "recognise_by_rendering", "rendered_by"]
 
 # Tools that are shown this much like a dialect's are shown as the dialect shows them.
 _ALIKE: Final = 0.8
@@ -258,7 +258,7 @@ def _flavours_of(name: str) -> tuple[_Flavour, ...]:
     named = get_args(get_type_hints(get_dialect(name).options).get("flavour"))
     usual = msgspec.structs.asdict(get_dialect(name).options()).get("flavour")
     for options in [{"flavour": flavour} for flavour in named] or [{}]:
-        shown = _shown(Probes(_rendered_by(name, options), Telling(objects=False)))
+        shown = _shown(Probes(rendered_by(name, options), Telling(objects=False)))
         if shown.one:
             one, two = ({shown.calls(shown.one)}, {shown.calls(shown.two)})
             for calls, written in (((FIRST,), one), ((FIRST, SECOND), two)):
@@ -275,7 +275,7 @@ def _written(name: str, calls: Iterable[Call]) -> str:
     return _plain(get_dialect(name).write(AssistantTurn(calls=[*calls])))
 
 
-def _rendered_by(name: str, options: Mapping[str, object]) -> RenderMessages:
+def rendered_by(name: str, options: Mapping[str, object]) -> RenderMessages:
     """A dialect in the place of a template."""
     dialect = get_dialect(name)
 

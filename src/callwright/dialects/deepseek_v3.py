@@ -36,7 +36,7 @@ DIALECT = Dialect(
         "cogito-v2.1",
         "cogito-v2-preview-deepseek",
     ),
-    template_markers=("tool▁calls + ```json",),
+    template_markers=("tool▁calls + tool▁sep + ```json",),
     source="chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528",
     tokenizers=("deepseek", "qwen2.5", "llama3"),
     stops=("<｜end▁of▁sentence｜>",),

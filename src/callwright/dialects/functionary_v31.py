@@ -82,6 +82,7 @@ DIALECT = Dialect(
     aliases=("functionary",),
     model_families="Functionary v3.1",
     model_globs=("functionary-*-v3.1", "kanana-1.5"),
+    template_markers=("<function= + </function> + <|eom_id|>",),
     source="chat template of functionary-medium-v3.1",
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),

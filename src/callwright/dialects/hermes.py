@@ -211,7 +211,12 @@ DIALECT = Dialect(
         "avibe",
         "step3-vl",
     ),
-    template_markers=('<tool_call> + "arguments"', "<tool_call> + tool_call.arguments", "<tool_call> + <tools>"),
+    template_markers=(
+        '<tool_call> + "arguments"',
+        "<tool_call> + tool_call.arguments",
+        "<tool_call> + <tools>",
+        "<tool_call></tool_call> XML",
+    ),
     source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
     tokenizers=(
         "qwen2.5",

@@ -138,6 +138,7 @@ DIALECT = Dialect(
     aliases=("poolside_v1", "poolside"),
     model_families="Poolside Laguna",
     model_globs=("laguna",),
+    template_markers=("<assistant> + </assistant> + <arg_key> + <arg_value>",),
     source="chat templates of Laguna-XS.2 and XS-2.1",
     tokenizers=("laguna",),
     stops=_STOPS,

@@ -274,7 +274,7 @@ DIALECT = Dialect(
         "minicpm-v-4.6",
         "iquest-coder-v1-40b-loop-thinking",
     ),
-    template_markers=("<function= + <parameter=",),
+    template_markers=("<tool_call> + <function= + <parameter=",),
     source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
     tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),

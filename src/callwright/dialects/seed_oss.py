@@ -174,7 +174,7 @@ DIALECT = Dialect(
     aliases=("seed",),
     model_families="Seed-OSS-36B",
     model_globs=("seed-oss",),
-    template_markers=("<seed:tool_call>", "<seed:"),
+    template_markers=("<seed:tool_call> + <function= + <parameter=", "<seed:tool_call>", "<seed:"),
     source="chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)",
     tokenizers=("seed_oss",),
     stops=("<seed:eos>",),
