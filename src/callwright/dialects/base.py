@@ -124,7 +124,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The format of one model family.
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
-    `model_globs` globs of their models' names, in lower case with `-` for `_`; `template_markers` texts in their chat
+    `model_globs` the words of their models' names, in lower case with `-` between them (`qwen-3` finds `Qwen3-8B`);
+    `*` stands for any characters of a word; `template_markers` texts in their chat
     templates, ` + ` between those that belong together; `history_rules` what those templates ask of calls in a history.
     `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
     `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.

@@ -149,7 +149,7 @@ class _Reader(ParameterReader):
 DIALECT = Dialect(
     name="beam",
     model_families="Beam",
-    model_globs=("beam*",),
+    model_globs=("beam",),
     template_markers=("<rfl:parameter",),
     source="vLLM's parser for Beam",
     tokenizers=("beam",),

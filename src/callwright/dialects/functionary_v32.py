@@ -104,7 +104,7 @@ class _Reader(MarkedReader):
 DIALECT = Dialect(
     name="functionary_v32",
     model_families="Functionary v3.2",
-    model_globs=("functionary*v3.2*",),
+    model_globs=("functionary-*-v3.2",),
     template_markers=(">>>all",),
     source="chat template of functionary-medium-v3.2",
     tokenizers=("llama3",),

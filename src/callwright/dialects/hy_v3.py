@@ -177,8 +177,11 @@ DIALECT = Dialect(
     name="hy_v3",
     aliases=("hunyuan_v3", "hy_v4", "hy3"),
     model_families="Hunyuan 3, Hunyuan 4",
-    model_globs=("hunyuan-3*", "hy-v3*", "hy3*", "hunyuan-4*", "hy-v4*", "hy4*"),
-    template_markers=("<arg_key> + <tool_sep",),
+    model_globs=("hunyuan-3*", "hy-v3*", "hy-3*", "hunyuan-4", "hy-v4", "hy-4"),
+    template_markers=(
+        "<arg_key> + <tool_sep",
+        "<tool_call{}> + <tool_sep{}>",
+    ),
     source="chat template of Hy3",
     tokenizers=("hy3",),
     stops=_STOPS,

@@ -168,7 +168,7 @@ DIALECT = Dialect(
     name="minicpm5",
     aliases=("minicpm",),
     model_families="MiniCPM5",
-    model_globs=("minicpm5*",),
+    model_globs=("minicpm-5", "minicpm-sala"),
     template_markers=("<param name= + CDATA",),
     source="chat template of MiniCPM5-1B",
     tokenizers=("minicpm5",),
