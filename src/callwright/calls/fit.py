@@ -13,6 +13,7 @@ from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem, ProblemKind
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import root_properties
 from callwright.schema.validate import Fault
 from callwright.tolerant_json.codec import NotJsonError, encode
@@ -90,7 +91,7 @@ def repair_and_validate(node: Node, name: str, tools: Toolset) -> RepairedArgume
         return RepairedArguments(node, _unwritten(node), [])
     steps: list[Repair] = []
     inner, fault = _unwrapped(node, tool, tools, steps)
-    made, repairs = repair_arguments(inner, tool.parameters or {}, tools.hints.aliases)
+    made, repairs = repair_arguments(inner, tool_schema(tool) or {}, tools.hints.aliases)
     faults = [fault] if fault else _unwritten(made) or _faults(made, name, tools)
     return RepairedArguments(made, faults, steps + repairs)
 
@@ -102,8 +103,8 @@ def tools_taking(node: Node, tools: Toolset) -> list[str]:
     """
     found: list[str] = []
     for tool in tools:
-        own = root_properties(tool.parameters)
-        made, _ = repair_arguments(node, tool.parameters or {}, tools.hints.aliases)
+        own = root_properties(tool_schema(tool))
+        made, _ = repair_arguments(node, tool_schema(tool) or {}, tools.hints.aliases)
         declared = own and {member.name for member in made.members} <= own.keys()
         if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
             found.append(tool.name)
@@ -117,7 +118,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     "arguments": {"tz": "UTC"}}`. Of a tool that needs no arguments, null says that there are none. The fault says if
     the inner call is of another tool.
     """
-    own = root_properties(tool.parameters)
+    own = root_properties(tool_schema(tool))
     if node.json == "null" and tools.accepts_nothing(tool.name):
         steps.append(Repair("null_left_out", "$"))
         return Node("object"), None
@@ -144,7 +145,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
     """The arguments inside a call that stands where arguments should, or the name of the other tool that it calls."""
-    own = root_properties(tool.parameters)
+    own = root_properties(tool_schema(tool))
     keys = {member.name for member in node.members}
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
     wrappers = [key for key in ARGUMENT_KEYS if key in keys - own.keys()]
@@ -153,7 +154,7 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
         if inner == tool.name:
             return node.get(wrappers[0]), ""
         return None, inner if inner in tools else ""
-    is_free = not own and (tool.parameters or {}).get("additionalProperties") is not False
+    is_free = not own and (tool_schema(tool) or {}).get("additionalProperties") is not False
     if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and not is_free:
         inside = node.members[-1].value
         if inside.kind == "object" or (node_text(inside) or "").strip().startswith("{"):

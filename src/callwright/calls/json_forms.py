@@ -17,6 +17,7 @@ from callwright.calls.coerce import node_text
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import root_properties
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
@@ -68,7 +69,7 @@ class CallKeySet:
     @cached_property
     def _related(self) -> frozenset[str]:
         """Other names of parameters of these tools."""
-        own = {key for tool in self._tools for key in root_properties(tool.parameters)}
+        own = {key for tool in self._tools for key in root_properties(tool_schema(tool))}
         return frozenset(fold(key) for group in self._tools.hints.aliases if group & own for key in group)
 
     def __contains__(self, key: object) -> bool:
@@ -82,7 +83,7 @@ def _own_keys(tool: FunctionTool) -> frozenset[str]:
     """The folded name of a tool and those of its parameters, kept with it."""
     found: frozenset[str] | None = tool.kept.get("keys")
     if found is None:
-        found = tool.kept["keys"] = frozenset(map(fold, (tool.name, *root_properties(tool.parameters))))
+        found = tool.kept["keys"] = frozenset(map(fold, (tool.name, *root_properties(tool_schema(tool)))))
     return found
 
 
@@ -136,7 +137,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
     written = node_text(given[name_key]) or ""
     name = tools.resolve_name(written)
     tool = tools.get(name)
-    own = root_properties(tool.parameters if tool else None)
+    own = root_properties(tool_schema(tool) if tool else None)
     if given.keys() & _RECORD_KEYS - own.keys():
         return None
     form = JsonCall(

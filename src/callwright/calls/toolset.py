@@ -8,6 +8,7 @@ from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema.compiled import compiled_schema
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import tool_schema
 from callwright.schema.validate import Fault, validator_of
 
 __all__ = ["Toolset"]
@@ -130,7 +131,7 @@ class Toolset:
         reads the schema, a required parameter at its top says so.
         """
         tool = self.get(name)
-        return tool is not None and bool(required(tool.parameters) or self.faults(name, {}))
+        return tool is not None and bool(required(tool_schema(tool)) or self.faults(name, {}))
 
     def accepts_nothing(self, name: str) -> bool:
         """Whether the tool may be called without any argument: its schema accepts the empty object."""
@@ -139,7 +140,7 @@ class Toolset:
     def takes_nothing(self, name: str) -> bool:
         """Whether the tool declares no parameter."""
         tool = self.get(name)
-        return tool is not None and not properties(tool.parameters)
+        return tool is not None and not properties(tool_schema(tool))
 
     def faults(self, name: str, arguments: object) -> list[Fault]:
         """Where the arguments do not fit the tool's schema; a tool without a schema takes any object."""
@@ -167,11 +168,11 @@ class Toolset:
         return [
             tool.name
             for tool in self.ordered
-            if tool.parameters
-            and arguments.keys() <= properties(tool.parameters).keys()
-            and validator_of(tool.parameters, self.bounds).is_valid(arguments)
+            if (schema := tool_schema(tool))
+            and arguments.keys() <= properties(schema).keys()
+            and validator_of(schema, self.bounds).is_valid(arguments)
         ]
 
     def declares(self, key: str) -> bool:
         """Whether any tool has a parameter of this name."""
-        return any(key in properties(tool.parameters) for tool in self.ordered)
+        return any(key in properties(tool_schema(tool)) for tool in self.ordered)

@@ -30,6 +30,7 @@ from callwright.conversation import FunctionTool, JsonObject
 from callwright.dialects.base import get_dialect
 from callwright.dialects.call_layout import CallLayout, ElementArguments, JsonArguments, TaggedArguments
 from callwright.prompt import Control, Text
+from callwright.schema.plain import tool_schema
 
 __all__ = ["AnswerShape", "CallShape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
 
@@ -129,9 +130,10 @@ def _closes(end: Fixed) -> bool:
 
 def arguments_schema(tool: FunctionTool) -> JsonObject:
     """The schema of a tool's arguments, which are an object whatever it says."""
-    if tool.parameters is None:
+    schema = tool_schema(tool)
+    if schema is None:
         return _NOTHING
-    return {**tool.parameters, "type": "object"}
+    return {**schema, "type": "object"}
 
 
 def marks_answers(name: str) -> bool:

@@ -30,6 +30,7 @@ from callwright.conversation import FunctionTool, JsonObject
 from callwright.dialects.call_layout import ElementArguments, TaggedArguments, json_type
 from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted
 
 __all__ = ["MemberShape", "TextCalls", "in_order", "input_words"]
@@ -58,12 +59,12 @@ class TextCalls:
 
     def arguments(self) -> GrammarNode | None:
         """The parameters as nodes; None when there is no saying how they are written."""
-        schema = self._tool.parameters or {}
+        schema = tool_schema(self._tool) or {}
         declared = properties(schema)
         if schema.get("additionalProperties") or schema.get("patternProperties"):
             return None
         if not declared:
-            return Literal(()) if self._tool.parameters is None or "properties" in schema else None
+            return Literal(()) if tool_schema(self._tool) is None or "properties" in schema else None
         separator = self._layout.between
         found: list[MemberShape] = []
         for name, inner in declared.items():
@@ -92,7 +93,7 @@ class TextCalls:
         return Alternatives(tuple(ways.values())) if ways else None
 
     def _types(self, schema: object) -> Iterator[tuple[str, JsonObject]]:
-        root = self._tool.parameters or {}
+        root = tool_schema(self._tool) or {}
         for branch in branches(schema if isinstance(schema, Mapping) else {}, root):
             type_ = wanted(branch)
             if members := enumerated(branch):
@@ -124,7 +125,7 @@ class TextCalls:
         if type_ == "string":
             texts = [Literal((Text(member),)) for member in branch["enum"] if isinstance(member, str)]
             return Concatenation((before, Alternatives(tuple(texts)), behind))
-        definitions = {key: value for key, value in (self._tool.parameters or {}).items() if key in _DEFINITIONS}
+        definitions = {key: value for key, value in (tool_schema(self._tool) or {}).items() if key in _DEFINITIONS}
         return Concatenation((before, Json({**branch, "type": type_, **definitions}), behind))
 
 

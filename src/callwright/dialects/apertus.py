@@ -32,7 +32,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 
 def _declaration(tool: FunctionTool) -> str:
     """A tool as TypeScript, without the comma behind the last parameter."""
-    return declaration(tool).replace(",\n}) => ", "\n}) => ")
+    return declaration(tool, resolved=True).replace(",\n}) => ", "\n}) => ")
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from callwright.calls.history import HistoryRules
+from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
@@ -156,12 +156,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def render(self, conversation: Conversation, options: Any) -> Prompt:
         """See `PromptFormat`. The prompt's `controls` are those of the format, and its `tokenizers`' tokens."""
+        conversation = _normalized(conversation)
         with self._named_depth():
             prompt = self.prompt.render(conversation, options)
         return replace(prompt, controls=_with_tokens(prompt.controls, self.tokenizers), marks=prompt.controls)
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
         """See `PromptFormat`. The format has broken its own tokens in the texts; those of the tokenizers are here."""
+        conversation = _normalized(conversation)
         own = _marks(self.prompt.render, options)
         controls = _with_tokens(own, self.tokenizers)
         with self._named_depth():
@@ -193,6 +195,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         if self.name in dialect_names() and get_dialect(self.name) is self:
             return get_dialect, (self.name,)
         return _made, ({field: getattr(self, field) for field in self.__struct_fields__},)
+
+
+def _normalized(conversation: Conversation) -> Conversation:
+    """The conversation with items that every template can show."""
+    items = normalized(conversation.items)
+    return conversation if items is conversation.items else replace(conversation, items=items)
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.schema.typescript import declaration
+from callwright.schema.typescript_whole import whole_declaration
 
 __all__ = ["DIALECT"]
 
@@ -36,7 +36,7 @@ _MARKS: Final = CallMarks.of(_CALLS, opens=(f"{_END}\n\nfunction call{_ROLE}",),
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    shown = "\n\n".join(declaration(tool) for tool in conversation.tools)
+    shown = "\n\n".join(whole_declaration(tool) for tool in conversation.tools)
     out.text(f"# Tools\n\n## functions\n\nnamespace functions {{\n{shown}\n}}")
 
 

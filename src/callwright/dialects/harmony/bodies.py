@@ -22,6 +22,7 @@ from callwright.events import (
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.schema.keywords import properties
+from callwright.schema.plain import tool_schema
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, member_follows, pass_json
@@ -188,7 +189,7 @@ class Bodies:
         """
         source = self.source
         tool = self.tools.get(name)
-        declared = properties(tool.parameters if tool else None)
+        declared = properties(tool_schema(tool))
         while True:
             begin = source.ahead(_MAX_FIRST_KEY)
             if found := _FIRST_KEY.match(begin):

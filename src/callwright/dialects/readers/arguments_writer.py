@@ -11,6 +11,7 @@ from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, Event, Markup, Problem
 from callwright.schema.keywords import properties
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
 from callwright.stream_reader import Markers, Stretch, Taken
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
@@ -35,7 +36,7 @@ class ArgumentsWriter:
         tool = tools.get(tools.resolve_name(name))
         self._emit = emit
         self.call = index
-        self._root: Schema = (tool.parameters if tool else None) or _EMPTY
+        self._root: Schema = tool_schema(tool) or _EMPTY
         self._choices: Sequence[Schema] = branches(self._root, self._root)
         self._chooses = len(self._choices) > 1
         self._declared = merged(self._choices)
