@@ -385,11 +385,11 @@ class ParameterReader(ProseReader):
         def is_sibling(other: str) -> bool:
             return (not self._declared or other in self._declared) and other != key and other not in writer.given
 
-        value = yield from self._read_value(writer if flows else None, is_sibling)
+        value = yield from self._read_value(key, writer if flows else None, is_sibling)
         if value.holds:
             self._odd("a value holds tags of the format", index, "markers_in_value")
-        if value.odd_lines:
-            self._odd("a line break stands on one side of a value only", index)
+        if value.odd:
+            self._odd(value.odd, index)
         if value.ending is Ending.CUT:
             if not flows:
                 writer.cut(value.text)
@@ -471,9 +471,11 @@ class ParameterReader(ProseReader):
         """The JSON of a held value."""
         return writer.cast_to_schema(text, named_schema(writer, key, rest))
 
-    def _read_value(self, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+    def _read_value(
+        self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
+    ) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
-        return (yield from self._values.read(writer, is_sibling))
+        return (yield from self._values.read(key, writer, is_sibling))
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of the literals, or the end of the output, follows white space."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
+from callwright.dialects.readers.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
@@ -121,9 +122,9 @@ class TaggedForm(Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def _looked_for(form: TaggedForm) -> tuple[Markers, JsonTerminators]:
-    """What ends a text in a call, and JSON. The same for each answer of a format."""
-    return Markers(*form.marks), JsonTerminators(*form.marks)
+def _looked_for(form: TaggedForm) -> tuple[Markers, Markers, JsonTerminators]:
+    """What begins tags, what may end a text in a call, and JSON. The same for each answer of a format."""
+    return Markers(*form.marks), Markers(*form.marks, OTHER_CLOSER), JsonTerminators(*form.marks)
 
 
 class TaggedReader(ParameterReader):
@@ -143,7 +144,9 @@ class TaggedReader(ParameterReader):
         also: tuple[str, ...] = (),
     ) -> None:
         super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also, tokens=(*form.marks, tags.end))
-        self._marks, self._in_json = _looked_for(form)
+        self._marks, self._flowing, self._in_json = _looked_for(form)
+        self._others = OtherClosers("")
+        self._key = ""  # of the value that is being read
         self._begins = form.marks
         self._piece = form.piece
         self._call_tags = form.calls
@@ -290,6 +293,7 @@ class TaggedReader(ParameterReader):
         `given` are the values before, by their names.
         """
         name, key, schema = self._value_tag(tag, writer)
+        self._key = key
         if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
             pieces: list[str] = []
             writer.key(key)
@@ -360,25 +364,30 @@ class TaggedReader(ParameterReader):
 
         A tag behind its closer shows that it is one. What else holds a tag is held until it is known where it ends.
         """
-        source = self.source
+        source, key = self.source, name if around else self._key
 
         def flow(text: str) -> None:
-            pieces.append(text)
-            if writer is not None:
-                writer.text(text)
-
-        stretch = written_stretch(self._marks, writer, pieces.append)
-        while True:
-            text, mark = source.scan(self._marks)
             if text:
-                flow(text)
-            if mark:
-                if found := (yield from self._tag(mark)):
-                    break
-                flow(mark)
-            elif source.done:
+                pieces.append(text)
+                if writer is not None:
+                    writer.text(text)
+
+        stretch = written_stretch(self._flowing, writer, pieces.append)
+        found: Tag | None = None
+        while not found:
+            text, mark = source.scan(self._flowing)
+            text = stretch.held + text
+            if mark == OTHER_CLOSER:
+                text += mark + (yield from self._others.rest(source, key))
+            elif mark and not (found := (yield from self._tag(mark))):
+                text += mark
+            at = self._others.place(text, key)
+            flow(text[:at])
+            stretch.held = text[at:]
+            if not mark and source.done:
+                flow(stretch.held)
                 return False
-            else:
+            if not mark:
                 source.wait_in(stretch)
                 yield
         held = HeldText(name, around, self._call_tags, self._siblings if not around else frozenset())
@@ -387,7 +396,13 @@ class TaggedReader(ParameterReader):
         guess = self._guesses or (not found.closes and self._values.is_never_closed)
         while not held.is_over(text, tag, source.place, guess=guess):
             text, tag = yield from self._read_tag()
-        if tag is None and not held.closer and not held.ends_outside:
+        is_cut = tag is None and not held.closer and not held.ends_outside
+        other = ""
+        if not (held.closer or is_cut or self._piece.search("".join(pieces))):
+            other = stretch.held if self._others.closes(pieces, stretch.held, 0) else ""
+        self.markup(other)
+        flow(stretch.held.removeprefix(other))
+        if is_cut:
             self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
             return False
         value, rest = held.value()
