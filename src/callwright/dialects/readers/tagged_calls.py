@@ -16,6 +16,7 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.tag_heads import may_be_parameters
 from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.schema.keywords import properties
@@ -152,6 +153,7 @@ class TaggedReader(ParameterReader):
         self._call_tags = form.calls
         self._around_json = form.around_json
         self._index = 0
+        self._strayed = False  # text stood where a parameter should
         self._certain = True  # nothing in the call was broken so that its values are a guess
         self._guesses = False  # a value was found to end before what was held: no other is held as long
         self._siblings: frozenset[str] = frozenset()  # the names of tags that begin a value
@@ -167,6 +169,10 @@ class TaggedReader(ParameterReader):
     def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
         """The name of the tag that ends a value, the value's name, and its schema."""
         raise NotImplementedError
+
+    def _says_json(self, tag: Tag) -> bool:
+        """Whether a tag says that the value which it begins is JSON, and no text."""
+        return False
 
     def _is_misplaced(self, call: Tag, value: Tag) -> bool:
         """Whether the tool that one tag calls has no such parameter as another tag begins."""
@@ -196,7 +202,7 @@ class TaggedReader(ParameterReader):
     def call_begins(self) -> None:
         """See `ProseReader`."""
         super().call_begins()
-        self._index, self._certain = self.calls, not self._values.lost
+        self._index, self._certain, self._strayed = self.calls, not self._values.lost, False
 
     # --- calls ---
 
@@ -220,7 +226,7 @@ class TaggedReader(ParameterReader):
                 whole = False
                 break
             if self._is_end(tag, writer):
-                whole = bool(values) or self._closes_call(tag) or not self.tools.requires_something(name)
+                whole = bool(values) or self._closes_call(tag)
                 self._close_call(tag)
                 break
             if not tag.closes and values == self.tools.max_parameters:
@@ -238,7 +244,7 @@ class TaggedReader(ParameterReader):
                 self._doubt(f"{tag.text} closes nothing")
             else:
                 self._repaired(f"{tag.text} twice")
-        self._whole = whole and self._certain
+        self._whole = whole and self._certain and (bool(values) or not self._strayed)
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
@@ -306,7 +312,10 @@ class TaggedReader(ParameterReader):
         value = yield from self._value_of((name,), schema, writer)
         if value is None:
             return False
-        if unread := unread_json(writer, key, value, self._index):
+        unread = unread_json(writer, key, value, self._index)
+        if not unread and value[0] == '"' and self._says_json(tag):
+            unread = Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=self._index)
+        if unread:
             self._certain = False
             self.emit(unread)
         if key not in given:
@@ -343,7 +352,8 @@ class TaggedReader(ParameterReader):
         if not text.strip():
             self.markup(text)
             return
-        self._certain = self._certain and not self._piece.search(text)
+        self._strayed = True
+        self._certain = not (self._piece.search(text) or may_be_parameters(text, ())) and self._certain
         self.emit(Problem("arguments_trailing_text", "text between tags", call=self._index, text=text))
 
     def _repaired(self, detail: str) -> None:
