@@ -339,6 +339,10 @@ class _Reader(TaggedReader):
         typed = is_text or (writer.is_untyped(schema) and kind in _TYPES)
         return tag.head, key, {"type": kind} if typed else schema
 
+    def _says_json(self, tag: Tag) -> bool:
+        kind = _attributes(tag.text.removeprefix(_OPEN).removesuffix(_SEP))[0].get("type", "")
+        return kind in _TYPES and kind != "string"
+
     def _is_misplaced(self, call: Tag, value: Tag) -> bool:
         tool, key = (_attributes(tag.text.removesuffix(_SEP))[0] for tag in (call, value))
         declared = self._parameters_of(tool.get("tool", ""))

@@ -92,8 +92,12 @@ class ArgumentsWriter:
         return kinds, member
 
     def cast_to_schema(self, text: str, schema: object) -> str:
-        """The JSON for a text, as this schema wants it."""
-        return cast_to_schema(text, schema, self._root)
+        """The JSON for a text, as this schema wants it. That a number or null was written otherwise is named."""
+        value = cast_to_schema(text, schema, self._root)
+        bare = bare_text(text)
+        if value != bare and (value == "null" or (is_number(value) and not is_number(bare))):
+            self._emit(Problem("argument_coerced", f"{bare!r} was read as {value}", call=self.call))
+        return value
 
     def key(self, key: str) -> None:
         """Begin a member."""
@@ -222,7 +226,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     """The JSON for a text, by its schema: a member of an enum, null, a number, a boolean, an object or array if allowed
     and the text is one; else a string. Without a type, what JSON says; where text is allowed, too, only whole JSON.
 
-    For an integer `007` becomes `7`; where text is allowed, too, it stays `"007"`.
+    For an integer `007` becomes `7`, and `None` becomes null; where text is allowed, too, they stay `"007"`, `"None"`.
     """
     choices = branches(schema, root)
     kinds = _kinds(schema, root)
@@ -235,7 +239,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     if not kinds:
         return bare if _is_json(bare) else encode(text).decode()
     low = bare.lower()
-    if "null" in kinds and low in _NULLS:
+    if "null" in kinds and (bare == "null" or (low in _NULLS and not may_be_text)):
         return "null"
     if kinds & {"integer", "number"}:
         number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)

@@ -248,6 +248,7 @@ class KeyValueReader(ParameterReader):
         if self.tools.resolve_name(name) not in self.tools and (first := self._name_in(name)):
             text = name[len(first) :]
             self._odd("text behind the name", self.calls, "arguments_trailing_text", text)
+            self._misplaced = True
             return first, head
         return name, head
 

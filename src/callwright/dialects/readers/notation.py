@@ -199,6 +199,9 @@ class NotationReader(ProseReader):
             names=self.tools.names_in(self.tools.resolve_name(head["name"])),
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
+        if whole and (yield from self._opens_again()):
+            self.emit(Problem("markup_repaired", "arguments may stand behind those that were read", call=index))
+            whole = False
         behind = yield from self._after(closing if whole else "")
         whole = whole and not _MEMBER(behind)
         if whole and (yield from self.comes(self._form.quote)):
@@ -206,6 +209,14 @@ class NotationReader(ProseReader):
             self._lost = True
         self.emit(CallEnded(index, complete=whole and not self._lost))
         self._lost = self._lost or reader.lost
+
+    def _opens_again(self) -> Parse[bool]:
+        """Whether an opening bracket follows arguments that were closed."""
+        while True:
+            behind = self.source.ahead(_MAX_CLOSERS).lstrip()
+            if behind or not self.source.more(_MAX_CLOSERS):
+                return behind[:1] in _BRACKETS
+            yield
 
     def _after(self, closing: str) -> Parse[str]:
         """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it, which
