@@ -188,6 +188,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
+        source.layout = self.calls.layout
         return self.calls.parse(source, start, tools)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -210,6 +210,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     around all of them.
 
     `stop`: the stop token with which a turn with calls ends. `several`: one turn can hold more than one call.
+    `variants` are other openings that models were seen to write for these calls; they are read, not written.
     """
 
     begin: str
@@ -220,6 +221,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     close: str = ""
     stop: str = ""
     several: bool = True
+    variants: tuple[str, ...] = ()
 
     def put(
         self, out: PromptBuilder, calls: Sequence[Call], first: int = 0, controls: tuple[str, ...] = ()

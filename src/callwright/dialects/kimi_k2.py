@@ -40,6 +40,7 @@ _CALLS: Final = CallLayout(
     begin=f"<|tool_call_begin|>functions.${{name}}:${{number}}{_ARGUMENTS}",
     end="<|tool_call_end|>",
     close="<|tool_calls_section_end|>",
+    variants=("functions.",),
 )
 _MARKS: Final = CallMarks(
     layout=_CALLS,

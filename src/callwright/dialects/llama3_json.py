@@ -29,7 +29,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     current_date: str = "26 Jul 2024"
 
 
-_CALLS: Final = CallLayout(begin=in_json(arguments="parameters"), end="}", between="; ")
+_CALLS: Final = CallLayout(begin=in_json(arguments="parameters"), end="}", between="; ", variants=("<|python_tag|>",))
 _MARKS: Final = CallMarks(layout=_CALLS, opens=("<|python_tag|>",), bare=True)
 
 

@@ -24,7 +24,15 @@ _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 
 # Fine-tunes of other families write `<tool_code>` around their calls.
 _BLOCKS: Final = (("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", ""), ("<tool_code>", "</tool_code>"))
-_CALLS: Final = CallLayout(open="[", begin="${name}(", arguments=PythonArguments(), end=")", between=", ", close="]")
+_CALLS: Final = CallLayout(
+    open="[",
+    begin="${name}(",
+    arguments=PythonArguments(),
+    end=")",
+    between=", ",
+    close="]",
+    variants=("<|python_tag|>", "<|python_start|>"),
+)
 _FORM: Final = PythonForm(_CALLS, _BLOCKS, ends=_STOPS)
 _CONTROLS: Final = (
     *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|header_start|>", "<|header_end|>", *_STOPS),

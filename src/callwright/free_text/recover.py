@@ -28,7 +28,7 @@ from callwright.tolerant_json.find import JsonPlace, json_places
 from callwright.tolerant_json.tree import Node, given_once
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["RecoveredCall", "Segment", "TextSegment", "recover", "recover_arguments"]
+__all__ = ["RecoveredCall", "Segment", "TextSegment", "recover"]
 
 _PLACEHOLDER = re.compile(
     r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
@@ -126,18 +126,6 @@ def _candidates(text: str, tools: Toolset, alone: bool, demanded: bool) -> Seque
 
 # One text is read several times where it may be a call of several families.
 _kept_candidates = lru_cache(maxsize=4)(_candidates)
-
-
-def recover_arguments(text: str, tools: Toolset) -> list[Segment]:
-    """The same for a text that is known to be a call, or the arguments of one, whatever words stand around it."""
-    pieces = recover(text, tools)
-    if any(isinstance(piece, RecoveredCall) for piece in pieces):
-        return pieces
-    for place in json_places(text, names=tools.names):
-        inner = recover(text[place.begin : place.end], tools)
-        if any(isinstance(piece, RecoveredCall) for piece in inner):
-            return [TextSegment(text[: place.begin]), *inner, TextSegment(text[place.end :])]
-    return pieces
 
 
 def _is_nothing_else(text: str, places: Sequence[JsonPlace]) -> bool:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
+from msgspec.structs import replace
+
 from callwright.calls.check import Check
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
@@ -11,6 +13,9 @@ from callwright.dialects.base import get_dialect
 from callwright.events import (
     AnnotationsDelta,
     AnswerMetadata,
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
     ContentDelta,
     Event,
     FinishReason,
@@ -19,9 +24,9 @@ from callwright.events import (
     RefusalDelta,
     Usage,
 )
-from callwright.free_text.recover import RecoveredCall, TextSegment, recover_arguments
-from callwright.parser import OutputParser
+from callwright.parser import OutputParser, PassThrough
 from callwright.stream_reader import StreamReader
+from callwright.tolerant_json.find import json_places
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
@@ -180,21 +185,54 @@ class GenerationReader:
     def _salvaged(self, text: str, told: str) -> list[Event]:
         """What the server could not parse, as calls if it can be parsed here, else as text."""
         out: list[Event] = [Problem("call_unread", f"the server could not read what the model wrote: {told}")]
-        pieces = recover_arguments(text, self._tools) if text else []
-        for number, piece in enumerate(pieces):
-            match piece:
-                case TextSegment(words, problem):
+        if not text:
+            return out
+        begun: dict[int, list[Event]] = {}  # the events of each call
+        has_problem = False
+        for event in self._read_salvaged(text):
+            match event:
+                case ContentDelta(words):
                     out += self._native.text(words) if words.strip() else []
-                    out += [problem] if problem else []
-                case RecoveredCall(complete=False):
-                    out += piece.problems  # their text is the call
-                case RecoveredCall(name, arguments, _, problems):
-                    out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
-                case _:
-                    assert_never(piece)
-        if text and not any(isinstance(piece, RecoveredCall) for piece in pieces):
+                case CallStarted(index) | ArgumentsDelta(index) | Problem(call=int(index)):
+                    begun.setdefault(index, []).append(event)
+                case CallEnded(index, complete):
+                    out += self._salvaged_call(index, begun[index], complete=complete)
+                case Problem():
+                    has_problem = True
+                    out.append(event)
+        if not (begun or has_problem):
             out.append(Problem("malformed_call", "the server took it for a call, and it is none"))
         return out
+
+    def _salvaged_call(self, index: int, events: Sequence[Event], *, complete: bool) -> list[Event]:
+        """A call that was read in what the server could not parse."""
+        name = next(event.name for event in events if isinstance(event, CallStarted))
+        arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
+        told = [event for event in events if isinstance(event, Problem)]
+        number = _SALVAGED + index
+        if complete:
+            problems = [replace(problem, call=None) for problem in told]
+            return [*self._native.call(ToolCallDelta(number, None, name, arguments)), *problems]
+        words = f"a call of {name!r} that is not whole"
+        return [*[replace(problem, call=None) for problem in told], Problem("malformed_call", words, text=arguments)]
+
+    def _read_salvaged(self, text: str) -> list[Event]:
+        """The events of a text that is a call, or the arguments of one, whatever words stand around it."""
+        events = self._read_again(text)
+        if any(isinstance(event, CallStarted) for event in events):
+            return events
+        for place in json_places(text, names=self._tools.names):
+            inner = self._read_again(text[place.begin : place.end])
+            if any(isinstance(event, CallStarted) for event in inner):
+                return [ContentDelta(text[: place.begin]), *inner, ContentDelta(text[place.end :])]
+        return events
+
+    def _read_again(self, text: str, start: str = "assistant") -> list[Event]:
+        """The events of a whole text in which a call is expected."""
+        tools = self._tools
+        choice = "required" if tools.choice == "auto" else tools.choice
+        demanded = Toolset(tools.ordered, choice, hints=tools.hints, is_text=tools.is_text, bounds=tools.bounds)
+        return OutputParser(get_dialect(_PRINTED), demanded, PassThrough(), start).finish("stop", text)
 
     def abandoned(self) -> list[Event]:
         """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the

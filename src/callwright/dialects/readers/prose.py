@@ -9,24 +9,20 @@ certain, and stream, behind nothing, behind reasoning, another call or an announ
 is held, and what it holds is judged as a whole, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import (
-    FOREIGN,
-    HEADED,
-    OPENINGS,
-    headers,
-)
+from callwright.dialects.readers.foreign import Way, known_openings, openings
 from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, is_token, markers
 from callwright.dialects.readers.trial import Trial, TrialSpan
 from callwright.events import (
+    CallStarted,
     ContentDelta,
     Event,
     Markup,
@@ -38,26 +34,25 @@ from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, emit_text_until, read_blanks, read_until
+from callwright.tolerant_json.markers import MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["ProseReader", "is_token"]
 
 _BOM: Final = "\ufeff"
-# The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
-_MAX_NAME_AHEAD: Final = 200
-_MAX_FOREIGN: Final = 4
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
 _EVERYTHING = Markers()
-_FOREIGN: Final = frozenset(FOREIGN)
 
 
 class ProseReader:
     """Parses one answer. Subclasses override `_marked`, which reads what follows an opening tag. `calls` counts the
-    calls.
+    calls. `reads_headers`: calls of others may begin an answer without any mark; in some formats own ones do.
     """
+
+    reads_headers = True
 
     def __init__(self, source: StreamReader, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
         self.source = source
@@ -98,20 +93,24 @@ class ProseReader:
             yield from self.skip(opening)
             yield from self._think(close)
         yield from self._parts()
+        self.foreign.tell_unread()
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        if self.tools.ordered and not (self.before or self._shows):
-            others = headers(self.tools.names) if self.foreign.left else ()
-            begin = yield from self.in_json.begins_held(others)
-            if begin in others:
-                yield from self.foreign.calls("", HEADED)
-            elif begin:
-                yield from self.in_json.held("")
+        yield from self._begin()
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
                 yield from self._part(blanks, marker)
+
+    def _begin(self) -> Parse[None]:
+        """Read with what an answer begins, where that may be a call without any mark."""
+        if not self.tools.ordered or self.before or self._shows:
+            return
+        if (yield from self.in_json.begins_held()):
+            yield from self.in_json.held("")
+        elif self.reads_headers:
+            yield from self.foreign.begins_with_header()
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
         """Read what a marker behind `blanks` begins."""
@@ -133,8 +132,11 @@ class ProseReader:
         elif marker in BRACES:
             self.source.at -= 1
             yield from self.value(blanks)
-        elif marker in _FOREIGN:
-            if (yield from self.foreign.calls(blanks + marker, OPENINGS.get(marker, ()))):
+        elif marker in known_openings():
+            behind = yield from read_blanks(self.source)
+            is_json = marker in MARKS and self.source.text.startswith(("{", "[", "`"), self.source.at)
+            self.source.unread(behind)
+            if (yield from self.foreign.calls(blanks + marker, openings().get(marker, ()), strict=is_json)):
                 return
             behind = yield from read_blanks(self.source)
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
@@ -165,7 +167,7 @@ class ProseReader:
         """A tag of the format itself: read at once where it is certain, else with all that follows it."""
         if holds_broken(self.before):
             self.emit(self.say(blanks + tag))  # a text that the prompt has broken is repeated
-        elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
+        elif tag in openings() and self.tools.ordered and (yield from self._is_foreign(blanks, tag)):
             return
         else:
             yield from self._judge(blanks, tag, self._marked(blanks, tag))
@@ -175,7 +177,7 @@ class ProseReader:
         marked.
         """
         if not self._is_certain(blanks, own=own):
-            yield from self._doubtful(blanks + opening, own=own)
+            yield from self.doubtful(blanks + opening, own=own)
             return
         source, trial, calls = self.source, self._trial, self.calls
         begin, first = source.at - len(opening), len(trial.events) if trial else 0
@@ -188,7 +190,7 @@ class ProseReader:
         inner = yield from read_blanks(self.source)
         own = yield from self._may_begin_call(tag)
         self.source.unread(inner)
-        return not own and (yield from self.foreign.calls(blanks + tag, OPENINGS[tag]))
+        return not own and (yield from self.foreign.own_tag(blanks, tag))
 
     def _is_certain(self, blanks: str, *, own: bool) -> bool:
         """Whether what may begin a call here does, whatever follows."""
@@ -202,20 +204,27 @@ class ProseReader:
             or is_announcement(self.before + blanks, self.tools.names)
         )
 
-    def _doubtful(self, opening: str, *, own: bool) -> Parse[None]:
+    def doubtful(self, opening: str, *, own: bool) -> Parse[None]:
         """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = opening + held
         before = (self.calls, self._apart, self._apart_by, self.before, copy(self._code))
+        left = self.foreign.left
         trial = self._try(text)
         found = find_runs(text, trial.places(len(text)), before[3], self.tools.is_text)
-        meant = not trial.spans or verdict(found, own=own) == "certain"
+        demanded = self.tools.choice != "auto"
+        names = {event.name for event in trial.events if isinstance(event, CallStarted)}
+        is_sure = demanded or all(trial.spans[number].is_sure for run in found.runs for number in run)
+        own = own and all(trial.spans[number].own for run in found.runs for number in run)
+        decided = verdict(found, own=own, demanded=demanded, names=names)
+        meant = not trial.spans or (is_sure and decided == "certain")
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
                 self.emit(event)
             return
         self.calls, self._apart, self._apart_by, self.before, self._code = before
+        self.foreign.left = left
         self.show(text[:begin] if meant else text)
         if meant:
             for event in self._try(text[begin:]).events:
@@ -224,6 +233,7 @@ class ProseReader:
         for number in (number for run in found.runs for number in run):
             for problem in trial.doubts(number, self.tools):
                 self.emit(problem)
+                self.foreign.settle()
 
     def _try(self, text: str) -> Trial:
         """Read held text with all its tags taken as meant; nothing goes out."""
@@ -233,6 +243,22 @@ class ProseReader:
         self.replay(text)
         self.emit, self.markup, self._trial = emit, markup, outer
         return trial
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether held text is being read as if its tags were meant."""
+        return self._trial is not None
+
+    def read_on_trial(self, begin: int, end: int, events: Sequence[Event], way: Way) -> None:
+        """Take calls that were read in another way from a part of the text."""
+        trial = self._trial
+        assert trial is not None
+        first = len(trial.events)
+        for event in events:
+            self.emit(event)
+        if trial.source is self.source:
+            trial.spans.append(TrialSpan(begin, end, first, len(trial.events), own=False, is_sure=way.is_sure))
+        self.source.at = end
 
     # --- text ---
 
@@ -265,6 +291,8 @@ class ProseReader:
 
     def go_on_from(self, other: "ProseReader") -> None:
         """Take over the answer where another reader is, with all that it knows of it."""
+        if other.calls > self.calls:
+            self.foreign.settle()
         self.source, self.emit, self.markup = other.source, other.emit, other.markup
         self.calls, self.before = other.calls, other.before
         self._apart, self._apart_by, self._code, self._make = other._apart, other._apart_by, other._code, other._make
@@ -276,6 +304,7 @@ class ProseReader:
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
         self._apart, self._apart_by = True, ""
+        self.foreign.call_begins()
 
     def skip_blanks(self) -> Parse[None]:
         self.markup((yield from read_blanks(self.source)))

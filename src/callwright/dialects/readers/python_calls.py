@@ -84,6 +84,8 @@ def _looked_for(form: PythonForm) -> _LookedFor:
 class PythonReader(ProseReader):
     """Parses prose with calls in Python."""
 
+    reads_headers = False
+
     def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
         looked_for = _looked_for(form)
         super().__init__(source, tools, looked_for.marks)

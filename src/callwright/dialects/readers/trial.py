@@ -14,12 +14,16 @@ __all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls"]
 
 
 class TrialSpan(msgspec.Struct):
-    """Where calls stand in a held text, and which of the events are theirs."""
+    """Where calls stand in a held text, and which of the events are theirs. `own`: they are in the format
+    that is read. `is_sure`: what opens them means nothing else.
+    """
 
     begin: int
     end: int
     first: int
     last: int
+    own: bool = True
+    is_sure: bool = True
 
 
 class Trial(msgspec.Struct):
