@@ -117,7 +117,7 @@ class _Function(Struct):
 class _Call(Struct):
     """A call or a piece of one. Some servers leave `function` out, and write what is in it beside the id."""
 
-    index: int | str | None = None
+    index: int | float | str | None = None
     id: int | str | None = None
     type: Any = None
     function: _Function | None = None
@@ -157,8 +157,10 @@ class _Choice(Struct):
     index: int | None = None
     delta: _Delta | None = None
     message: _Delta | None = None
+    text: Any = None
     finish_reason: str | None = None
     logprobs: dict[str, Any] | None = None
+    usage: "CountedTokens | None" = None
 
     @property
     def is_whole(self) -> bool:
@@ -166,7 +168,9 @@ class _Choice(Struct):
 
 
 class CountedTokens(Struct):
-    """`usage` of an answer, with the fields that servers send."""
+    """`usage` of an answer, with the fields that servers send: those of Chat Completions, or the words of the Responses
+    and the Messages API.
+    """
 
     class Prompt(Struct):
         cached_tokens: int | float | None = None
@@ -178,13 +182,20 @@ class CountedTokens(Struct):
     completion_tokens: int | float | None = None
     prompt_tokens_details: Prompt | None = None
     completion_tokens_details: Completion | None = None
+    input_tokens: int | float | None = None
+    output_tokens: int | float | None = None
+    input_tokens_details: Prompt | None = None
+    output_tokens_details: Completion | None = None
 
     def usage(self, odd: OddForms) -> Usage:
         """The token counts. One that is missing, or no count, is 0."""
-        said, written = self.prompt_tokens_details, self.completion_tokens_details
+        said = self.prompt_tokens_details or self.input_tokens_details
+        written = self.completion_tokens_details or self.output_tokens_details
         return Usage(
-            prompt_tokens=_count(self.prompt_tokens, odd),
-            completion_tokens=_count(self.completion_tokens, odd),
+            prompt_tokens=_count(self.input_tokens if self.prompt_tokens is None else self.prompt_tokens, odd),
+            completion_tokens=_count(
+                self.output_tokens if self.completion_tokens is None else self.completion_tokens, odd
+            ),
             cached_tokens=_count(said.cached_tokens, odd) if said else 0,
             reasoning_tokens=_count(written.reasoning_tokens, odd) if written else 0,
         )
@@ -246,6 +257,8 @@ class ChatAnswer:
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
         self._has_message = False  # messages are the pieces of this answer
+        self._has_blank_end = False  # the latest finish reason was an empty text
+        self.tell = self._odd.tell
         self.has_begun = False
         self.has_stopped = False
 
@@ -271,13 +284,34 @@ class ChatAnswer:
                 self._read_message(choice.delta, choice.logprobs, deltas, is_whole=False)
             elif choice.logprobs:
                 deltas.append(TextDelta("", choice.logprobs))
-            if choice.finish_reason:
+            if choice.text:
+                self._read_text(choice, deltas)
+            if choice.usage and not event.usage:
+                deltas.append(choice.usage.usage(self._odd))
+            if choice.finish_reason is not None and not choice.finish_reason:
+                self._has_blank_end = True
+                if choice.message:  # all of the answer is there
+                    self.marked_over()
+            elif choice.finish_reason:
                 self.has_stopped = True
                 for key, text in self._halves.left():
                     self._say(key, text, deltas)
                 deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
+
+    def marked_over(self) -> None:
+        """See `EventReader`. A server that has no reason for the end is taken at its word that this is the end."""
+        if self._has_blank_end and not self.has_stopped:
+            self._odd.tell("an empty finish_reason, read as 'stop'", "")
+            self.has_stopped = True
+
+    def _read_text(self, choice: _Choice, out: list[Delta]) -> None:
+        """A text where completions have it, in place of a message."""
+        beside = choice.message or choice.delta
+        if isinstance(choice.text, str) and not (beside and beside.content):
+            self._odd.tell("the text of a completion, read as content", choice.text)
+            self._say("content", choice.text, out)
 
     def _read_both(self, message: _Delta, choice: _Choice, out: list[Delta]) -> None:
         """A whole message, behind the delta that may stand beside it. Messages alone are pieces like deltas."""
@@ -384,7 +418,7 @@ class ChatAnswer:
         out.append(ToolCallDelta(number, id_, function.name, first))
         out += [ToolCallDelta(number, arguments=piece) for piece in more]
 
-    def _which(self, index: int | str | None, id_: str | None, name: str | None) -> int:
+    def _which(self, index: int | float | str | None, id_: str | None, name: str | None) -> int:
         """The number of the call that a delta belongs to.
 
         Another id than that of the index's call is that of another call, known or new, whatever the index says: some
@@ -397,7 +431,7 @@ class ChatAnswer:
             if number is None or number < 0 or (id_ is None and name and number in self._named):
                 number = self._new()
         else:
-            key = str(index).strip()
+            key = str(int(index) if isinstance(index, float) and index.is_integer() else index).strip()
             known = self._number.get(key)
             is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
             if id_ is not None and (is_anothers or (known is None and not name)):
