@@ -351,7 +351,7 @@ class ChatAnswer:
             self._read_parts(delta, logprobs, out)
         elif content or logprobs:
             self._say("content", content or "", out, logprobs)
-        taken: set[int] | None = set() if is_whole else None
+        taken: dict[int, bool] | None = {} if is_whole else None
         for call in delta.tool_calls or ():
             self._read_call(call, out, taken)
         if function := delta.function_call:
@@ -396,9 +396,10 @@ class ChatAnswer:
         if annotations := tuple(one for one in found if isinstance(one, dict)):
             out.append(AnnotationsDelta(annotations))
 
-    def _read_call(self, call: _Call, out: list[Delta], taken: set[int] | None = None) -> None:
+    def _read_call(self, call: _Call, out: list[Delta], taken: dict[int, bool] | None = None) -> None:
         """Append what a piece of a call says. In a whole message each entry is a call of its own: `taken` has the
-        numbers of those before it, whatever index or id it shares with them. What says nothing is no call.
+        numbers of those before it, whatever index or id it shares with them, and whether they have arguments. Only what
+        has no name is the rest of one without. What says nothing is no call.
         """
         function = call.function or call.said
         id_ = str(call.id) if call.id is not None and call.id != "" else None
@@ -409,9 +410,9 @@ class ChatAnswer:
             return
         number = self._which(call.index, id_, function.name)
         if taken is not None:
-            if number in taken:
+            if number in taken and (function.name or taken[number]):
                 number = self._new()
-            taken.add(number)
+            taken[number] = bool(arguments)
         if function.name:
             self._named.add(number)
         first, *more = text_pieces(self._halves.joined(number, arguments))
@@ -422,9 +423,10 @@ class ChatAnswer:
         """The number of the call that a delta belongs to.
 
         Another id than that of the index's call is that of another call, known or new, whatever the index says: some
-        servers give every call index 0. A new index begins a call, unless the id is known and there is no name. Without
-        an index a known id is that call's, and a name begins one unless the latest still lacks it. Without any of these
-        it is the latest call's.
+        servers give every call index 0. A new id begins one with a name only: other servers give every piece an id of
+        its own. A new index begins a call, unless there is no name, and the id is known or missing. Without an index a
+        known id is that call's, and a name begins one unless the latest still lacks it. Without any of these it is the
+        latest call's.
         """
         if index is None:
             number = self._by_id.get(id_) if id_ is not None else self._calls - 1
@@ -435,10 +437,12 @@ class ChatAnswer:
             known = self._number.get(key)
             is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
             if id_ is not None and (is_anothers or (known is None and not name)):
-                known = self._by_id.get(id_)
+                known = self._by_id.get(id_, None if name else known)
+            elif known is None and not (name or id_) and self._calls:
+                known = self._calls - 1
             number = self._number[key] = self._new() if known is None else known
         if id_ is not None:
-            self._ids[number] = id_
+            self._ids.setdefault(number, id_)
             self._by_id.setdefault(id_, number)
         return number
 
