@@ -231,6 +231,10 @@ class Everything:
 
     kind: type[Any] = dict
     has_stopped = True
+    tell = None
+
+    def marked_over(self) -> None:
+        """Nothing is to be done."""
 
     def read(self, event: Any, deltas: list[Any]) -> None:
         deltas.append(event)
