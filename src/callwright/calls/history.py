@@ -26,11 +26,11 @@ class HistoryRules(Struct, frozen=True):
     """What the chat template of a model family asks of the calls in a history.
 
     `single_calls`: it renders one call per message, and drops or refuses more. `call_id` makes the id it expects, from
-    the tool's name and the call's number in the conversation.
+    the call and its number in the conversation.
     """
 
     single_calls: bool = False
-    call_id: Callable[[str, int], str] | None = None
+    call_id: Callable[[Call, int], str] | None = None
 
 
 def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item, ...]:
@@ -42,7 +42,7 @@ def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item
     found: list[Item] = []
     number = 0
     for calls, outputs, behind in _runs(items):
-        ids = {call.id: form.call_id(call.name, n) if form.call_id else call.id for n, call in enumerate(calls, number)}
+        ids = {call.id: form.call_id(call, n) if form.call_id else call.id for n, call in enumerate(calls, number)}
         number += len(calls)
         if len(ids) == len(calls):
             found += _together(calls, outputs, ids, single=form.single_calls)

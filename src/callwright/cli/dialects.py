@@ -51,7 +51,8 @@ def dialects(name: str | None, model: str | None, template: Path | None) -> None
         found = by_name(model)
         if found is None:
             raise RequestError("Nothing is known of it. `callwright dialects` lists the dialects; json works with any.")
-        click.echo(f"{found.dialect}  ({found.reason})")
+        options = [f" -o {key}={value}" for key, value in get_dialect(found.dialect).options_for(model).items()]
+        click.echo(f"{found.dialect}{''.join(options)}  ({found.reason})")
         return
     for line in _list() if name is None else _whole(name):
         click.echo(line)

@@ -11,6 +11,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Protocol
@@ -114,8 +115,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The format of one model family.
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
-    `model_globs` globs of their models' names, in lower case with `-` for `_`; `template_markers` texts in their chat
-    templates, ` + ` between those that belong together; `history_rules` what those templates ask of calls in a history.
+    `model_globs` globs of their models' names, in lower case with `-` for `_`; `model_options` the options of models
+    whose names match a glob, if not the defaults; `template_markers` texts in their chat templates, ` + ` between those
+    that belong together; `history_rules` what those templates ask of calls in a history.
     `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
     `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
 
@@ -128,6 +130,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     model_families: str
     model_globs: tuple[str, ...] = ()
+    model_options: Mapping[str, Mapping[str, object]] = {}
     template_markers: tuple[str, ...] = ()
     history_rules: HistoryRules = HistoryRules()
     source: str
@@ -142,6 +145,16 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         unknown = sorted({*self.tokenizers} - {*TOKENIZERS})
         assert not unknown, f"{self.name}: {unknown} is in no table of callwright.dialects.tokenizers"
+
+    def options_for(self, model: str) -> Mapping[str, object]:
+        """The options of a model of this name, such as the flavour of its prompts: those of the longest glob that
+        matches.
+        """
+        name = model.lower().replace("_", "-").replace(" ", "-")
+        names = (name, name.rpartition("/")[2])
+        matching = [glob for glob in self.model_options if any(fnmatchcase(name, glob) for name in names)]
+        longest = max(matching, key=lambda glob: len(glob.replace("*", "")), default="")
+        return self.model_options.get(longest, {})
 
     def render(self, conversation: Conversation, options: Any) -> Prompt:
         """See `PromptFormat`. The prompt's `controls` are those of the format, and its `tokenizers`' tokens."""

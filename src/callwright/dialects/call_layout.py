@@ -7,13 +7,16 @@ decoding holds a model to. What models write instead is no part of it: tolerance
 
 Slots: `${name}`, the tool's name (`${name:json}`: in quotation marks); `${number}`, which the calls of a conversation
 count from 0 (`${number:5}`: with five digits); `${index}`, the same from 1 in each turn; `${id}`, the id of a call that
-has one, `${, "id": id:json}` with what stands before it then; in arguments `${key}` and `${type}`.
+has one, `${, "id": id:json}` with what stands before it then, `${id:9}` as `sized_id` has it; in arguments `${key}` and
+`${type}`.
 """
 
 import json
 import re
+import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -36,7 +39,10 @@ __all__ = [
     "json_type",
     "object_of",
     "pieces_of",
+    "sized_id",
 ]
+
+_ID_DIGITS: Final = string.digits + string.ascii_letters
 
 
 class Slot(Struct, frozen=True):
@@ -46,14 +52,39 @@ class Slot(Struct, frozen=True):
     form: str = ""
     lead: str = ""
 
+    @property
+    def is_sized_id(self) -> bool:
+        """Whether an id of a fixed length stands there."""
+        return self.what == "id" and self.form.isdigit()
+
     def written(self, values: Mapping[str, str]) -> str:
         """What stands there, with these values."""
         value = values[self.what]
-        if self.form == "json":
+        if self.is_sized_id:
+            value = sized_id(value, int(values["number"]), int(self.form))
+        elif self.form == "json":
             value = json.dumps(value, ensure_ascii=False) if value else ""
         elif self.form:
             value = value.zfill(int(self.form))
         return self.lead + value if value else ""
+
+
+def sized_id(given: str, number: int, length: int) -> str:
+    """The id of a call in a format whose ids are `length` ASCII letters and digits: the `given` one if it is that.
+
+    Any other is replaced by a digest of it and the call's number in the conversation: the same in each later request,
+    and for no other call.
+    """
+    if len(given) == length and given.isascii() and given.isalnum():
+        return given
+    if not given:
+        return "call" + str(number).zfill(length - len("call"))
+    value = int.from_bytes(blake2b(f"{number} {given}".encode("utf-8", "surrogatepass")).digest())
+    digits: list[str] = []
+    for _ in range(length):
+        value, digit = divmod(value, len(_ID_DIGITS))
+        digits.append(_ID_DIGITS[digit])
+    return "".join(digits)
 
 
 _SLOT: Final = re.compile(r"\$\{([^${}]*?)(name|number|index|id|key|type)(?::(\w+))?\}")
@@ -108,11 +139,26 @@ def object_of(arguments: str) -> Mapping[str, Any]:
 
 
 class JsonArguments(Struct, frozen=True):
-    """A JSON object."""
+    """A JSON object. `anew`: it is written as Python's `json` writes it, which is how the family's own encoder shows a
+    history; else it stays as it is.
+    """
+
+    anew: bool = False
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
         """See `ArgumentsLayout`."""
-        out.json(call.arguments or "{}")
+        arguments = call.arguments or "{}"
+        out.json(_written_anew(arguments) if self.anew else arguments)
+
+
+def _written_anew(text: str) -> str:
+    """JSON with Python's white space and without needless escapes; as it is if it cannot be written so."""
+    try:
+        written = json.dumps(json.loads(text), ensure_ascii=False, allow_nan=False)
+        written.encode()  # raises for half of a surrogate pair
+    except (ValueError, RecursionError):
+        return text
+    return written
 
 
 def _as_it_is(text: str) -> str:

@@ -134,8 +134,15 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
-    get_dialect(given.dialect)
-    return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
+    by_model = next(filter(None, map(get_dialect(given.dialect).options_for, _model_names(given))), {})
+    return msgspec.structs.replace(model, options=read_options(given.dialect, {**by_model, **given.options}))
+
+
+def _model_names(given: ModelConfig) -> Sequence[str]:
+    """What a model is called, what tells most first."""
+    if given.file is None:
+        return [given.model or given.name]
+    return [read_gguf(given.file).name, given.file.stem, given.name]
 
 
 def _response_template(given: ModelConfig) -> ResponseTemplate | None:
@@ -229,8 +236,7 @@ def detected(given: ModelConfig) -> Detected | None:
         return _by_rendering(template)
     found = by_template(template.template) if template is not None else None
     if found is None and given.file:
-        file = read_gguf(given.file)
-        found = by_name(file.name) or by_name(file.path.stem) or by_name(given.name)
+        found = next(filter(None, map(by_name, _model_names(given))), None)
     if found is None and template is None:
         return by_name(given.model or given.name)
     return found or (_by_rendering(template) if template is not None else None)
