@@ -12,6 +12,7 @@ from callwright import Parser, collect, render
 from callwright.conversation import Call, CallOutput, Conversation, Message, TextPart
 from callwright.dialects._mistral import call_id
 from callwright.dialects.base import get_dialect
+from callwright.dialects.detect import by_name
 from tests.oracle.generated import Generated, conversations, texts
 from tests.oracle.mistral import VERSIONS, RefusedError, prompt_of
 from tests.support.examples import examples
@@ -64,7 +65,7 @@ def test_a_prompt_is_what_mistrals_own_encoder_makes(version: str, data: st.Data
 @pytest.mark.parametrize("version", ["v3, SentencePiece", "v3, Tekken", "v7, Tekken", "v11"])
 def test_reasoning_is_shown_where_the_format_has_a_place_for_it(version: str) -> None:
     dialect, options = VERSIONS[version]
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "How deep is it?"},
         {"role": "assistant", "reasoning_content": "I look.", "content": None, "tool_calls": [made("abcdefghi")]},
         {"role": "tool", "tool_call_id": "abcdefghi", "content": "12 m"},
@@ -148,8 +149,6 @@ def test_the_id_that_a_model_writes_is_the_calls_and_comes_back() -> None:
     ],
 )
 def test_a_name_tells_the_options(model: str, dialect: str, options: dict[str, Any]) -> None:
-    from callwright.dialects.detect import by_name
-
     found = by_name(model)
     assert found is not None
     assert found.dialect == dialect, found.reason

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Struct
 
-__all__ = ["Generated", "conversations", "texts"]
+__all__ = ["ARGUMENTS", "Generated", "conversations", "texts"]
 
 # Nothing that a tokenizer of SentencePiece shows in another way, and no half of a surrogate pair.
 _CHARACTERS = st.sampled_from([*"abcXYZ019 \n\t\"'\\/<>&{}[]|.,:;#-_=", *"éßñ漢字渡し船🚢مرحبا\u200b"])
@@ -53,7 +53,7 @@ _KEYS = st.one_of(st.sampled_from(["city", "days", "größe", "a b", 'q"']), st.
 _VALUES = st.recursive(
     _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3), max_leaves=6
 )
-_ARGUMENTS = st.dictionaries(_KEYS, _VALUES, max_size=4)
+ARGUMENTS = st.dictionaries(_KEYS, _VALUES, max_size=4)
 _NAMES = ("get_weather", "find-ferry", "f")
 _IDS = (
     *("abcdefghi", "A1b2C3d4E", "call00001", "000000000"),
@@ -116,9 +116,9 @@ def conversations(draw: st.DrawFn, *, beside_calls: bool, parts: bool = True) ->
             messages.append({"role": "user", "content": content(texts)})
         for _ in range(draw(st.integers(0, 2))):
             calls = [
-                (unused.pop(), draw(st.sampled_from(_NAMES)), draw(_ARGUMENTS)) for _ in range(draw(st.integers(1, 3)))
+                (unused.pop(), draw(st.sampled_from(_NAMES)), draw(ARGUMENTS)) for _ in range(draw(st.integers(1, 3)))
             ]
-            dumped = draw(st.sampled_from([json.dumps, _compact]))
+            dumped = _compact if draw(st.booleans()) else json.dumps
             made = [
                 {"id": id_, "type": "function", "function": {"name": name, "arguments": dumped(arguments)}}
                 for id_, name, arguments in calls

@@ -4,7 +4,6 @@ import json
 import re
 import tempfile
 import warnings
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,9 @@ class RefusedError(Exception):
     """The encoder does not take this conversation."""
 
 
-def prompt_of(version: str, messages: Sequence[Any], tools: Sequence[Any] | None, effort: str | None = None) -> str:
+def prompt_of(version: str, messages: list[Any], tools: list[Any] | None, effort: str | None = None) -> str:
     """What the encoder makes of a conversation. Raises `RefusedError`."""
-    given = {} if effort is None else {"reasoning_effort": effort}
+    given: dict[str, Any] = {} if effort is None else {"reasoning_effort": effort}
     try:
         request = ChatCompletionRequest.from_openai(messages=messages, tools=tools, **given)
         tokenizer = _tokenizer(version)
@@ -57,7 +56,7 @@ def _decoded(found: re.Match[str]) -> str:
 
 
 @cache
-def _tokenizer(version: str) -> MistralTokenizer:
+def _tokenizer(version: str) -> MistralTokenizer[Any, Any, Any, Any, Any]:
     if version.startswith("v3"):
         return MistralTokenizer.v3(is_tekken="Tekken" in version)
     if version == "v7, SentencePiece":
@@ -65,7 +64,7 @@ def _tokenizer(version: str) -> MistralTokenizer:
     return _tekken(version.partition(",")[0])
 
 
-def _tekken(version: str) -> MistralTokenizer:
+def _tekken(version: str) -> MistralTokenizer[Any, Any, Any, Any, Any]:
     """The vocabulary that comes with the package, told to be of another version."""
     data = json.loads(next(Path(mistral_common.__file__).parent.glob("data/tekken_240911.json")).read_bytes())
     data["config"]["version"] = version

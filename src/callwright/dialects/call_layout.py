@@ -33,6 +33,7 @@ __all__ = [
     "JsonArguments",
     "Slot",
     "TaggedArguments",
+    "TypedArguments",
     "arguments_object",
     "filled",
     "in_json",
@@ -222,6 +223,48 @@ class ElementArguments(Struct, frozen=True, kw_only=True):
         if type_ in ("array", "object"):
             return None
         return filled(self.begin, {"key": key}), filled(self.end, {"key": key})
+
+
+class TypedArguments(Struct, frozen=True, kw_only=True):
+    """Parameters as elements that say what they hold: a string as it is, an object as elements of its keys, a list as
+    elements without a key, anything else as JSON.
+
+    `begin` opens an element with a key, `item` one without; both have the slot `${type}`, for which `types` are the
+    words, of which `""` is any other. `key` escapes.
+    """
+
+    begin: str
+    item: str
+    end: str
+    types: Mapping[str, str]
+    key: Callable[[str], str] = _as_it_is
+    between: str = ""
+
+    def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
+        """See `ArgumentsLayout`."""
+        for key, value in arguments_object(call).items():
+            self._put(out, key, value, controls)
+
+    def _put(self, out: PromptBuilder, key: str | None, value: Any, controls: tuple[str, ...]) -> None:
+        layout, named = self._opening(key, json_type(value))
+        _put(out, layout, named, controls)
+        if isinstance(value, Mapping):
+            for inner, each in value.items():
+                self._put(out, inner, each, controls)
+        elif isinstance(value, list):
+            for each in value:
+                self._put(out, None, each, controls)
+        else:
+            out.text(value if isinstance(value, str) else json.dumps(value))
+        own_words(out, self.end, controls)
+
+    def _opening(self, key: str | None, type_: str) -> tuple[str, Mapping[str, str]]:
+        named = {"key": self.key(key or ""), "type": self.types.get(type_, self.types[""])}
+        return self.item if key is None else self.begin, named
+
+    def sides(self, key: str | None, type_: str) -> tuple[str, str]:
+        """See `TaggedArguments`. Without a key: of a value in a list."""
+        return filled(*self._opening(key, type_)), self.end
 
 
 def json_type(value: Any) -> str:

@@ -37,6 +37,7 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<atem:function_calls>": ("muse",),
     "<dots_function_call>": ("dots",),
     '<function name="': ("minicpm5",),
+    "<cofl:tool_calls>": ("cohere_command5",),
     "<function=": ("qwen3_coder", "functionary_v31"),
     "<function_call>": ("granite_20b_fc",),
     "<function_calls>": ("olmo3",),
