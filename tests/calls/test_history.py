@@ -201,7 +201,7 @@ SHAPED: dict[str, list[Json]] = {
     "acme/unheard-of-7b": ids("call_x", "call_y", "call_z"),
     "openai/gpt-oss-120b": ONE_BY_ONE,
     "meta-llama/Llama-3.3-70B-Instruct": ONE_BY_ONE,
-    "mistralai/Mistral-Nemo-Instruct-2407": ids("call00000", "call00001", "call00002"),
+    "mistralai/Mistral-Nemo-Instruct-2407": ids("n18dfd6yB", "79FnSYpvZ", "NCroSxf6e"),
     "moonshotai/Kimi-K2-Instruct": ids("functions.get_weather:0", "functions.get_weather:1", "functions.get_time:2"),
 }
 

@@ -30,11 +30,11 @@ class HistoryRules(Struct, frozen=True):
     """What the chat template of a model family asks of the calls in a history.
 
     `single_calls`: it renders one call per message, and drops or refuses more. `call_id` makes the id it expects, from
-    the tool's name and the call's number in the conversation.
+    the call and its number in the conversation.
     """
 
     single_calls: bool = False
-    call_id: Callable[[str, int], str] | None = None
+    call_id: Callable[[Call, int], str] | None = None
 
 
 def normalized(items: Sequence[Item]) -> tuple[Item, ...]:
@@ -230,7 +230,7 @@ def apply_history_rules(items: Sequence[Item], rules: HistoryRules) -> tuple[Ite
         made: list[Item] = []
         answered: list[Item] = []
         for call in calls:
-            id_ = rules.call_id(call.name, number) if rules.call_id else call.id
+            id_ = rules.call_id(call, number) if rules.call_id else call.id
             number += 1
             made.append(_with_id(call, id_))
             if output := answers.get(call.id):

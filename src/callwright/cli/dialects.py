@@ -15,7 +15,7 @@ from callwright.cli.options import complete_dialect
 from callwright.cli.terminal import table, width
 from callwright.conversation import Call
 from callwright.dialects.base import TEMPLATE_PREFIX, dialect_names, get_dialect
-from callwright.dialects.detect import by_name
+from callwright.dialects.detect import by_name, options_by_name
 from callwright.errors import ConfigError, RequestError
 
 __all__ = ["dialects"]
@@ -52,7 +52,8 @@ def dialects(name: str | None, model: str | None, template: Path | None) -> None
         found = by_name(model)
         if found is None:
             raise RequestError("Nothing is known of it. `callwright dialects` lists the dialects; json works with any.")
-        click.echo(f"{found.dialect}  ({found.reason})")
+        options = [f" -o {key}={value}" for key, value in options_by_name(found.dialect, model).items()]
+        click.echo(f"{found.dialect}{''.join(options)}  ({found.reason})")
         return
     for line in _list() if name is None else _whole(name):
         click.echo(line)

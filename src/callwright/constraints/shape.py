@@ -28,7 +28,13 @@ from callwright.constraints.tree import (
 from callwright.constraints.tree import Text as FreeText
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.dialects.base import get_dialect
-from callwright.dialects.call_layout import CallLayout, ElementArguments, JsonArguments, TaggedArguments
+from callwright.dialects.call_layout import (
+    CallLayout,
+    ElementArguments,
+    JsonArguments,
+    TaggedArguments,
+    TypedArguments,
+)
 from callwright.prompt import Control, Text
 from callwright.schema.plain import tool_schema
 
@@ -118,7 +124,7 @@ def _arguments(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: 
     match layout.arguments:
         case JsonArguments():
             return Json(arguments_schema(tool), input_words(tool))
-        case TaggedArguments() | ElementArguments() as tagged:
+        case TaggedArguments() | ElementArguments() | TypedArguments() as tagged:
             return TextCalls(tagged, cut, tool).arguments()
     return notation.arguments(arguments_schema(tool), tool) if notation else None
 

@@ -6,7 +6,7 @@ asks it first.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import Final
@@ -17,7 +17,7 @@ from callwright.calls.history import HistoryRules
 from callwright.conversation import Call
 from callwright.dialects.base import dialect_names, get_dialect
 
-__all__ = ["Detected", "by_name", "by_template", "history_form", "holds_marks"]
+__all__ = ["Detected", "by_name", "by_template", "history_form", "holds_marks", "options_by_name"]
 
 _PLAIN: Final = HistoryRules()
 # What a name ends with that says nothing of the family: a kind of file, and how its numbers are kept.
@@ -61,6 +61,16 @@ def by_name(model: str, vocabulary: Collection[str] = ()) -> Detected | None:
         return None
     *_, dialect, glob = max(found)
     return Detected(dialect, f"the name {model!r} matches {glob!r}")
+
+
+def options_by_name(dialect: str, model: str) -> Mapping[str, object]:
+    """The options of a dialect for a model of this name, such as the flavour of its prompts: those of the most precise
+    name that it declares.
+    """
+    words = _words(model)
+    given = get_dialect(dialect).model_options
+    found = [(len(_family(glob)), len(glob), glob) for glob in given if _place(words, _family(glob)) is not None]
+    return given[max(found)[-1]] if found else {}
 
 
 def by_template(template: str, vocabulary: Collection[str] = ()) -> Detected | None:

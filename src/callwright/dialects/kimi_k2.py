@@ -141,7 +141,7 @@ DIALECT = Dialect(
     model_families="Kimi K2, K2-Thinking, K2.5, K2.6",
     model_globs=("kimi-k2*", "kimi-dev", "kimi-linear"),
     template_markers=("tool_calls_section", "<|im_middle|> + tool_declare"),
-    history_rules=HistoryRules(call_id=lambda name, number: _id(name, number)),
+    history_rules=HistoryRules(call_id=lambda call, number: _id(call.name, number)),
     source="chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct",
     tokenizers=("kimi_k2", "qwen2.5"),
     stops=("<|im_end|>",),

@@ -1,6 +1,7 @@
 """Builds the request to the upstream: mode, prompt or messages, tools, constraint. A pure function of its arguments."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -8,8 +9,8 @@ from msgspec.structs import replace
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
 from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart
-from callwright.dialects.base import RenderOptions, get_dialect
-from callwright.dialects.detect import history_form
+from callwright.dialects.base import RenderOptions, get_dialect, read_options
+from callwright.dialects.detect import history_form, options_by_name
 from callwright.errors import ConfigError
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
@@ -61,7 +62,9 @@ def build_generation_request(
         raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
     dialect = get_dialect(name)
     asked = replace(asked, dialect=name)
-    given = model.options if isinstance(model.options, dialect.options) else dialect.options()
+    given = (
+        model.options if isinstance(model.options, dialect.options) else _options_by_name(name, model.upstream_model)
+    )
     options, heeded = _options(given, fields, today, speaks=bool(conversation.prefill))
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
@@ -143,6 +146,12 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
         for call in message.get("tool_calls", ())
     ]
     return {**message, "tool_calls": calls} if calls else message
+
+
+@lru_cache(maxsize=256)
+def _options_by_name(dialect: str, model: str) -> RenderOptions:
+    """The options of a model for which none are configured."""
+    return read_options(dialect, options_by_name(dialect, model))
 
 
 def _options(

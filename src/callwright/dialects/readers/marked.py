@@ -49,9 +49,9 @@ class CallMarks(Struct, frozen=True, kw_only=True):
     Any of `opens` begins a call or a block of calls, any of `closes` ends it; without `closes` the last bracket does.
     `around` are markers without meaning of their own, of sections or of the content. `ends` are stop tokens.
 
-    `header` matches what stands between an opening marker and the arguments; its last group is the tool's name. Without
-    a header the name is in the JSON: under `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may
-    begin with its calls, without a marker.
+    `header` matches what stands between an opening marker and the arguments; its last group is the tool's name, its
+    group `id`, if it has one, the id that the model gave the call. Without a header the name is in the JSON: under
+    `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may begin with its calls, without a marker.
 
     `special`: the markers are control tokens, which nobody types. Then a call in reasoning that is never closed ends
     it. `thoughts` are the tags around reasoning. Where these are control tokens, too (`<|inner|>`, but not `<think>`),
@@ -139,6 +139,7 @@ class MarkedReader(ProseReader):
         self._fenced = False  # the call stands in a code fence
         self._sections: list[str] = []  # the ends of sections that were begun, the innermost first
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
+        self._ids: set[str | None] = set()  # of the calls so far, as the model gave them
 
     def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
@@ -293,14 +294,16 @@ class MarkedReader(ProseReader):
             self.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
         self._fenced = "```" in found.group()
-        yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group())
+        id_ = found.groupdict().get("id")
+        yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group(), id_=id_)
 
-    def _headed_call(self, name: str, opening: str, *, marked: bool = True) -> Parse[None]:
+    def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
         """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
         self.call_begins()
         index = self.calls
         self.calls += 1
-        self.emit(CallStarted(index, name))
+        self.emit(CallStarted(index, name, id=None if id_ in self._ids else id_))
+        self._ids.add(id_)
         self.markup(opening)
         yield from self.skip_blanks()
         arguments = partial(ArgumentsDelta, index)

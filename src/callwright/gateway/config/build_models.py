@@ -11,8 +11,8 @@ import msgspec
 from callwright.bounds import Bounds
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.chat_template.sources import ChatTemplate, read_template, template_of_file
-from callwright.dialects.base import get_dialect, read_options
-from callwright.dialects.detect import Detected, by_name
+from callwright.dialects.base import read_options
+from callwright.dialects.detect import Detected, by_name, options_by_name
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
@@ -134,8 +134,15 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
-    get_dialect(given.dialect)
-    return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
+    by_model = next((found for name in _model_names(given) if (found := options_by_name(given.dialect, name))), {})
+    return msgspec.structs.replace(model, options=read_options(given.dialect, {**by_model, **given.options}))
+
+
+def _model_names(given: ModelConfig) -> Sequence[str]:
+    """What a model is called, what tells most first."""
+    if given.file is None:
+        return [given.model or given.name]
+    return [read_gguf(given.file).name, given.file.stem, given.name]
 
 
 def _response_template(given: ModelConfig) -> ResponseTemplate | None:
@@ -233,9 +240,8 @@ def detected(given: ModelConfig) -> Detected | None:
         if template is None:
             raise ConfigError("dialect 'template' needs a chat template: add template = 'file'.")
         return by_rendering(template)
-    names = [file.name, file.path.stem, given.name] if file is not None else [given.model or given.name]
     tokens = frozenset(file.tokens) if file is not None else frozenset()
-    return detect(template, names, vocabulary=tokens, raw=mode_of(given) == "raw")
+    return detect(template, _model_names(given), vocabulary=tokens, raw=mode_of(given) == "raw")
 
 
 def _chat_template(given: ModelConfig) -> ChatTemplate | None:
