@@ -83,8 +83,8 @@ class MistralForm(Struct, frozen=True, kw_only=True):
 
     `result` writes what stands in the turn of one result, of its text, its call's id and the `space`. `tools_at`:
     before the last user turn, or the first. `system`: system texts have turns of their own; else they begin the last
-    user turn. `thoughts` says which reasoning of a history is shown, `thought` stands around it. `joint` stands between the
-    text parts of one message. `space` stands before each text, as SentencePiece puts it there.
+    user turn. `thoughts` says which reasoning of a history is shown, `thought` stands around it. `joint` stands between
+    the text parts of one message. `space` stands before each text, as SentencePiece puts it there.
     """
 
     calls: CallLayout

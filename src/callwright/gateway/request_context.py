@@ -62,6 +62,15 @@ _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
 _CARRIED: Final = (b"traceparent", b"tracestate")
 _GONE: Final = 499
 _OUR_FAULT: Final = 500
+# What a field of chat requests is called in the other APIs, by the path of their endpoints.
+_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "/v1/responses": {
+        "logprobs": "include",
+        "reasoning_effort": "reasoning.effort",
+        "verbosity": "text.verbosity",
+    },
+    "/v1/messages": {"reasoning_effort": "output_config.effort", "chat_template_kwargs": "thinking"},
+}
 _NOT_FOUND: Final = 404
 _MAX_PATH: Final = 200
 
@@ -75,9 +84,9 @@ class RequestContext(Struct, kw_only=True):
     into no log, `carrier` the headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others
     were waited for: a queue, a model's server, tools. `reasoning_put_back`: how many turns of its history got the
     reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those that went to no
-    server, `not_passed` those of them that nobody here knows, which the client is told. `response_id` and
-    `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is set where requests are
-    recorded, or shown.
+    server, `not_passed` those of them that nobody here knows. `latest` is the turn that runs or ran last.
+    `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is
+    set where requests are recorded, or shown.
     """
 
     id: str
@@ -110,11 +119,21 @@ class RequestContext(Struct, kw_only=True):
     given: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
     not_passed: frozenset[str] = frozenset()
+    latest: Observation | None = None
     error: str | None = None
     message: str | None = None
     refusal: Refusal | None = None
     keeps_body: bool = False
     body: bytes | str | None = None
+
+    @property
+    def told_dropped(self) -> frozenset[str]:
+        """The fields of the request, in its own words, that had no effect so far: the client is told."""
+        if self.latest is None or not (unsent := self.latest.unsent):
+            return self.not_passed
+        words = _WORDS.get(self.endpoint, {})
+        spelled = [words.get(name, name) for name in unsent]
+        return self.not_passed.union(name for name in spelled if name.partition(".")[0] in self.given)
 
     @property
     def has_left(self) -> bool:
@@ -126,7 +145,7 @@ class RequestContext(Struct, kw_only=True):
         self.turns += 1
         for asked in seen.asked:
             self.elsewhere_s += asked.timings.queued_s + asked.timings.waited_s
-            self.dropped |= asked.timings.dropped
+            self.dropped |= asked.unsent
         if seen.usage is not None:
             counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
             self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
@@ -244,7 +263,7 @@ def observer(label: str) -> Observer:
         context = _current.get()
         if context is None:
             return None
-        context.model, context.label = seen.model, label
+        context.model, context.label, context.latest = seen.model, label, seen
         return lambda: context.add(seen)
 
     return begun

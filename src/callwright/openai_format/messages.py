@@ -291,7 +291,8 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else message
         for message in messages[start:]
     ]
-    return [{"role": "system", "content": told}, *later] if start else later
+    own = messages[0] if start == 1 else {}  # several names do not fit one message: the client is told
+    return [{**own, "role": "system", "content": told}, *later] if start else later
 
 
 def _told(contents: Sequence[Any], between: str) -> Any:

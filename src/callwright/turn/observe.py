@@ -111,6 +111,11 @@ class RequestedTurn(Struct, dict=True):
     again: ProblemKind | None = None
     failure: UpstreamError | RequestError | None = None
 
+    @property
+    def unsent(self) -> frozenset[str]:
+        """The fields of the request that did not go to the server."""
+        return self.generation.unsent | self.timings.dropped
+
     @cached_property
     def mode(self) -> Literal["native", "prompt", "raw"]:
         """The mode of this attempt: who renders and parses."""
@@ -159,6 +164,11 @@ class Observation(Struct):
     error: BaseException | None = None
     ambiguous: AmbiguousOutcome | None = None
     endings: "list[Ended]" = []
+
+    @property
+    def unsent(self) -> frozenset[str]:
+        """The fields of the request that did not go to the server, of any attempt."""
+        return self.asked[0].unsent.union(*[one.unsent for one in self.asked[1:]]) if self.asked else frozenset()
 
     @property
     def retries(self) -> int:

@@ -19,9 +19,8 @@ from callwright.shared import kept_along
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
 from callwright.turn.prefill import CONTINUES, with_prefill
-from callwright.upstreams.base import (
-    GenerationRequest,
-)
+from callwright.upstreams.base import GenerationRequest
+from callwright.upstreams.completions import CHAT_ONLY
 
 __all__ = ["build_generation_request", "is_large", "is_slow"]
 
@@ -66,6 +65,7 @@ def build_generation_request(
         model.options if isinstance(model.options, dialect.options) else _options_by_name(name, model.upstream_model)
     )
     options, heeded = _options(given, fields, today, speaks=bool(conversation.prefill))
+    named = ["messages.name"] if any(type(item) is Message and item.name for item in conversation.items) else []
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown = describe_media(conversation.items) if model.describe_media else conversation.items
@@ -73,9 +73,11 @@ def build_generation_request(
         prompt = dialect.render(replace(listed, items=shown), options)
         if conversation.prefill:
             prompt = with_prefill(prompt, dialect, conversation.prefill)
+        chat_only = CHAT_ONLY.intersection(asked.fields)
         return replace(
             asked,
-            fields={name: value for name, value in asked.fields.items() if name not in heeded},
+            fields={name: value for name, value in asked.fields.items() if name not in chat_only},
+            unsent=(chat_only - heeded).union(named),
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
@@ -90,6 +92,7 @@ def build_generation_request(
         asked = replace(asked, fields={**asked.fields, **CONTINUES})
     return replace(
         asked,
+        unsent=frozenset(named),
         messages=dialect.messages(_listed(conversation), options),
         constraint=constraint_of(name, conversation, None) if constrains else None,
     )

@@ -109,7 +109,8 @@ class GenerationRequest(Struct, frozen=True):
     Completions has them, only in mode native; `dialect` in the other two. `stops` and `stop_token_ids` are the
     dialect's. `fields` are sent as they are. `conversation` is the request that all this was made from. `constraint` is
     the form of the answer, for servers that can enforce one (modes raw and prompt). `headers` are sent beside the
-    upstream's own. `streamed`: ask the server to stream. `timings` takes notes, where somebody observes.
+    upstream's own. `streamed`: ask the server to stream. `timings` takes notes, where somebody observes. `unsent` are
+    the fields of the request that have no place in this one, such as `logprobs` in mode raw.
     """
 
     model: str
@@ -126,6 +127,7 @@ class GenerationRequest(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     streamed: bool = True
     timings: RequestTimings | None = None
+    unsent: frozenset[str] = frozenset()
 
 
 class Upstream(Protocol):

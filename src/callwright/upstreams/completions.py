@@ -63,8 +63,6 @@ class CompletionsUpstream(ConstrainedUpstream):
 
     def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
         way = self._way
-        if generation.timings is not None:
-            generation.timings.dropped = CHAT_ONLY.intersection(generation.fields)
         body = {**way.body(generation), **constraining}
         return self.events(way.path, body, CompletionAnswer(way, self.name, _own_stops(generation)), generation.headers)
 
@@ -121,8 +119,6 @@ def _own_stops(generation: GenerationRequest) -> list[str]:
 def _fields(generation: GenerationRequest) -> dict[str, Any]:
     """The request fields that a completion endpoint takes, with the client's and the dialect's stop strings."""
     fields = dict(generation.fields)
-    for name in CHAT_ONLY.intersection(fields):
-        del fields[name]
     if (limit := fields.pop("max_completion_tokens", None)) is not None:
         fields["max_tokens"] = limit
     stops = _own_stops(generation)

@@ -71,5 +71,5 @@ def _identify(response: Response, context: RequestContext) -> None:
     headers.append((b"x-request-id", context.id.encode()))
     if context.api == "anthropic":
         headers.append((b"request-id", context.id.encode()))
-    if context.not_passed:
-        headers.append((DROPPED_HEADER.encode(), told_dropped(context.not_passed).encode("latin-1")))
+    if names := context.told_dropped:
+        headers.append((DROPPED_HEADER.encode(), told_dropped(names).encode("latin-1")))

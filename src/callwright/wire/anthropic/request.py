@@ -15,7 +15,8 @@ from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits, clears_thinking
 from callwright.wire.anthropic.errors import thread_unsupported
 from callwright.wire.anthropic.tools import NO_WEB_SEARCH, offered_tools, read_choice
-from callwright.wire.anthropic.types import MessagesRequest
+from callwright.wire.anthropic.types import MessagesRequest, ThinkingConfig
+from callwright.wire.anthropic.unread_fields import unread_fields
 from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
@@ -28,6 +29,8 @@ Thinking = Literal["shown", "sealed", "none"]
 _SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
     "messages[].role": ("user", "assistant", "system"),
     "output_config.effort": ("low", "medium", "high", "xhigh", "max"),
+    "thinking.type": ("enabled", "disabled", "adaptive", "between_tools"),
+    "thinking.display": ("summarized", "omitted", "updates"),
 }
 # Levels that few servers know.
 _EFFORTS: Final = {"xhigh": "high", "max": "high"}
@@ -130,7 +133,7 @@ def read_request(
         thinking=_thinking(request.thinking),
         stop_sequences=tuple(request.stop_sequences or ()),
         stream=bool(request.stream),
-        dropped=frozenset(dropped | reader.dropped | unknown | catalog.left_out.keys()),
+        dropped=unread_fields(given).union(dropped, reader.dropped, unknown, catalog.left_out),
         edits=tuple(applied) if edits else None,
         clears_thinking=clears_thinking(edits),
     )
@@ -156,11 +159,11 @@ def _prefill(request: MessagesRequest, items: tuple[Item, ...], dropped: set[str
     return before, last.text.rstrip()
 
 
-def _thinking(given: Mapping[str, Any] | None) -> Thinking:
+def _thinking(given: ThinkingConfig | None) -> Thinking:
     """How reasoning is shown. A client that does not ask for it expects the text first."""
-    if given is None or given.get("type") == "disabled":
+    if given is None or given.type == "disabled":
         return "none"
-    return "sealed" if given.get("display") == "omitted" else "shown"
+    return "sealed" if given.display == "omitted" else "shown"
 
 
 def _format(request: MessagesRequest) -> ResponseFormat | None:
@@ -196,7 +199,7 @@ def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[st
         fields["max_tokens"] = request.max_tokens or 1  # none at all: the prompt is to be read, and kept in the cache
     if request.output_config is not None and (effort := request.output_config.effort) is not None:
         fields["reasoning_effort"] = _EFFORTS.get(effort, effort)
-    wanted = request.thinking.get("type") if request.thinking is not None else None
+    wanted = request.thinking.type if request.thinking is not None else None
     if wanted in ("disabled", "enabled"):  # what is adaptive is left to the model's template
         template = given.get("chat_template_kwargs")
         own = template if isinstance(template, Mapping) else {}

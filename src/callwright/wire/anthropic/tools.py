@@ -303,7 +303,10 @@ def read_choice(
             param="tool_choice.type",
             code="invalid_value",
         )
-    parallel = given.get("disable_parallel_tool_use") is not True
+    single = given.get("disable_parallel_tool_use")
+    if not isinstance(single, bool | None):
+        raise wrong_type("tool_choice.disable_parallel_tool_use", "bool", single)
+    parallel = single is not True
     if kind == "tool":
         name = given.get("name")
         if not isinstance(name, str):

@@ -30,6 +30,7 @@ __all__ = [
     "StopReason",
     "TextBlock",
     "ThinkingBlock",
+    "ThinkingConfig",
     "TokenCount",
     "ToolSearchResultBlock",
     "ToolUseBlock",
@@ -60,6 +61,14 @@ class OutputConfig(Struct):
     format: dict[str, Any] | None = None
 
 
+class ThinkingConfig(Struct):
+    """Whether the model thinks, and how the client is shown it."""
+
+    type: Literal["enabled", "disabled", "adaptive", "between_tools"]
+    budget_tokens: int | None = None
+    display: Literal["summarized", "omitted", "updates"] | None = None
+
+
 class ContextManagement(Struct):
     """What of an old conversation may be left out."""
 
@@ -80,7 +89,7 @@ class MessagesRequest(Struct):
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
-    thinking: dict[str, Any] | None = None
+    thinking: ThinkingConfig | None = None
     output_config: OutputConfig | None = None
     output_format: dict[str, Any] | None = None
     context_management: ContextManagement | None = None

@@ -5,6 +5,7 @@ search of the web. Text of parts is joined, so what stands beside it has no plac
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from callwright.known_values import made_along, made_once
@@ -25,7 +26,15 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     found = set(of_messages)
     found.update(_beside("web_search_options", given.get("web_search_options"), _SEARCH))
     found.update(made_once(given.get("tools") or (), "unread", _of_tools))
+    found.update(_of_instructions(given.get("messages") or ()))
     return frozenset(found | ({"stream_options.include_obfuscation"} if obfuscates else set()))
+
+
+def _of_instructions(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The names of instructions that become one message: those at the start, where one of them is a developer's."""
+    begin = list(takewhile(lambda message: message.get("role") in ("system", "developer"), messages))
+    if len(begin) > 1 and any(one.get("name") for one in begin) and any(one["role"] == "developer" for one in begin):
+        yield "messages.name"
 
 
 def _of_tools(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:

@@ -1,0 +1,123 @@
+"""The fields of a Messages request that nothing here reads: the client is told their names.
+
+It knows what is read of the objects of a request, of its tools and of its blocks. What only describes the past (who
+called, what was cited) asks for nothing, and neither does `cache_control`. Blocks and tools of other types are refused,
+or named by their type where they are read. Source: the types of the `anthropic` package 2.14.0.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from callwright.known_values import made_along, made_once
+
+__all__ = ["unread_fields"]
+
+_CACHED: Final = frozenset({"type", "cache_control"})
+_PAST: Final = _CACHED | {"id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error"}
+_NONE: Final[frozenset[str]] = frozenset()
+# Objects of a request, and what is read of them.
+_OBJECTS: Final[Mapping[str, frozenset[str]]] = {
+    "context_management": frozenset({"edits"}),
+    "metadata": frozenset({"user_id"}),
+    "output_config": frozenset({"effort", "format"}),
+    "output_format": frozenset({"type", "schema"}),
+    "thinking": frozenset({"type", "display"}),
+    "tool_choice": frozenset({"type", "name", "disable_parallel_tool_use"}),
+}
+_MESSAGE: Final = frozenset({"role", "content", "clear_at"})
+# Blocks by their type, and what is read of them or describes the past.
+_BLOCKS: Final[Mapping[str, frozenset[str]]] = {
+    "text": _CACHED | {"text"},
+    "image": _CACHED | {"source"},
+    "document": _CACHED | {"source", "title", "context"},
+    "search_result": _CACHED | {"source", "title", "content"},
+    "tool_reference": _CACHED | {"tool_name"},
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "compaction": _CACHED | {"content", "encrypted_content", "signature"},
+    "tool_addition": _CACHED | {"tool"},
+    "tool_removal": _CACHED | {"tool"},
+    "mcp_tool_use": _PAST | {"server_name"},
+    **dict.fromkeys(("tool_use", "tool_result", "server_tool_use", "mcp_tool_result"), _PAST),
+    **dict.fromkeys(("tool_search_tool_result", "web_search_tool_result"), _PAST),
+}
+_SOURCE: Final = frozenset({"type", "data", "media_type", "url", "content"})
+_SERVER: Final = frozenset({"type", "name", "url", "authorization_token", "tool_configuration"})
+_SET: Final = _CACHED | {"mcp_server_name", "configs", "default_config"}
+_TOOL: Final = _CACHED | {"name", "description", "input_schema", "strict", "defer_loading"}
+_FUNCTION: Final = _TOOL | {"allowed_callers", "eager_input_streaming", "input_examples"}
+_SEARCH: Final = _CACHED | {
+    "name",
+    "allowed_callers",
+    "allowed_domains",
+    "blocked_domains",
+    "max_uses",
+    "user_location",
+}
+# Tools of a type by how its name begins; what has none of these is a function.
+_TOOLS: Final[Mapping[str, frozenset[str]]] = {"web_search": _SEARCH, "mcp_toolset": _SET}
+# What asks for what is done anyway: a thought is shown or not, sources are not cited.
+_AS_IT_IS: Final[Mapping[str, tuple[Any, ...]]] = {
+    "thinking.type": ("enabled", "disabled", "adaptive"),
+    "thinking.display": ("summarized", "omitted"),
+    "document.citations": ({"enabled": False},),
+    "search_result.citations": ({"enabled": False},),
+}
+
+
+def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
+    """The names of what is not read of a request as it was decoded and checked, such as `image.transformations`."""
+    found = {name for what, known in _OBJECTS.items() for name in _beside(what, given.get(what), known)}
+    found |= made_once(given.get("tools") or (), "unread", _of_tools)
+    found.update(name for server in given.get("mcp_servers") or () for name in _beside("mcp_servers", server, _SERVER))
+    found |= _of_blocks(given.get("system"), is_past=False)
+    of_messages: frozenset[str] = made_along(given.get("messages") or (), _NONE, _of_messages)
+    return of_messages.union(found)
+
+
+def _of_tools(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset([name for tool in tools for name in _of_tool(tool)])
+
+
+def _of_tool(tool: Mapping[str, Any]) -> Iterator[str]:
+    kind = tool.get("type") or ""
+    known = next((known for begin, known in _TOOLS.items() if kind.startswith(begin)), _FUNCTION)
+    yield from _beside("tools", tool, known)
+    callers = tool.get("allowed_callers")
+    if callers and "direct" not in callers:
+        yield "tools.allowed_callers"
+
+
+def _of_messages(before: frozenset[str], messages: Sequence[Mapping[str, Any]], start: int) -> frozenset[str]:
+    return before.union(*map(_of_message, messages[start:]))
+
+
+def _of_message(message: Mapping[str, Any]) -> frozenset[str]:
+    blocks = _of_blocks(message["content"], is_past=message["role"] == "assistant")
+    return blocks.union(_beside("messages", message, _MESSAGE)) if not message.keys() <= _MESSAGE else blocks
+
+
+def _of_blocks(blocks: object, *, is_past: bool) -> frozenset[str]:
+    """The same of a list of blocks, and of those within their contents. `is_past`: the model said them."""
+    found: set[str] = set()
+    for block in blocks if isinstance(blocks, list) else ():
+        kind = block.get("type") if isinstance(block, Mapping) else None
+        known = _BLOCKS.get(kind) if isinstance(kind, str) else None
+        if known is None:
+            continue
+        if not block.keys() <= known:
+            found.update(_beside(str(kind), block, known | {"citations"} if is_past else known))
+        if (source := block.get("source")) is not None and kind != "search_result":
+            found.update(_beside(f"{kind}.source", source, _SOURCE))
+        if isinstance(inner := block.get("content"), list):
+            found |= _of_blocks(inner, is_past=is_past)
+    return frozenset(found)
+
+
+def _beside(what: str, value: object, known: frozenset[str]) -> Iterator[str]:
+    """The fields of an object that are not read, and those whose value is none that is done here."""
+    for name, it in value.items() if isinstance(value, Mapping) else ():
+        path = f"{what}.{name}"
+        done = _AS_IT_IS.get(path)
+        if it is not None and (name not in known if done is None else it not in done):
+            yield path
