@@ -28,7 +28,7 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.dialects.base import RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, sized_id
+from callwright.dialects.call_layout import CallLayout, sized_id, written_anew
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
@@ -147,7 +147,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
 
     def _written(self, turn: AssistantTurn) -> Prompt:
         out = PromptBuilder()
-        self._said(out, turn, turn.reasoning, _THOUGHT)
+        self._said(out, turn, turn.reasoning, _THOUGHT, self.calls)
         return Prompt(out.pieces(), _CONTROLS)
 
     # --- the items, as the encoder groups them ---
@@ -200,7 +200,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
             case AssistantTurn(reasoning):
                 shown = reasoning if reasons and self.thoughts != "none" else None
                 plain_text(turn.message.parts if turn.message else (), number)  # raises for what is no text
-                self._said(out, turn, shown, self.thought)
+                self._said(out, turn, shown, self.thought, written_anew(self.calls))
                 out.control("</s>")
             case ToolTurn(outputs, numbers):
                 for call, (_, output) in zip(numbers, outputs, strict=True):
@@ -210,7 +210,14 @@ class MistralForm(Struct, frozen=True, kw_only=True):
             case _:
                 assert_never(turn)
 
-    def _said(self, out: PromptBuilder, turn: AssistantTurn, reasoning: str | None, thought: tuple[str, str]) -> None:
+    def _said(
+        self,
+        out: PromptBuilder,
+        turn: AssistantTurn,
+        reasoning: str | None,
+        thought: tuple[str, str],
+        calls: CallLayout,
+    ) -> None:
         text = turn.text
         if reasoning:
             own_words(own_words(out, thought[0], _CONTROLS).text(reasoning), thought[1], _CONTROLS)
@@ -218,7 +225,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
             text = text.rstrip(" ")
         out.text(self._spaced(text))
         if turn.calls:
-            self.calls.put(out, turn.calls, turn.calls_before, _CONTROLS)
+            calls.put(out, turn.calls, turn.calls_before, _CONTROLS)
 
     def _between(self, out: PromptBuilder, token: str, text: str) -> None:
         out.control(f"[{token}]").text(self._spaced(text)).control(f"[/{token}]")

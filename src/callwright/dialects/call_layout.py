@@ -20,6 +20,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.conversation import Call
 from callwright.prompt import Collected, PromptBuilder, own_words
@@ -41,6 +42,7 @@ __all__ = [
     "object_of",
     "pieces_of",
     "sized_id",
+    "written_anew",
 ]
 
 _ID_DIGITS: Final = string.digits + string.ascii_letters
@@ -140,9 +142,7 @@ def object_of(arguments: str) -> Mapping[str, Any]:
 
 
 class JsonArguments(Struct, frozen=True):
-    """A JSON object. `anew`: it is written as Python's `json` writes it, which is how the family's own encoder shows a
-    history; else it stays as it is.
-    """
+    """A JSON object, as it is or (`anew`) as Python's `json` writes it."""
 
     anew: bool = False
 
@@ -341,6 +341,12 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     def text(self, calls: Sequence[Call]) -> str:
         """Calls as the model writes them."""
         return "".join([text for _, text in self.put(PromptBuilder(), calls).collected().runs])
+
+
+@cache
+def written_anew(layout: CallLayout) -> CallLayout:
+    """The same layout with arguments as Python's `json` writes them: so some encoders show the calls of a history."""
+    return replace(layout, arguments=JsonArguments(anew=True))
 
 
 def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:

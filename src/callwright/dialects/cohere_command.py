@@ -15,7 +15,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects._cohere import CITATIONS, TEXT, THOUGHT, TURNS, CohereReader, CommandForm, Effort, turn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.call_layout import CallLayout, JsonArguments, in_json
+from callwright.dialects.call_layout import CallLayout, in_json, written_anew
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, put_example
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
@@ -40,7 +40,6 @@ _RESULT: Final = ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")
 _CALLS: Final = CallLayout(
     open=f"{_ACTION[0]}[",
     begin="\n    " + in_json("tool_name", "parameters", lead='"tool_call_id": "${number}", '),
-    arguments=JsonArguments(anew=True),
     end="}",
     between=",",
     close=f"\n]{_ACTION[1]}",
@@ -98,7 +97,7 @@ _FRAME: Final = Frame(
     results=_results,
 )
 
-_COMMAND_4: Final = CommandForm(_CALLS, _results_of_4, _CONTROLS)
+_COMMAND_4: Final = CommandForm(written_anew(_CALLS), _results_of_4, _CONTROLS)
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:

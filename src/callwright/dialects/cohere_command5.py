@@ -26,7 +26,7 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwrit
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
 from callwright.events import Markup, Problem
-from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
@@ -97,13 +97,13 @@ _MAX_DEPTH: Final = 64
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    own_words(out, _RESULTS[0], _CONTROLS)
+    out.control(_RESULTS[0])
     for result in results:
-        own_words(out, f'<cofl:tool_result id="{result.number}" is_error="false">', _CONTROLS)
-        own_words(out, '<cofl:tool_result_item index="0">', _CONTROLS)
+        out.control("<cofl:tool_result ").text(f'id="{result.number}" is_error="false">')
+        out.control("<cofl:tool_result_item ").text('index="0">')
         out.text(_escaped(json.dumps({"content": result.text}, ensure_ascii=False)))
-        own_words(out, "</cofl:tool_result_item></cofl:tool_result>", _CONTROLS)
-    own_words(out, _RESULTS[1], _CONTROLS)
+        out.control("</cofl:tool_result_item>", "</cofl:tool_result>")
+    out.control(_RESULTS[1])
 
 
 _PROMPT: Final = CommandForm(_CALLS, _results, _CONTROLS)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect, PromptBy
-from callwright.dialects.call_layout import CallLayout, JsonArguments
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -31,9 +31,8 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
 
 
-_ARGUMENTS: Final = JsonArguments(anew=True)
-_CALLS: Final = CallLayout(begin="[TOOL_CALLS]${name}[CALL_ID]${id:9}[ARGS]", arguments=_ARGUMENTS)
-_CALLS_WITHOUT_IDS: Final = CallLayout(begin="[TOOL_CALLS]${name}[ARGS]", arguments=_ARGUMENTS)
+_CALLS: Final = CallLayout(begin="[TOOL_CALLS]${name}[CALL_ID]${id:9}[ARGS]")
+_CALLS_WITHOUT_IDS: Final = CallLayout(begin="[TOOL_CALLS]${name}[ARGS]")
 
 
 def _result(out: PromptBuilder, text: str, id_: str, space: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout, JsonArguments, in_json
+from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
@@ -31,7 +31,6 @@ def _calls(space: str = "") -> CallLayout:
     return CallLayout(
         open=f"[TOOL_CALLS]{space}[",
         begin=in_json(),
-        arguments=JsonArguments(anew=True),
         end=', "id": "${id:9}"}',
         between=", ",
         close="]",
