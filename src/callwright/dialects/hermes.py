@@ -216,6 +216,7 @@ DIALECT = Dialect(
         "<tool_call> + tool_call.arguments",
         "<tool_call> + <tools>",
         "<tool_call></tool_call> XML",
+        "## Metadata + Reasoning Mode: ",  # SmolLM3, of which one edition shows no tools
     ),
     source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
     tokenizers=(
