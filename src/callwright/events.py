@@ -68,6 +68,7 @@ ProblemKind = Literal[
     "answer_retried",
     "answer_repaired",
     "call_in_text",
+    "call_in_thought",
     "call_loop",
     "call_not_allowed",
     "call_missing",

@@ -61,6 +61,17 @@ _NAMED_TAG: Final = CallMarks(
     header=re.compile(r'\s*([\w./-]+)"\s*>\s*'),
     special=False,
 )
+_SOLAR: Final = CallMarks(
+    layout=CallLayout(
+        open="<|tool_calls|>",
+        begin="<|tool_call:begin|>${id}<|tool_call:name|>${name}<|tool_call:args|>",
+        end="<|tool_call:end|>",
+    ),
+    opens=("<|tool_call:begin|>",),
+    closes=("<|tool_call:end|>",),
+    around=("<|tool_calls|>",),
+    header=re.compile(r"[^<]*<\|tool_call:name\|>([\w./-]+)\s*<\|tool_call:args\|>\s*"),
+)
 _REACT: Final = CallMarks(
     layout=CallLayout(begin="Action: ${name}\nAction Input: "),
     opens=("Action:",),
@@ -135,6 +146,7 @@ FORMS: Final = (
     Form("Claude itself", _claude("antml:")),
     Form("a function tag", _FUNCTION_TAGS),
     Form("a tool_call tag", _NAMED_TAG),
+    Form("Solar Open", _SOLAR),
     Form("tool_code", _TOOL_CODE, is_sure=False),
     Form("ReAct", _REACT, is_sure=False),
     Form("a note", _TOLD, is_sure=False),

@@ -27,6 +27,7 @@ from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.prose import reads_others
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
 from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise, own_words
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
@@ -224,7 +225,8 @@ def _output(name: str, text: str) -> str:
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
-    return _Reader(source, tools).read(start)
+    if not (yield from reads_others(source, start, tools, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
+        yield from _Reader(source, tools).read(start)
 
 
 class _Reader(ParameterReader):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from callwright.calls.check import Check
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
+from callwright.conversation import Conversation, ToolChoice
 from callwright.dialects.base import get_dialect
 from callwright.events import (
     AnnotationsDelta,
@@ -18,6 +18,7 @@ from callwright.events import (
     CallStarted,
     ContentDelta,
     Event,
+    Finished,
     FinishReason,
     Problem,
     ReasoningDelta,
@@ -100,6 +101,7 @@ class GenerationReader:
         self._may_print = False
         self._is_whole = not generation.streamed
         self._last = ""  # text that is read when it is known whether more comes, which costs less
+        self._reasoned: list[str] = []  # the reasoning that a native server has told, while there is no text
         self._early: list[Event] = []
         if generation.dialect is not None:
             prompt = generation.prompt
@@ -147,6 +149,8 @@ class GenerationReader:
             elif type(delta) is ToolCallDelta:
                 out += (self._native_calls or self._native).call(delta)
             elif type(delta) is ReasoningTextDelta:
+                if self._may_print or self._reasoned:
+                    self._reasoned.append(delta.text)
                 out += self._native.reasoning(delta.text)
             elif type(delta) is FinishDelta:
                 self._reason = delta.reason
@@ -218,21 +222,30 @@ class GenerationReader:
 
     def _read_salvaged(self, text: str) -> list[Event]:
         """The events of a text that is a call, or the arguments of one, whatever words stand around it."""
-        events = self._read_again(text)
+        choice = "required" if self._tools.choice == "auto" else self._tools.choice
+        events = self._read_again(text, choice=choice)
         if any(isinstance(event, CallStarted) for event in events):
             return events
         for place in json_places(text, names=self._tools.names):
-            inner = self._read_again(text[place.begin : place.end])
+            inner = self._read_again(text[place.begin : place.end], choice=choice)
             if any(isinstance(event, CallStarted) for event in inner):
                 return [ContentDelta(text[: place.begin]), *inner, ContentDelta(text[place.end :])]
         return events
 
-    def _read_again(self, text: str, start: str = "assistant") -> list[Event]:
-        """The events of a whole text in which a call is expected."""
+    def _in_reasoning(self) -> list[Event]:
+        """The calls with which the reasoning ends of an answer that is nothing else."""
+        if not self._reasoned or self._has_text or self._reason != "stop" or self._native.has_calls:
+            return []
+        thought = "".join(self._reasoned)
+        events = self._read_again(f"{thought}</think>", "reasoning", choice=self._tools.choice)
+        said = ReasoningDelta | Finished
+        return [event for event in events if not isinstance(event, said | ContentDelta)]
+
+    def _read_again(self, text: str, start: str = "assistant", *, choice: ToolChoice) -> list[Event]:
+        """The events of a whole text that a native server did not read."""
         tools = self._tools
-        choice = "required" if tools.choice == "auto" else tools.choice
-        demanded = Toolset(tools.ordered, choice, hints=tools.hints, is_text=tools.is_text, bounds=tools.bounds)
-        return OutputParser(get_dialect(_PRINTED), demanded, PassThrough(), start).finish("stop", text)
+        again = Toolset(tools.ordered, choice, hints=tools.hints, is_text=tools.is_text, bounds=tools.bounds)
+        return OutputParser(get_dialect(_PRINTED), again, PassThrough(), start).finish("stop", text)
 
     def abandoned(self) -> list[Event]:
         """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the
@@ -251,6 +264,8 @@ class GenerationReader:
 
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []
+        if self._reasoned:
+            self.check.push(self._in_reasoning(), out)
         if self._native_calls is not None:
             out += self._native_calls.end(cut=self._reason != "stop")
         if self.parser is not None:

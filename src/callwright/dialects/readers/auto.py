@@ -9,7 +9,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.dialects.base import dialect_names
 from callwright.dialects.readers.foreign import openings, read_as, valid_calls
-from callwright.events import ContentDelta, Event, Markup, Problem
+from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["AutoReader", "detected_format"]
@@ -59,7 +59,10 @@ def _best(text: str, start: str, tools: Toolset) -> tuple[str, list[Event]]:
             events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
         if not best or _worth(events, tools) > _worth(best, tools):
             found, best = name, events
-    return found, best
+    is_whole = found not in _HEADED or start != "assistant"
+    again = read_as(text, found, start, tools, alone=False) if is_whole else best
+    called = any(isinstance(event, CallStarted) for event in best)
+    return found, again if not called or _worth(again, tools) > _worth(best, tools) else best
 
 
 def _candidates(text: str) -> Iterator[tuple[str, int]]:

@@ -180,7 +180,7 @@ def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
             continue
         name = _NAME.match(begin, len(before)).group()  # type: ignore[union-attr]  # matches always
         rest = begin[len(before) + len(name) :]
-        behind = rest.lstrip()
+        behind = "".join(rest.split())
         if name in tools and (found := [ways for tail, ways in tails.items() if behind.startswith(tail)]):
             return before + name, found[0], False
         if name in tools:
@@ -190,11 +190,13 @@ def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
     return "", (), may_be
 
 
-def unoffered_header(said: str) -> tuple[Way, ...]:
-    """The ways to read a text that begins with the header of a call, of any tool: `to=f<|`, `[f(`."""
+def unoffered_header(said: str, tools: Toolset) -> tuple[Way, ...]:
+    """The ways to read a text that begins with the header of a call of no offered tool: `to=f<|`, `[f(`."""
     for before, tails in _headers().items():
         if said.startswith(before) and (name := _NAME.match(said, len(before)).group()):  # type: ignore[union-attr]  # matches always
-            behind = said[len(before) + len(name) :].lstrip()
+            if name in tools:
+                continue
+            behind = "".join(said[len(before) + len(name) : _MAX_PARAMETER].split())
             for tail, ways in tails.items():
                 if tail and behind.startswith(tail) and (before or tail[0] in "<{"):
                     return ways

@@ -138,7 +138,7 @@ class ForeignInText:
         """The answer is over: name what was not read. A header with the name of no offered tool is text until then."""
         text = self._text
         said = text.before.lstrip()
-        if self.left and not text.calls and said and (ways := unoffered_header(said)):
+        if self.left and not text.calls and said and (ways := unoffered_header(said, text.tools)):
             reading = read_foreign(said, ways, text.tools)
             if reading is not None and (reading.way.is_sure or takes_as_much(reading, text.tools)):
                 self._note("", said, reading)

@@ -15,12 +15,12 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import Way, known_openings, openings
+from callwright.dialects.readers.foreign import Way, WholeText, foreign_to, known_openings, openings, valid_calls
 from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, is_token, markers
-from callwright.dialects.readers.trial import Trial, TrialSpan
+from callwright.dialects.readers.trial import Trial, TrialSpan, has_words
 from callwright.events import (
     CallStarted,
     ContentDelta,
@@ -37,13 +37,17 @@ from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, e
 from callwright.tolerant_json.markers import MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["ProseReader", "is_token"]
+__all__ = ["ProseReader", "is_token", "reads_others"]
 
 _BOM: Final = "\ufeff"
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
+# From so many places a thought is read on trial, for the calls with which it ends.
+_MAX_TRIED: Final = 8
+# White space before an answer is looked over so far.
+_MAX_LEAD: Final = 64
 _EVERYTHING = Markers()
 
 
@@ -71,6 +75,7 @@ class ProseReader:
         self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
+        self._is_first = True  # nothing was said before a thought
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
         self.replays = False  # held text is being parsed again
         self.rest = ""  # the part of it that is parsed after it
@@ -188,7 +193,7 @@ class ProseReader:
     def _is_foreign(self, blanks: str, tag: str) -> Parse[bool]:
         """Whether an own tag goes on as another family's that looks the same; then its calls are read."""
         inner = yield from read_blanks(self.source)
-        own = yield from self._may_begin_call(tag)
+        own = self.source.text.startswith("`", self.source.at) or (yield from self._may_begin_call(tag))
         self.source.unread(inner)
         return not own and (yield from self.foreign.own_tag(blanks, tag))
 
@@ -420,6 +425,7 @@ class ProseReader:
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
         before, self.before = self.before, ""
         apart, self._apart = self._apart, False
+        self._is_first = not (before.strip() or self.calls)
         gap, self._apart_by = self._apart_by, ""
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self.say)
@@ -453,7 +459,13 @@ class ProseReader:
                 return False
         held, end = yield from read_until(self.source, Markers(close, *self._ends), _MAX_HELD)
         text = opening + held
-        at = len(text) if end == close else self._last_call(text)
+        problem: Problem | None = None
+        if end != close:
+            at = self._last_call(text)
+        elif self._is_first and (yield from self._is_over()):
+            at, problem = self._all_there_is(text)
+        else:
+            at = len(text)
         thought = text[:at].rstrip()
         shown = recover(text, self.tools, before=self.before) if end != close and at == len(text) else ()
         if thought:
@@ -462,11 +474,54 @@ class ProseReader:
         for piece in shown:
             if isinstance(piece, TextSegment) and piece.problem:
                 self.emit(piece.problem)
+        if problem is not None:
+            self.emit(problem)
         if at < len(text):
             self._make, self._code, self.before = ContentDelta, CodeContext(), ""
             self.replay(text[at:])
         self.markup(end)
         return True
+
+    def _is_over(self) -> Parse[bool]:
+        """Whether nothing comes any more but white space and stop tokens; nothing is read."""
+        read: list[str] = []
+        token: str | None = ""
+        while token is not None:
+            read += [token, (yield from read_blanks(self.source))]
+            token = None
+            for end in self._ends if not self.source.done else ():
+                if (yield from self.comes(end)):
+                    token = self.source.take(self.source.at + len(end))
+                    break
+        over = self.source.done
+        self.source.unread("".join(read))
+        return over
+
+    def _all_there_is(self, text: str) -> tuple[int, Problem | None]:
+        """Where the calls begin with which a closed thought ends that is all of the answer, and what is said of them.
+        The length of the text if other words end it.
+        """
+        begins = {text.find(tag) for tag in (*self.tags, *known_openings())} | {self._last_call(text), 0}
+        begins |= {text.rfind(tag) for tag in (*self.tags, *known_openings(), "\n{", "\n[", "\n```")}
+        broken: Problem | None = None
+        for at in sorted(begins - {-1, len(text)})[-_MAX_TRIED:]:
+            events = self._in_thought_read(text[at:])
+            calls = [event.name for event in events if isinstance(event, CallStarted)]
+            if calls and not has_words(events):
+                if len(valid_calls(events, self.tools)) == len(calls):
+                    return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", self.calls)
+                told = f"a thought ends with a call of {calls[0]!r} that does not hold, and nothing follows"
+                broken = broken or Problem("malformed_call", told)
+        return len(text), broken
+
+    def _in_thought_read(self, text: str) -> Sequence[Event]:
+        """The events of a part of a thought, read as if it stood behind that."""
+        left, calls, code, before = self.foreign.left, self.calls, self._code, self.before
+        self._make, self._code, self.before = ContentDelta, CodeContext(), ""
+        events = self._try(text).events
+        self.foreign.left, self.calls, self._code, self.before = left, calls, code, before
+        self._make, self._apart, self._apart_by = ReasoningDelta, False, ""
+        return events
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """Whether the inside of a call follows this tag; for formats that can tell."""
@@ -517,3 +572,22 @@ class ProseReader:
                 raise AssertionError("held text is whole")
             text = self.rest
         self.source, self.markup, self.replays = outer, markup, replays
+
+
+def reads_others(source: StreamReader, start: str, tools: Toolset, *, own: tuple[str, ...]) -> Parse[bool]:
+    """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
+    and nothing is read, where it does not, or begins with one of the format's `own` tokens.
+    """
+    if start == "reasoning" or not tools.ordered or isinstance(source, WholeText):
+        return False
+    others = foreign_to(own)
+    longest = max(map(len, others))
+    while True:
+        begin = source.ahead(longest + _MAX_LEAD).lstrip()
+        found = begin.startswith(others)
+        if found or not source.more(longest + _MAX_LEAD) or not (any(each.startswith(begin) for each in others)):
+            break
+        yield
+    if found:
+        yield from ProseReader(source, tools).read("assistant")
+    return found

@@ -10,7 +10,7 @@ from callwright.events import ArgumentsDelta, Call, CallEnded, CallStarted, Cont
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls"]
+__all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls", "has_words"]
 
 
 class TrialSpan(msgspec.Struct):
