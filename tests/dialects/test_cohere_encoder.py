@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from callwright import parse, render, write
-from callwright.dialects.base import get_dialect
 from callwright.dialects.detect import by_name
 from tests.oracle.cohere import prompt_of, reading_of
 from tests.oracle.generated import ARGUMENTS, Generated, conversations
@@ -96,4 +95,4 @@ def test_a_name_tells_the_options(model: str, dialect: str, options: dict[str, A
     found = by_name(model)
     assert found is not None
     assert found.dialect == dialect, found.reason
-    assert dict(get_dialect(dialect).options_for(model)) == options
+    assert dict(options_by_name(dialect, model)) == options

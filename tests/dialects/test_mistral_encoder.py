@@ -152,7 +152,7 @@ def test_a_name_tells_the_options(model: str, dialect: str, options: dict[str, A
     found = by_name(model)
     assert found is not None
     assert found.dialect == dialect, found.reason
-    assert dict(get_dialect(dialect).options_for(model)) == options
+    assert dict(options_by_name(dialect, model)) == options
 
 
 @pytest.mark.parametrize("options", [{"thinking": "off"}, {"thinking": "off", "reasoning_effort": "high"}, {}])
