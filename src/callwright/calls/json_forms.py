@@ -22,7 +22,7 @@ from callwright.schema.resolve import root_properties
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls"]
+__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls", "is_record"]
 
 NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "tool_call", "action", "recipient_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
@@ -92,6 +92,11 @@ def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:
     return _from_value(node, tools, _MAX_WRAPPERS)
 
 
+def is_record(keys: Iterable[str], own: Iterable[str]) -> bool:
+    """Whether keys beside a call say that it was made already; `own` are the tool's parameters."""
+    return not (_RECORD_KEYS - {*own}).isdisjoint(keys)
+
+
 def _from_value(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | None:
     if not depth:
         return None
@@ -138,7 +143,7 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
     name = tools.resolve_name(written)
     tool = tools.get(name)
     own = root_properties(tool_schema(tool) if tool else None)
-    if given.keys() & _RECORD_KEYS - own.keys():
+    if is_record(given, own):
         return None
     form = JsonCall(
         name,

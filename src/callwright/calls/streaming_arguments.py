@@ -6,7 +6,7 @@ undeclared name that may be an alias holds back the rest of its object.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -24,7 +24,7 @@ from callwright.schema.compiled import Members, Place, compiled_schema, members_
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, chosen
 from callwright.stream_reader import Parse, silent_reader
-from callwright.tolerant_json.certain import doubt, without_words
+from callwright.tolerant_json.certain import JsonRepair, by_quotes, doubt, without_words
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
@@ -45,6 +45,10 @@ _PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_M
 _TAIL: Final = r'\\"|,[ \t]{0,60}'
 _TAIL_TEXT: Final = '"|, {0,60}'
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
+# Names in a text that is no JSON, and in the texts of one that is; and what closes JSON behind a text.
+_NAMED = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
+_NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
+_CLOSED = re.compile(r"""["']\s*+([}\]])[\s}\]]*\Z""").search
 
 
 class StreamingArguments:
@@ -164,12 +168,26 @@ class StreamingArguments:
         if text.strip() == "{" and self._tools.requires_something(self._name):  # of which nothing was written
             self.complete = False
             return
-        if why := doubt(repairs, text):
+        if why := doubt(repairs, text) or self._merged(repairs):
             self.complete = False
             _, words = without_words(text)
             kind: ProblemKind = "arguments_trailing_text" if words else "non_json_arguments"
             if "repeated_key" not in repairs:
                 self.problems.append(Problem(kind, f"not certain: {why}", text=words))
+
+    def _merged(self, repairs: Collection[JsonRepair]) -> str:
+        """Why a text with odd quotes may hold more members; `""` if no parameter is named in one."""
+        if not by_quotes(repairs):
+            return ""
+        named = [name for name in _NAMED_IN_TEXT(self.text) if name in self._compiled.properties]
+        return f"a text in which {named[0]!r} is named" if named else ""
+
+    def _is_torn(self, text: str) -> bool:
+        """Whether a text that is no JSON seems to be a part of some: it names a parameter, or goes on to its end."""
+        if any(name in self._compiled.properties for name in _NAMED(text)):
+            return True
+        closes = _CLOSED(text)
+        return closes is not None and text.count(closes[1]) > text.count("{" if closes[1] == "}" else "[")
 
     def _begin(self) -> Parse[None]:
         """Start the parse."""
@@ -215,9 +233,12 @@ class StreamingArguments:
         node = read_json(text.strip())
         if node is None or node.kind == "word":
             node = Node("string", encode(text.strip()).decode())
-        if self._cut or not self._write_if_valid(node):
+            if not self._cut and self._is_torn(text):
+                self.complete = False
+                self.problems.append(Problem("non_json_arguments", "not certain: a part of JSON"))
+        if self._cut or not self.complete or not self._write_if_valid(node):
             self._put(text)
-            self.complete = not self._cut
+            self.complete = self.complete and not self._cut
 
     def _write_if_valid(self, node: Node) -> bool:
         """Repair held arguments as a whole, and write them if they are then valid; answers whether they were."""

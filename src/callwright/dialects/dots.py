@@ -37,7 +37,7 @@ _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
 )
-_BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END))
+_BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END), ends=(_END,))
 _TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.

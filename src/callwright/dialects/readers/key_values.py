@@ -90,7 +90,7 @@ def _looked_for(tags: KeyValueTags, ends: tuple[str, ...]) -> _LookedFor:
         behind_name=Markers(*follows, tags.call),
         behind_key=Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *over),
         before_value=Markers(*tags.values, tags.value_end, tags.key, *over),
-        stops=JsonTerminators(*over, then=over),
+        stops=JsonTerminators(*over, then=over, ends=all_ends(ends)),
     )
 
 

@@ -112,7 +112,7 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     return _LookedFor(
         marks=Marks(tags, form.thoughts, form.ends, form.special),
         tokens=tokens,
-        stops=JsonTerminators(*stops, then=stops),
+        stops=JsonTerminators(*stops, then=stops, ends=tuple(end for end in ends if end not in form.closes)),
         markers=Markers(*stops),
         header_ends=Markers("{", *stops),
         after=(*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends),
@@ -311,12 +311,12 @@ class MarkedReader(ProseReader):
             closed, stop, is_sure = yield from pass_json(self.source, self._stops, arguments, index)
         else:
             text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
-            closed, is_sure = False, bool(stop)
+            closed, is_sure = False, bool(stop) and (bool(text.strip()) or stop not in self._stops.ends)
             if text.strip():
                 self.emit(arguments(text))
             else:
                 self.markup(text)
-                if stop and not self.tools.requires_something(name):
+                if is_sure and not self.tools.requires_something(name):
                     self.emit(arguments("{}"))
         # Words beside the name are no part of it, so nobody knows which tool was meant.
         is_name = " " not in name or self.tools.resolve_name(name) in self.tools

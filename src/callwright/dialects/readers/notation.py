@@ -80,7 +80,7 @@ def _looked_for(form: Notation) -> _LookedFor:
         stops=stops,
         call_ends=Ends((form.call_end,), (form.call,), ends),
         behind=Markers(*stops),
-        json_stops=JsonTerminators(*json_stops, then=json_stops),
+        json_stops=JsonTerminators(*json_stops, then=json_stops, ends=ends),
     )
 
 

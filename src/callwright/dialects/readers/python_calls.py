@@ -76,7 +76,7 @@ def _looked_for(form: PythonForm) -> _LookedFor:
         blocks=blocks,
         block_ends=block_ends,
         stops=stops,
-        json_stops=JsonTerminators(*stops, then=stops),
+        json_stops=JsonTerminators(*stops, then=stops, ends=ends),
         call_ends=Ends(block_ends, tuple(blocks), ends),
     )
 
