@@ -14,7 +14,7 @@ import msgspec
 
 from callwright.calls.aliases import ParameterNames, may_rename
 from callwright.calls.coerce import as_integer, constant
-from callwright.calls.fit import json_problems, repair_and_validate, step_problems
+from callwright.calls.fit import json_problems, object_for_text, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
@@ -44,6 +44,8 @@ _PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_M
 # What of that the check holds back where no escape is cut, as JSON, and as text.
 _TAIL: Final = r'\\"|,[ \t]{0,60}'
 _TAIL_TEXT: Final = '"|, {0,60}'
+# A token of a format that is no list.
+_MARKER = re.compile(r"\s*\[/?[A-Z][A-Z_]+\]").match
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 # Names in a text that is no JSON, and in the texts of one that is; and what closes JSON behind a text.
 _NAMED = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
@@ -231,7 +233,7 @@ class StreamingArguments:
         """
         text = yield from self._rest()
         node = read_json(text.strip())
-        if node is None or node.kind == "word":
+        if node is None or node.kind == "word" or _MARKER(text):
             node = Node("string", encode(text.strip()).decode())
             if not self._cut and self._is_torn(text):
                 self.complete = False
@@ -365,8 +367,10 @@ class StreamingArguments:
         held = list(self._reader.given_once([*before, *held]))[len(before) :]
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), place, path, 0)
-        self._steps += mender.repairs
         self._put(opening)
+        if self._is_in_doubt(mender.repairs):
+            return
+        self._steps += mender.repairs
         for number, member in enumerate(made.members[len(before) :], len(before)):
             self._put(member.lead(first=not number) + member.key.json + member.colon + member.value.text())
         self._put(f"{node.tail}}}")
@@ -460,11 +464,23 @@ class StreamingArguments:
         if droppable is not None and mender.leaves_out(made, droppable):
             self._steps.append(Repair("null_left_out", path))
             return False
+        if self._is_in_doubt(mender.repairs):
+            self._put(prefix)
+            return True
         self._steps += mender.repairs
         self._scalar = made
         self.problems += [Problem("invalid_arguments", f"{path}: no value was written")] * (made.kind == "missing")
         self._put(prefix + made.text())
         return True
+
+    def _is_in_doubt(self, repairs: Sequence[Repair]) -> bool:
+        """Whether these repairs made a text of an object that may be more than that: the call is then not complete."""
+        tool = self._tools.get(self._name)
+        path = object_for_text(repairs, tool) if repairs and tool is not None else ""
+        if path:
+            self.problems.append(Problem("invalid_arguments", f"{path}: expected a text, got an object"))
+            self.complete = False
+        return bool(path)
 
     def _place(self, schema: object) -> Place:
         """What may stand where a schema is said. Cached: all items of an array share one schema."""

@@ -11,6 +11,7 @@ from callwright.constraints.compile import constraint_of
 from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart
 from callwright.dialects.base import RenderOptions, get_dialect, read_options
 from callwright.dialects.detect import history_form, options_by_name
+from callwright.dialects.prompts.chat_messages import format_note
 from callwright.errors import ConfigError
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
@@ -56,7 +57,7 @@ def build_generation_request(
     asked = GenerationRequest(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
     mode, name = _select_mode(model, conversation)
     if mode == "native":
-        return _native(asked, conversation, objects=model.arguments_as_objects)
+        return _native(asked, conversation, model)
     if name is None:
         raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
     dialect = get_dialect(name)
@@ -120,13 +121,20 @@ def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | 
     return model.mode, model.dialect
 
 
-def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
-    """The request to a server that renders and parses itself, with a history that its chat template can render."""
+def _native(asked: GenerationRequest, conversation: Conversation, model: Model) -> GenerationRequest:
+    """The request to a server that renders and parses itself, with a history that its chat template can render.
+
+    Most servers hold all of an answer to a `response_format`, and let no call through. While one is possible the model
+    reads it instead; the answer is checked here, and asked for again.
+    """
     items = apply_history_rules(conversation.items, history_form(asked.model))
     messages = shared_messages(items)
     fields = dict(asked.fields)
     if conversation.response_format is not None:
-        fields["response_format"] = write_response_format(conversation.response_format)
+        if model.format_beside_tools or not conversation.tools or conversation.tool_choice == "none":
+            fields["response_format"] = write_response_format(conversation.response_format)
+        else:
+            messages = _with_note(messages, "\n\n".join(format_note(conversation)))
     if conversation.tools and not conversation.parallel_tool_calls:
         fields["parallel_tool_calls"] = False
     if conversation.prefill:
@@ -136,10 +144,18 @@ def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bo
     return replace(
         asked,
         fields=fields,
-        messages=list(map(_with_objects, messages)) if objects else messages,
+        messages=list(map(_with_objects, messages)) if model.arguments_as_objects else messages,
         tools=[tool.openai for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
     )
+
+
+def _with_note(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
+    """The messages with a note to the model, in the first where that is the system's: many templates take one."""
+    first = messages[0] if messages else {}
+    if first.get("role") == "system" and isinstance(first.get("content"), str):
+        return [{**first, "content": f"{first['content']}\n\n{note}"}, *messages[1:]]
+    return [{"role": "system", "content": note}, *messages]
 
 
 def _with_objects(message: dict[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,7 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
         ask_ambiguous=given.ask_ambiguous,
         keeps_reasoning=given.keep_reasoning,
         enforces_schema=given.server not in NO_CONSTRAINTS,
+        format_beside_tools=given.server == "openai",
         arguments_as_objects=given.arguments == "object",
         output_parser=_response_template(given),
         supports_tool_choice=given.server not in NO_TOOL_CHOICE,
