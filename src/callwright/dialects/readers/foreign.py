@@ -66,6 +66,7 @@ OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "<｜DSML｜ calls>": ("deepseek_v41",),
     "<｜DSML｜function_calls>": ("deepseek_v32",),
     "<｜DSML｜tool_calls>": ("deepseek_v4",),
+    "<｜GCML｜tool_calls>": ("gigachat35",),
     "<｜tool_calls_begin｜>": ("step3",),
     "<｜tool▁call▁begin｜>": ("deepseek_v31", "deepseek_v3"),
     "<｜tool▁calls▁begin｜>": ("deepseek_v31", "deepseek_v3"),
