@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from callwright import parse, render, write
-from callwright.dialects.detect import by_name
+from callwright.dialects.detect import by_name, options_by_name
 from tests.oracle.cohere import prompt_of, reading_of
 from tests.oracle.generated import ARGUMENTS, Generated, conversations
 from tests.support.examples import examples

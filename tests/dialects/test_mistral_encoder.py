@@ -12,7 +12,7 @@ from callwright import Parser, collect, render
 from callwright.conversation import Call, CallOutput, Conversation, Message, TextPart
 from callwright.dialects._mistral import call_id
 from callwright.dialects.base import get_dialect
-from callwright.dialects.detect import by_name
+from callwright.dialects.detect import by_name, options_by_name
 from tests.oracle.generated import Generated, conversations, texts
 from tests.oracle.mistral import VERSIONS, RefusedError, prompt_of
 from tests.support.examples import examples

@@ -11,6 +11,7 @@ space in a value is the value's. The versions differ in the names of the tags an
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final, Literal, TypeAlias, assert_never
@@ -38,18 +39,29 @@ from callwright.dialects.prompts.chat_messages import (
     is_of_user,
     last_asked,
     plain_text,
+    split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.events import Problem
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.shared import kept_along
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "v4_form", "v41_form"]
+__all__ = [
+    "DsmlForm",
+    "DsmlOptions",
+    "DsmlReader",
+    "EffortOptions",
+    "dsml_layout",
+    "odd_openings",
+    "v4_form",
+    "v41_form",
+]
 
 _TOKEN: Final = "｜DSML｜"
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
@@ -58,8 +70,6 @@ _SYSTEM: Final = "<｜System｜>"
 _USER: Final = "<｜User｜>"
 _ASSISTANT: Final = "<｜Assistant｜>"
 _CONTROLS: Final = (_BEGIN, _END, _SYSTEM, _USER, _ASSISTANT, "<think>", "</think>", _TOKEN)
-# The closing tags of all versions: behind a call, none of them is text.
-_CLOSERS: Final = tuple(f"</{_TOKEN}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
 _Whose: TypeAlias = Literal["user", "blank", "assistant", "tool", "system"]
 
 
@@ -123,7 +133,7 @@ class DsmlForm(Struct, frozen=True):
     @property
     def layout(self) -> CallLayout:
         """See `CallFormat`."""
-        return _layout(self.calls, self.lead, self.no_arguments)
+        return dsml_layout(self.calls, self.lead, self.no_arguments)
 
     @property
     def in_name_of_user(self) -> tuple[str, ...]:
@@ -146,7 +156,9 @@ class DsmlForm(Struct, frozen=True):
         is_open = options.effort != "none"
         items = self._head(out, conversation, dict(self.efforts).get(options.effort, ""))
         asked = self._asked(conversation, items)
-        last = put_turns(out, items, self._turn, asked=asked, leaves=_whose, is_open=is_open)
+        last = put_turns(
+            out, items, self._turn, asked=asked, leaves=_whose_with_system if self.system else _whose, is_open=is_open
+        )
         start = "assistant"
         if options.add_generation_prompt:
             _assistant(out, self, last).control("<think>" if is_open else "</think>")
@@ -166,7 +178,8 @@ class DsmlForm(Struct, frozen=True):
         given = conversation.items
         if self.keeps and any(map(_says_nothing, given)):
             given = tuple(item for item in given if not _says_nothing(item))
-        instructions, items = (first_instruction if self.system else gather_instructions)(given)
+        gather = first_instruction if self.system else gather_instructions if self.keeps else split_instructions
+        instructions, items = gather(given)
         format_ = self._format(conversation)
         has_tools = bool(conversation.tools)
         begin = effort + "\n\n".join(instructions)
@@ -235,8 +248,13 @@ class DsmlForm(Struct, frozen=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-        kin = _tags(*self.kin) if self.kin else None
-        return DsmlReader(source, tools, _tags(self.calls, self.lead), kin).read(start)
+        names = ((self.calls, self.lead), *((self.kin,) if self.kin else ()))
+        return DsmlReader(source, tools, names).read(start)
+
+    @property
+    def openings(self) -> tuple[str, ...]:
+        """What may open a call beside the tags of the format: its token between other bars."""
+        return odd_openings("DSML")
 
 
 _V4_WORDS: Final = """## Tools
@@ -325,28 +343,28 @@ def _v4_words(calls: str, lead: str) -> DsmlForm:
 
 
 @cache
-def _layout(calls: str, lead: str, no_arguments: str = "") -> CallLayout:
-    """How a version writes its calls."""
-    gap = "" if no_arguments else "\n"  # what stands behind a parameter, or between two of them
+def dsml_layout(calls: str, lead: str, no_arguments: str = "", token: str = _TOKEN, gap: str = "\n\n") -> CallLayout:
+    """How a version writes its calls, `gap` before them."""
+    line = "" if no_arguments else "\n"  # what stands behind a parameter, or between two of them
     return CallLayout(
-        open=f"\n\n<{_TOKEN}{calls}>\n",
-        begin=f'<{_TOKEN}{lead}invoke name="${{name}}">\n',
+        open=f"{gap}<{token}{calls}>\n",
+        begin=f'<{token}{lead}invoke name="${{name}}">\n',
         arguments=TaggedArguments(
-            begin=f'<{_TOKEN}{lead}parameter name="${{key}}" string="${{type}}">',
-            end=f"</{_TOKEN}{lead}parameter>{gap}",
+            begin=f'<{token}{lead}parameter name="${{key}}" string="${{type}}">',
+            end=f"</{token}{lead}parameter>{line}",
             between=no_arguments,
             types={"string": "true", "": "false"},
         ),
-        end=f"{no_arguments}</{_TOKEN}{lead}invoke>\n",
-        close=f"</{_TOKEN}{calls}>",
+        end=f"{no_arguments}</{token}{lead}invoke>\n",
+        close=f"</{token}{calls}>",
     )
 
 
 @cache
-def _tags(calls: str, lead: str) -> ParameterTags:
+def dsml_tags(calls: str, lead: str, token: str = _TOKEN) -> ParameterTags:
     """The tags of a version. The name in the opening tag of a block may be lost."""
-    begin, end = f"<{_TOKEN}{calls}>", f"</{_TOKEN}{calls}>"
-    return ParameterTags.of(_layout(calls, lead), blocks=((begin, end), (f"<{_TOKEN}", end)))
+    begin, end = f"<{token}{calls}>", f"</{token}{calls}>"
+    return ParameterTags.of(dsml_layout(calls, lead, token=token), blocks=((begin, end), (f"<{token}", end)))
 
 
 # --- prompts ---
@@ -358,18 +376,23 @@ def _user(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBu
 
 
 def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
-    """Whose turn came last; `blank` is an empty one of the user's."""
+    """Whose turn came last; `blank` is an empty one of the user's. What the developer says between two is none."""
     match turn:
         case Message("user"):
             return "user" if turn.text or before == "user" else "blank"
         case Message():
-            return "system"
+            return before
         case AssistantTurn():
             return "assistant"
         case ToolTurn():
             return "tool"
         case _:
             assert_never(turn)
+
+
+def _whose_with_system(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
+    """The same, where what the developer says is a turn."""
+    return "system" if isinstance(turn, Message) and not is_of_user(turn) else _whose(before, turn)
 
 
 def _says_nothing(item: Item) -> bool:
@@ -415,38 +438,117 @@ def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptB
 
 # --- output ---
 
+# What models and servers write for the bars of a token: other characters that look alike, or each of them twice.
+_BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
+_BAR: Final = r"[|｜‖∣]{1,2}"
+_EVERYTHING: Final = Markers()
+_MAX_HELD: Final = 4_194_304
+# So much of a tag, and of one behind it, says whether it opens a call.
+_MAX_OPENING: Final = 120
+
 
 @cache
-def _beside(tags: ParameterTags, kin: ParameterTags | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stop tokens beside these tags, and what may open a call with those of `kin`."""
+def odd_openings(word: str) -> tuple[str, ...]:
+    """With what a tag between other bars than `｜` may begin."""
+    lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"]
+    return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
+
+
+@cache
+def _any_bars(word: str) -> re.Pattern[str]:
+    """A tag of the format between any bars; the group is its token."""
+    return re.compile(
+        rf"(?<=<)({_BAR}{word}{_BAR})(?= ?(?:(?:function_calls|tool_calls|calls)>|(?:invoke|parameter)\s))"
+        rf"|(?<=</)({_BAR}{word}{_BAR})(?= ?(?:function_calls|tool_calls|calls|invoke|parameter)>)"
+    )
+
+
+@cache
+def _opens_call(word: str) -> re.Pattern[str]:
+    """The begin of a call, with or without the tag of its block, between any bars."""
+    tag = rf"<({_BAR}{word}{_BAR}) ?"
+    block = rf"<(?P<block>{_BAR}{word}{_BAR}) ?(?:function_calls|tool_calls|calls)>\s*"
+    return re.compile(rf"(?:{block})?{tag}invoke\s+name=")
+
+
+@cache
+def _beside(
+    tags: ParameterTags, kin: ParameterTags | None, token: str, ends: tuple[str, ...], *, odd: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The stop tokens beside these tags, what may open a call with those of `kin`, and what may between other bars."""
     own = dict(tags.blocks)
     others = (*[begin for begin, _ in kin.blocks], kin.call) if kin else ()
-    ends = (_END, *[tag for tag in _CLOSERS if tag not in own.values()])
-    return ends, tuple(tag for tag in others if tag not in own)
+    # The closing tags of all versions: behind a call, none of them is text.
+    closers = (f"</{token}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
+    stops = (*ends, *[tag for tag in closers if tag not in own.values()])
+    return stops, tuple(tag for tag in others if tag not in own), odd_openings(token.strip("|｜‖∣")) if odd else ()
 
 
 class DsmlReader(ParameterReader):
     """Prose, and calls in it whose parameters say whether they are text.
 
-    `kin` are the tags of a version whose calls are read, too.
+    `names` are those of the blocks and the leads of a version, and of one whose calls are read, too. `token` begins its
+    tags. A call between other bars is read once all of the answer is there: any tag may have any bars. `odd` is whether
+    such are looked for.
     """
 
     def __init__(
-        self, source: StreamReader, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None
+        self,
+        source: StreamReader,
+        tools: Toolset,
+        names: Sequence[tuple[str, str]],
+        token: str = _TOKEN,
+        ends: tuple[str, ...] = (_END,),
+        *,
+        odd: bool = True,
     ) -> None:
-        ends, also = _beside(tags, kin)
-        super().__init__(source, tools, tags, ends=ends, also=also)
-        self._kin_tags = kin
+        tags, *kin = (dsml_tags(*name, token) for name in names)
+        self._kin_tags = kin[0] if kin else None
+        stops, also, self._odd_openings = _beside(tags, self._kin_tags, token, ends, odd=odd)
+        super().__init__(source, tools, tags, ends=stops, also=(*also, *self._odd_openings))
+        self._names, self._token, self._stops = names, token, ends
         self._foreign = also
 
     @cached_property
     def _kin(self) -> "DsmlReader":
         """The reader of calls with `kin`."""
-        assert self._kin_tags is not None, "none of its tags is looked for"
-        return DsmlReader(self.source, self.tools, self._kin_tags)
+        return DsmlReader(self.source, self.tools, self._names[1:], self._token, self._stops, odd=False)
+
+    def _odd_token(self, tag: str) -> Parse[str]:
+        """The token, between other bars, of the call that `tag` opens; `""` if it opens none of these."""
+        while self.source.more(_MAX_OPENING):
+            yield
+        word = self._token.strip("|｜‖∣")
+        found = _opens_call(word).match(tag + self.source.ahead(_MAX_OPENING))
+        if found is None or {*filter(None, found.groups())} == {self._token}:
+            return ""
+        return found["block"] or found[2]
+
+    def _between_other_bars(self, blanks: str, tag: str, token: str) -> Parse[None]:
+        """Read the rest of an answer with a call between other bars, all tags between those of its first one."""
+        held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
+        odd: list[str] = []
+
+        def respelled(found: re.Match[str]) -> str:
+            odd.extend([found[0]] if found[0] != token else [])
+            return token
+
+        rest = _any_bars(self._token.strip("|｜‖∣")).sub(respelled, tag + held)
+        self.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}", call=self.calls))
+        self.markup(blanks)
+        self.markup("".join(odd))  # what others begin with
+        self.source.text, self.source.at = rest + self.source.text[self.source.at :], 0
+        other = DsmlReader(self.source, self.tools, self._names, token, self._stops, odd=False)
+        other.go_on_from(self)
+        other._trial = self._trial
+        yield from other._parts()
+        self.go_on_from(other)
+        other.let_go()
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """See `ProseReader`."""
+        if tag in self._odd_openings:
+            return (yield from self._odd_token(tag)) != ""
         if tag not in self._foreign:
             return (yield from super()._may_begin_call(tag))
         self._kin.source = self.source  # it is another one where held text is read again
@@ -454,6 +556,14 @@ class DsmlReader(ParameterReader):
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
         """See `ProseReader`."""
+        if self._odd_openings and not tag.startswith("</"):
+            token = yield from self._odd_token(tag)
+            if token or tag in self._odd_openings:
+                if token:
+                    yield from self._between_other_bars(blanks, tag, token)
+                else:
+                    self.emit(self.say(blanks + tag))
+                return
         if tag not in self._foreign:
             yield from super()._marked(blanks, tag)
             return
@@ -488,6 +598,15 @@ class DsmlReader(ParameterReader):
         """See `ParameterReader`: a text flows where the schema allows one."""
         kind = rest.get("string")
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
+
+    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """See `ParameterReader`. What should be JSON and is only a begin of it is no text."""
+        value = super()._write(writer, key, text, rest)
+        begun = rest.get("string") == "false" and text.lstrip()[:1] in ("{", "[", '"') and not writer.is_text(key)
+        if begun and self._sure and value[0] == '"' and not _is_json(text, scalars=True):
+            self._odd(f"the JSON of {key!r} cannot be read", self.calls - 1, "non_json_arguments")
+            self._sure = False
+        return value
 
     def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
         """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""

@@ -1,6 +1,6 @@
 """GigaChat 3: `<|function_call|>{"name": …, "arguments": {…}}`, or the same in a message `function call`.
 
-The format of GigaChat 3, 3.1 and 3.5; the last bracket ends a call. Source: the chat template of GigaChat3.1-10B: the
+The format of GigaChat 3 and 3.1; the last bracket ends a call. Source: the chat template of GigaChat3.1-10B: the
 tools stand as TypeScript in the system turn. The template shows one call of a turn; all are shown here.
 """
 
@@ -63,8 +63,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 DIALECT = Dialect(
     name="gigachat3",
     aliases=("gigachat", "gigachat31"),
-    model_families="GigaChat 3, 3.1, 3.5",
-    model_globs=("gigachat-3*",),
+    model_families="GigaChat 3, 3.1",
+    model_globs=("gigachat-3", "gigachat-3.1"),
     template_markers=("<|function_call|>", "function call<|role_sep|>", "role_sep + 'function call'"),
     history_rules=HistoryRules(single_calls=True),
     source="chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
