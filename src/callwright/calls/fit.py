@@ -141,7 +141,6 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     "arguments": {"tz": "UTC"}}`. Of a tool that needs no arguments, null says that there are none. The fault says if
     the inner call is of another tool.
     """
-    own = root_properties(tool_schema(tool))
     if _says_nothing(node) and tools.accepts_nothing(tool.name):
         steps.append(Repair("null_left_out", "$"))
         return Node("object"), None
