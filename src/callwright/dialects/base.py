@@ -125,8 +125,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
     `model_globs` the words of their models' names, in lower case with `-` between them (`qwen-3` finds `Qwen3-8B`);
-    `*` stands for any characters of a word; `model_options` the options of models with such names, if not the
-    defaults; `template_markers` texts in their chat templates, ` + ` between those that belong together;
+    `*` stands for any characters of a word; `model_options` the options of models with such names, and of an alias,
+    if not the defaults; `template_markers` texts in their chat templates, ` + ` between those that belong together;
     `history_rules` what those templates ask of calls in a history.
     `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
     `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
@@ -304,8 +304,12 @@ def get_dialect(name: str) -> Dialect:
 
 
 def read_options(dialect: str | Dialect, options: Mapping[str, object]) -> RenderOptions:
-    """The options of a dialect, checked. Raises `RequestError` for unknown names and wrong types."""
+    """The options of a dialect, checked; an alias may bring its own. Raises `RequestError` for unknown names and wrong
+    types.
+    """
     given = dialect if isinstance(dialect, Dialect) else get_dialect(dialect)
+    if isinstance(dialect, str):
+        options = {**given.model_options.get(dialect, {}), **options}
     try:
         return read_settings(options, given.options)
     except SlipError as error:

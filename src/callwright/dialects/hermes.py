@@ -211,6 +211,7 @@ DIALECT = Dialect(
         "avibe",
         "step3-vl",
     ),
+    model_options={"granite4": {"flavour": "granite4"}, "granite-4*": {"flavour": "granite4"}},
     template_markers=(
         '<tool_call> + "arguments"',
         "<tool_call> + tool_call.arguments",

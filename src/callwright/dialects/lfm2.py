@@ -139,6 +139,7 @@ DIALECT = Dialect(
     aliases=("lfm2.5",),
     model_families="LFM2, LFM2.5",
     model_globs=("lfm-2*", "openpangu-2", "openpangu-*-v2"),
+    model_options={"lfm2.5": {"flavour": "lfm2.5"}, "lfm-2.5": {"flavour": "lfm2.5"}},
     template_markers=("<|tool_list_start|>", "<|tool_call_start|>", "List of tools: "),
     source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B",
     tokenizers=("lfm2", "openpangu"),

@@ -77,9 +77,11 @@ DIALECT = Dialect(
         *("mistral-large-2512", "magistral", "ministral-3", "devstral", *_SETTINGS),
     ),
     model_options={
-        **{name: {"flavour": "v13"} for name in ("magistral", "ministral-3", "devstral", "mistral-large")},
+        **{name: {"flavour": "v13"} for name in ("magistral", "ministral-3", "ministral", "devstral", "mistral-large")},
         **{name: {"flavour": "v15"} for name in _SETTINGS},
         **{name: {"flavour": "v11"} for name in ("magistral-*-2506", "magistral-2506")},
+        "mistral_v13": {"flavour": "v13"},
+        "mistral_v15": {"flavour": "v15"},
     },
     template_markers=("[TOOL_CALLS] + [ARGS]",),
     history_rules=HISTORY,

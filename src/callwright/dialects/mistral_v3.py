@@ -74,7 +74,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 
 # Models whose tokenizer puts a space before each text, those of them in the newer form, and the newer form without.
 _SENTENCE_PIECE: Final = (
-    "mistral",
+    "mistral-latest",
     "mistral-7b",
     "mixtral",
     "mistral-large",
@@ -99,7 +99,7 @@ DIALECT = Dialect(
     model_options={
         **{name: {"spaces": True} for name in _SENTENCE_PIECE},
         **{name: {"flavour": "v7", "spaces": True} for name in (*_LARGE_2, "pixtral-large")},
-        **{name: {"flavour": "v7"} for name in (*_OF_V7, "voxtral", "devstral")},
+        **{name: {"flavour": "v7"} for name in (*_OF_V7, "voxtral", "devstral", "mistral_v7")},
     },
     template_markers=("[TOOL_CALLS]",),
     history_rules=HISTORY,

@@ -137,6 +137,7 @@ DIALECT = Dialect(
     aliases=("llama4_pythonic", "llama_pythonic"),
     model_families="Llama 3.2, Llama 4, fine-tunes that write Python lists",
     model_globs=("llama-3.2", "llama-4", "toolace", "watt-tool"),
+    model_options={name: {"flavour": "llama4"} for name in ("llama-4", "llama4_pythonic")},
     template_markers=("<|python_start|> + <|python_end|>",),
     source="chat templates of Llama 3.2 and Llama 4; Meta's prompt guide",
     tokenizers=("llama3", "llama4"),

@@ -274,6 +274,11 @@ DIALECT = Dialect(
         "minicpm-v-4.6",
         "iquest-coder-v1-40b-loop-thinking",
     ),
+    model_options={
+        **{name: {"flavour": "qwen3.5"} for name in ("qwen-3.5", "qwen-3.6")},
+        **{name: {"flavour": "nemotron3"} for name in ("nemotron-3*", "nemotron_v3")},
+        **{name: {"flavour": "step3.5"} for name in ("step-3.5*", "step3p5")},
+    },
     template_markers=("<tool_call> + <function= + <parameter=",),
     source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
     tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),

@@ -98,6 +98,7 @@ DIALECT = Dialect(
     aliases=("toolace",),
     model_families="xLAM, ToolACE and their kin",
     model_globs=("xlam", "hammer-2*"),
+    model_options={"llama-xlam": {"flavour": "llama"}},
     source="chat template of xLAM-2",
     tokenizers=("qwen2.5", "llama3", "mistral_v1", "deepseek"),
     stops=("<|im_end|>", "<|eot_id|>"),
