@@ -136,7 +136,7 @@ def test_a_call_of_a_built_in_tool_is_an_item_of_its_kind(
     arguments, item, field = BUILT_IN[kind]
     model.plays(calling(kind, arguments))
     (call,) = respond(gateway, stream=stream, **body(tools=[{"type": kind}], tool_choice={"type": kind}))["output"]
-    expected = {"type": item, "status": "completed", "call_id": "call_up_0", field: FIELDS[kind]}
+    expected: dict[str, Any] = {"type": item, "status": "completed", "call_id": "call_up_0", field: FIELDS[kind]}
     if kind == "shell":
         expected["environment"] = None
     assert {key: value for key, value in call.items() if key != "id"} == expected
