@@ -50,7 +50,7 @@ _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").m
 # Names in a text that is no JSON, and in the texts of one that is; and what closes JSON behind a text.
 _NAMED = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
 _NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
-_CLOSED = re.compile(r"""["']\s*+([}\]])[\s}\]]*\Z""").search
+_CLOSED = re.compile(r"""["']\s*+([}\]])[\s}\]`]*\Z""").search
 
 
 class StreamingArguments:

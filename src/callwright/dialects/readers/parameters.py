@@ -385,7 +385,7 @@ class ParameterReader(ProseReader):
             self._odd("the tag of a parameter is broken", index)
             self._sure = False
             return True
-        if key not in self._declared and (self._strayed or _ODD_KEY(key)):
+        if key not in self._declared and (self._strayed or self._is_odd_key(key)):
             self._odd(f"what should be the tag of a parameter names {key!r}", index)
             self._sure = False
         again = key in writer.given
@@ -421,6 +421,11 @@ class ParameterReader(ProseReader):
             # JSON that was broken off and begun again holds tags, too.
             self._sure = self._sure and not (value.holds and written[0] in "{[" and written != value.text.strip())
         return True
+
+    @staticmethod
+    def _is_odd_key(key: str) -> bool:
+        """Whether what should be the name of a parameter hardly is one."""
+        return _ODD_KEY(key) is not None
 
     def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""

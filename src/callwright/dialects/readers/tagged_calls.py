@@ -300,6 +300,8 @@ class TaggedReader(ParameterReader):
         """
         name, key, schema = self._value_tag(tag, writer)
         self._key = key
+        if key == tag.head and self._is_odd_key(key) and not writer.declares(key):
+            self._doubt(f"{tag.text} names no parameter")
         if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
             pieces: list[str] = []
             writer.key(key)
