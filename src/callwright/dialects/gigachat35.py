@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, FunctionTool, Message, ToolTurn
-from callwright.dialects._dsml import DsmlReader, dsml_layout
+from callwright.dialects._dsml_reader import DsmlReader, dsml_layout
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import (
     first_instruction,
