@@ -9,6 +9,7 @@ from callwright.dialects.readers.foreign import (
     Way,
     WholeText,
     header_at,
+    header_firsts,
     numbered_from,
     openings,
     read_foreign,
@@ -47,10 +48,14 @@ class ForeignInText:
     def begins_with_header(self) -> Parse[bool]:
         """Read calls with which the answer begins, that have a header and no tag before it."""
         source, tools = self._text.source, self._text.tools
-        while True:
-            header, ways, may_be = (
-                header_at(source.ahead(_MAX_HEADER).lstrip(), tools) if self.left else ("", (), False)
-            )
+        header = ""
+        ways: tuple[Way, ...] = ()
+        firsts = header_firsts(tools.names) if self.left else ""
+        while firsts:
+            begin = source.ahead(_MAX_HEADER).lstrip()
+            if begin and (begin[0] not in firsts or begin.startswith(self._text.tags)):
+                break
+            header, ways, may_be = header_at(begin, tools)
             if header or not may_be or not source.more(_MAX_HEADER):
                 break
             yield
