@@ -93,24 +93,20 @@ class ProseReader:
             yield from self.skip(opening)
             yield from self._think(close)
         yield from self._parts()
-        self.foreign.tell_unread()
+        if self.foreign.unread is not None or not self.calls:
+            self.foreign.tell_unread()
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        yield from self._begin()
+        if self.tools.ordered and not (self.before or self._shows):
+            if (yield from self.in_json.begins_held()):
+                yield from self.in_json.held("")
+            elif self.reads_headers:
+                yield from self.foreign.begins_with_header()
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
                 yield from self._part(blanks, marker)
-
-    def _begin(self) -> Parse[None]:
-        """Read with what an answer begins, where that may be a call without any mark."""
-        if not self.tools.ordered or self.before or self._shows:
-            return
-        if (yield from self.in_json.begins_held()):
-            yield from self.in_json.held("")
-        elif self.reads_headers:
-            yield from self.foreign.begins_with_header()
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
         """Read what a marker behind `blanks` begins."""
@@ -304,7 +300,8 @@ class ProseReader:
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
         self._apart, self._apart_by = True, ""
-        self.foreign.call_begins()
+        if self.foreign.unread is not None:
+            self.foreign.call_begins()
 
     def skip_blanks(self) -> Parse[None]:
         self.markup((yield from read_blanks(self.source)))
