@@ -93,7 +93,7 @@ class ProseReader:
             yield from self.skip(opening)
             yield from self._think(close)
         yield from self._parts()
-        if self.foreign.unread is not None or not self.calls:
+        if self.tools.ordered and (self.foreign.unread is not None or not self.calls):
             self.foreign.tell_unread()
 
     def _parts(self) -> Parse[None]:
