@@ -20,8 +20,8 @@ from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.prose import reads_others
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import CallStarted, Markup, Problem
 from callwright.prompt import PromptBuilder

@@ -26,8 +26,8 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
-from callwright.dialects.readers.prose import reads_others
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
 from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise, own_words
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until

@@ -59,10 +59,15 @@ def _best(text: str, start: str, tools: Toolset) -> tuple[str, list[Event]]:
             events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
         if not best or _worth(events, tools) > _worth(best, tools):
             found, best = name, events
-    is_whole = found not in _HEADED or start != "assistant"
-    again = read_as(text, found, start, tools, alone=False) if is_whole else best
     called = any(isinstance(event, CallStarted) for event in best)
-    return found, again if not called or _worth(again, tools) > _worth(best, tools) else best
+    if called and found in _HEADED and start == "assistant":
+        return found, best
+    name = found if called else _PLAIN
+    again = read_as(text, name, start, tools, alone=False)
+    told = any(isinstance(event, CallStarted | Problem) for event in again)
+    if _worth(again, tools) > _worth(best, tools) or (told and not called):
+        found, best = name, again
+    return found, best
 
 
 def _candidates(text: str) -> Iterator[tuple[str, int]]:

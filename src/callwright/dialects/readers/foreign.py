@@ -32,6 +32,7 @@ __all__ = [
     "WholeText",
     "foreign_to",
     "header_at",
+    "header_firsts",
     "known_openings",
     "numbered_from",
     "openings",
@@ -159,14 +160,20 @@ def _headers() -> Mapping[str, Mapping[str, tuple[Way, ...]]]:
             tags = list(_TAG.finditer(written + "\0"))
             at = tags[-1].end() if tags else 0
             lead, before = written[:at], written[at:].lstrip()
-            if lead.endswith(("=", '"')):
-                continue
+            if lead.endswith(("=", '"')) or '"' in before:
+                continue  # an attribute holds the name
             tail = "".join(_behind_name(layout).split())[:_HEADER_TAIL]
             for word in dict.fromkeys((before, before.rpartition(" ")[2])):
                 way = Way(form, form.is_sure and not lead and "<" in tail, lead + before.removesuffix(word))
                 tails = found.setdefault(word, {})
                 tails[tail] = (*tails.get(tail, ()), way)
     return found
+
+
+@lru_cache(maxsize=64)
+def header_firsts(names: tuple[str, ...]) -> frozenset[str]:
+    """The characters with which a header of a call of one of these tools begins."""
+    return frozenset(before[0] for before in _headers() if before) | frozenset(name[0] for name in names if name)
 
 
 def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:

@@ -9,6 +9,7 @@ from callwright.dialects.readers.foreign import (
     Way,
     WholeText,
     header_at,
+    header_firsts,
     numbered_from,
     openings,
     read_foreign,
@@ -41,21 +42,26 @@ class ForeignInText:
         self._text = text
         self.left = 0 if isinstance(text.source, WholeText) else _MAX_FOREIGN
         self._own = text.source.layout
-        self._unread: Problem | None = None  # what is wrong with what began as a call does, and was not read
+        self.unread: Problem | None = None  # what is wrong with what began as a call does, and was not read
         self._said = ""  # the end of the text before that
 
     def begins_with_header(self) -> Parse[bool]:
         """Read calls with which the answer begins, that have a header and no tag before it."""
         source, tools = self._text.source, self._text.tools
-        while True:
-            header, ways, may_be = (
-                header_at(source.ahead(_MAX_HEADER).lstrip(), tools) if self.left else ("", (), False)
-            )
+        header = ""
+        ways: tuple[Way, ...] = ()
+        firsts = header_firsts(tools.names) if self.left else ""
+        while firsts:
+            begin = source.ahead(_MAX_HEADER).lstrip()
+            if begin and (begin[0] not in firsts or begin.startswith(self._text.tags)):
+                break
+            header, ways, may_be = header_at(begin, tools)
             if header or not may_be or not source.more(_MAX_HEADER):
                 break
             yield
-        own = any(way.form.calls.layout == self._own for way in ways)
-        return bool(header) and not own and (yield from self.calls("", ways))
+        if not header or any(way.form.calls.layout == self._own for way in ways):
+            return False
+        return (yield from self.calls("", ways))
 
     def own_tag(self, blanks: str, tag: str) -> Parse[bool]:
         """The same behind a tag of the format itself that does not go on as its calls do."""
@@ -115,7 +121,7 @@ class ForeignInText:
         text = self._text
         begins = not text.before or text.at_line_start(blanks)
         problem = wrong_with(written, reading, text.tools, begins=begins)
-        if self._unread is not None or problem is None:
+        if self.unread is not None or problem is None:
             return
         end = reading.end if reading is not None else len(written.rstrip())
         runs = find_runs(written, [(0, end)], text.before, text.tools.is_text)
@@ -123,16 +129,16 @@ class ForeignInText:
         if meant == "ambiguous" and problem.kind != "unknown_tool":
             problem = Problem("incomplete_arguments", f"{problem.detail}; it may only be shown")
         if meant != "text":
-            self._unread, self._said = problem, text.before
+            self.unread, self._said = problem, text.before
 
     def settle(self) -> None:
         """Something was said of what was not read."""
-        self._unread = None
+        self.unread = None
 
     def call_begins(self) -> None:
         """A call begins. Where only tags stand between, it is what was not read."""
-        if self._unread is not None and not _ANY_TAG.sub("", self._text.before.removeprefix(self._said)).strip():
-            self._unread = None
+        if not _ANY_TAG.sub("", self._text.before.removeprefix(self._said)).strip():
+            self.unread = None
 
     def tell_unread(self) -> None:
         """The answer is over: name what was not read. A header with the name of no offered tool is text until then."""
@@ -142,5 +148,5 @@ class ForeignInText:
             reading = read_foreign(said, ways, text.tools)
             if reading is not None and (reading.way.is_sure or takes_as_much(reading, text.tools)):
                 self._note("", said, reading)
-        if self._unread is not None:
-            self._text.emit(self._unread)
+        if self.unread is not None:
+            self._text.emit(self.unread)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import all_ends
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags, broken_tag
@@ -234,7 +235,7 @@ class KeyValueReader(ParameterReader):
         if not self.source.text.startswith(("{", "["), self.source.at):
             yield from super()._call()
             return
-        yield from self._json_block("", self._stops, (self._form.call_end,))
+        yield from read_json_block(self, "", self._stops, (self._form.call_end,))
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         head, marker = yield from read_until(self.source, self._behind_name, _MAX_HEAD)

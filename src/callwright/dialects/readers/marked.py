@@ -14,6 +14,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
@@ -253,7 +254,7 @@ class MarkedReader(ProseReader):
         """Read one block of calls, from its first bracket on."""
         form = self._form
         ends_itself = bool(form.header) or not form.closes
-        block = yield from self._json_block(opening, self._stops, form.closes, ends_itself, form.keyed)
+        block = yield from read_json_block(self, opening, self._stops, form.closes, ends_itself, form.keyed)
         if ends_itself and not block.refused:
             yield from self._close(misses=not block.cut)
 
@@ -394,7 +395,7 @@ class MarkedReader(ProseReader):
 
     def _bare(self, lead: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""
-        yield from self._json_block(lead, self._stops, (), ends_itself=True)
+        yield from read_json_block(self, lead, self._stops, (), ends_itself=True)
         yield from self._close(misses=False)
 
     # --- calls in thoughts ---

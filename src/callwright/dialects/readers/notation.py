@@ -13,6 +13,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import DelimitedArguments
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.literals import Ends, LiteralReader
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
@@ -126,7 +127,7 @@ class NotationReader(ProseReader):
         else:
             inner = yield from self.held_blanks()
             if self.source.text.startswith(("{", "["), self.source.at):
-                yield from self._json_block(blanks + tag + inner, self._json_stops, (form.call_end,))
+                yield from read_json_block(self, blanks + tag + inner, self._json_stops, (form.call_end,))
             elif (yield from self.comes(form.call_end)):
                 self.empty_call(blanks + tag + inner, form.call_end)
             elif (yield from self.comes(tag)):

@@ -14,13 +14,13 @@ from copy import copy
 from typing import Final
 
 from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.closed_thought import calls_at_end, is_over
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import Way, WholeText, foreign_to, known_openings, openings, valid_calls
+from callwright.dialects.readers.foreign import Way, known_openings, openings
 from callwright.dialects.readers.foreign_in_text import ForeignInText
-from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, is_token, markers
-from callwright.dialects.readers.trial import Trial, TrialSpan, has_words
+from callwright.dialects.readers.trial import Trial, TrialSpan
 from callwright.events import (
     CallStarted,
     ContentDelta,
@@ -35,19 +35,14 @@ from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import MARKS
-from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["ProseReader", "is_token", "reads_others"]
+__all__ = ["ProseReader", "is_token"]
 
 _BOM: Final = "\ufeff"
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
-# From so many places a thought is read on trial, for the calls with which it ends.
-_MAX_TRIED: Final = 8
-# White space before an answer is looked over so far.
-_MAX_LEAD: Final = 64
 _EVERYTHING = Markers()
 
 
@@ -98,24 +93,20 @@ class ProseReader:
             yield from self.skip(opening)
             yield from self._think(close)
         yield from self._parts()
-        self.foreign.tell_unread()
+        if self.tools.ordered and (self.foreign.unread is not None or not self.calls):
+            self.foreign.tell_unread()
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
-        yield from self._begin()
+        if self.tools.ordered and not (self.before or self._shows):
+            if (yield from self.in_json.begins_held()):
+                yield from self.in_json.held("")
+            elif self.reads_headers:
+                yield from self.foreign.begins_with_header()
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
                 yield from self._part(blanks, marker)
-
-    def _begin(self) -> Parse[None]:
-        """Read with what an answer begins, where that may be a call without any mark."""
-        if not self.tools.ordered or self.before or self._shows:
-            return
-        if (yield from self.in_json.begins_held()):
-            yield from self.in_json.held("")
-        elif self.reads_headers:
-            yield from self.foreign.begins_with_header()
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
         """Read what a marker behind `blanks` begins."""
@@ -221,8 +212,8 @@ class ProseReader:
         names = {event.name for event in trial.events if isinstance(event, CallStarted)}
         is_sure = demanded or all(trial.spans[number].is_sure for run in found.runs for number in run)
         own = own and all(trial.spans[number].own for run in found.runs for number in run)
-        decided = verdict(found, own=own, demanded=demanded, names=names)
-        meant = not trial.spans or (is_sure and decided == "certain")
+        decided = verdict(found, own=own, demanded=demanded, names=names) if is_sure else "ambiguous"
+        meant = not trial.spans or decided == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
@@ -309,13 +300,13 @@ class ProseReader:
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
         self._apart, self._apart_by = True, ""
-        self.foreign.call_begins()
+        if self.foreign.unread is not None:
+            self.foreign.call_begins()
 
     def skip_blanks(self) -> Parse[None]:
         self.markup((yield from read_blanks(self.source)))
 
     def held_blanks(self) -> Parse[str]:
-        """Read white space, up to something else or the end."""
         return read_blanks(self.source)
 
     def skip(self, literal: str) -> Parse[None]:
@@ -325,7 +316,6 @@ class ProseReader:
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
 
     def comes(self, literal: str) -> Parse[bool]:
-        """Whether a literal comes next."""
         return comes_next(self.source, literal)
 
     def empty_call(self, opening: str, closer: str) -> None:
@@ -348,41 +338,6 @@ class ProseReader:
             yield from self.stray(blanks, tag)
         else:
             self.emit(self.say(blanks + tag))
-
-    def _json_block(
-        self,
-        opening: str,
-        stops: JsonTerminators,
-        closers: tuple[str, ...],
-        ends_itself: bool = False,
-        keyed: bool = False,
-    ) -> Parse[MarkedJson]:
-        """Read calls in JSON behind `opening`, up to one of `closers` or another terminator; what is no call becomes
-        text.
-
-        Answers the block that was read. For `ends_itself` and `keyed` see `MarkedJson`.
-        """
-        apart = self._apart
-        self.call_begins()
-        block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
-        stop, rest = yield from block.read()
-        self.calls = block.calls
-        closing = stop if stop in closers else next((closer for closer in closers if rest.startswith(closer)), "")
-        rest = rest if stop else rest.removeprefix(closing)
-        if block.refused:
-            self._apart = apart
-            self.emit(self.say(opening + block.refused + closing))
-        else:
-            self.markup(opening)
-            self.markup(closing)
-            if closers and not (closing or ends_itself or block.cut):
-                self.emit(Problem("markup_repaired", f"{closers[0]} is missing", call=self.calls - 1))
-        if rest:
-            self.replay(rest)
-        if stop and not closing:
-            self.source.unread(stop)
-        yield from self.skip_blanks()
-        return block
 
     def stray(self, blanks: str, token: str) -> Parse[None]:
         """A control token of a call where no call is: no content, but the words on both sides are."""
@@ -462,8 +417,8 @@ class ProseReader:
         problem: Problem | None = None
         if end != close:
             at = self._last_call(text)
-        elif self._is_first and (yield from self._is_over()):
-            at, problem = self._all_there_is(text)
+        elif self._is_first and (yield from is_over(self.source, self._ends)):
+            at, problem = calls_at_end(self, text, self._last_call(text))
         else:
             at = len(text)
         thought = text[:at].rstrip()
@@ -482,39 +437,7 @@ class ProseReader:
         self.markup(end)
         return True
 
-    def _is_over(self) -> Parse[bool]:
-        """Whether nothing comes any more but white space and stop tokens; nothing is read."""
-        read: list[str] = []
-        token: str | None = ""
-        while token is not None:
-            read += [token, (yield from read_blanks(self.source))]
-            token = None
-            for end in self._ends if not self.source.done else ():
-                if (yield from self.comes(end)):
-                    token = self.source.take(self.source.at + len(end))
-                    break
-        over = self.source.done
-        self.source.unread("".join(read))
-        return over
-
-    def _all_there_is(self, text: str) -> tuple[int, Problem | None]:
-        """Where the calls begin with which a closed thought ends that is all of the answer, and what is said of them.
-        The length of the text if other words end it.
-        """
-        begins = {text.find(tag) for tag in (*self.tags, *known_openings())} | {self._last_call(text), 0}
-        begins |= {text.rfind(tag) for tag in (*self.tags, *known_openings(), "\n{", "\n[", "\n```")}
-        broken: Problem | None = None
-        for at in sorted(begins - {-1, len(text)})[-_MAX_TRIED:]:
-            events = self._in_thought_read(text[at:])
-            calls = [event.name for event in events if isinstance(event, CallStarted)]
-            if calls and not has_words(events):
-                if len(valid_calls(events, self.tools)) == len(calls):
-                    return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", self.calls)
-                told = f"a thought ends with a call of {calls[0]!r} that does not hold, and nothing follows"
-                broken = broken or Problem("malformed_call", told)
-        return len(text), broken
-
-    def _in_thought_read(self, text: str) -> Sequence[Event]:
+    def read_in_thought(self, text: str) -> Sequence[Event]:
         """The events of a part of a thought, read as if it stood behind that."""
         left, calls, code, before = self.foreign.left, self.calls, self._code, self.before
         self._make, self._code, self.before = ContentDelta, CodeContext(), ""
@@ -572,22 +495,3 @@ class ProseReader:
                 raise AssertionError("held text is whole")
             text = self.rest
         self.source, self.markup, self.replays = outer, markup, replays
-
-
-def reads_others(source: StreamReader, start: str, tools: Toolset, *, own: tuple[str, ...]) -> Parse[bool]:
-    """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
-    and nothing is read, where it does not, or begins with one of the format's `own` tokens.
-    """
-    if start == "reasoning" or not tools.ordered or isinstance(source, WholeText):
-        return False
-    others = foreign_to(own)
-    longest = max(map(len, others))
-    while True:
-        begin = source.ahead(longest + _MAX_LEAD).lstrip()
-        found = begin.startswith(others)
-        if found or not source.more(longest + _MAX_LEAD) or not (any(each.startswith(begin) for each in others)):
-            break
-        yield
-    if found:
-        yield from ProseReader(source, tools).read("assistant")
-    return found

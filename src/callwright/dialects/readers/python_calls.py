@@ -14,6 +14,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.literals import Ends, LiteralReader
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
@@ -110,7 +111,7 @@ class PythonReader(ProseReader):
             yield from self._calls(bracket, self._blocks[tag])
         elif source.text.startswith(("{", '"'), source.at):
             source.unread(bracket + inner)
-            yield from self._json_block(opening, self._json_stops, self._block_ends)
+            yield from read_json_block(self, opening, self._json_stops, self._block_ends)
         elif bracket and (yield from self.comes("]")):
             self.empty_call(opening + bracket + inner, "]")
             yield from self.skip_blanks()
