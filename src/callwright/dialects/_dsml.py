@@ -46,7 +46,7 @@ from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "v41_form", "v4_form"]
+__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "v4_form", "v41_form"]
 
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<｜end▁of▁sentence｜>"

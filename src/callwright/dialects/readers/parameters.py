@@ -13,6 +13,7 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.tag_heads import attributes, may_be_parameters, named_schema, surplus
@@ -159,7 +160,7 @@ class ParameterReader(ProseReader):
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """A block that does not begin with a call: one in JSON, or text, unless a dialect's subclass knows better."""
         if self.source.text.startswith(("{", "["), self.source.at):
-            yield from self._json_block(blanks + tag + inner, self._in_object, (dict(self._form.blocks)[tag],))
+            yield from read_json_block(self, blanks + tag + inner, self._in_object, (dict(self._form.blocks)[tag],))
         else:
             yield from self._becomes_text(blanks, tag, inner)
 
