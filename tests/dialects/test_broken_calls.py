@@ -74,7 +74,7 @@ def test_parameters_in_another_form_leave_no_call_without_them(dialect: str, wor
     turn = _read(f"{before}{words}\n{behind.lstrip()}", dialect)
     assert all(arguments == {"title": "Emma"} for arguments in _complete(turn))
     said = [turn.content or "", *(call.name + call.arguments for call in turn.calls)]
-    assert "Emma" in " ".join([*said, *(problem.text for problem in turn.problems)])
+    assert "Emma" in " ".join([*said, *(problem.detail + problem.text for problem in turn.problems)])
     assert turn.problems
 
 

@@ -71,7 +71,7 @@ def _assert_repaired(output: str, dialect: str, calls: int = 1) -> None:
 
 
 def test_all_formats_with_values_between_tags_are_tried() -> None:
-    assert len(PLACES) == 21
+    assert len(PLACES) == 23
 
 
 @tagged

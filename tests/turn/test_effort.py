@@ -25,11 +25,11 @@ SHOWN = {
 
 
 def asked(dialect: str, **fields: Any) -> tuple[str, set[str]]:
-    """The prompt, and the fields that are left for the server."""
+    """The prompt, and the fields that are left for the server or had no effect."""
     model = Model("m", SimulatedUpstream(), "m", mode="raw", dialect=dialect)
     request = build_generation_request(model, ASKED, fields, "2026-11-23")
     assert request.prompt is not None
-    return request.prompt.text, {*request.fields}
+    return request.prompt.text, {*request.fields, *request.unsent}
 
 
 @pytest.mark.parametrize(

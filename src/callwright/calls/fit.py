@@ -3,7 +3,7 @@ it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ from callwright.tolerant_json.tree import Member, Node
 
 __all__ = [
     "RepairedArguments",
+    "is_torn",
     "json_problems",
     "object_for_text",
     "repair_and_validate",
@@ -44,6 +45,9 @@ _JSON_KINDS: Final[Mapping[JsonRepair, ProblemKind]] = {
     "repeated_key": "argument_repeated",
     "same_key": "argument_dropped",
 }
+# Names in a text that is no JSON, and what closes JSON behind a text.
+_NAMED: Final = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
+_CLOSED: Final = re.compile(r"""["']\s*+([}\]])[\s}\]`]*\Z""").search
 # How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5
 # What a text has that may be arguments in a notation of their own, or a part of some: braces, a fence, tags and tokens,
@@ -197,7 +201,7 @@ def object_for_text(steps: Iterable[Repair], tool: FunctionTool) -> str:
     `strict`, and where it may hold the tool's only parameter. Beside others it is the text of a document.
     """
     paths = [step.path for step in steps if step.rule == "object_to_text"]
-    return paths[0] if paths and (tool.must_be_valid or len(root_properties(tool.parameters)) == 1) else ""
+    return paths[0] if paths and (tool.must_be_valid or len(root_properties(tool_schema(tool))) == 1) else ""
 
 
 def _object_in(text: str, tool: FunctionTool, tools: Toolset) -> Node | None:
@@ -212,7 +216,7 @@ def _object_in(text: str, tool: FunctionTool, tools: Toolset) -> Node | None:
     named = before.removesuffix(tool.name).strip() if before.endswith(tool.name) else before
     if not (_LEAD(named) and _TAIL(behind)):
         return None
-    own = root_properties(tool.parameters).keys()
+    own = root_properties(tool_schema(tool)).keys()
     inner, other = _inner_call(nodes[0], tool, tools)
     is_own = {member.name for member in nodes[0].members} <= own
     return nodes[0] if is_own or inner is not None or other else None
@@ -224,7 +228,7 @@ def _parameter(
     """A bare text as the value of the tool's only parameter, if that is a string. Not where more is demanded than a
     likely meaning, nor a text that may be arguments in another notation.
     """
-    own = root_properties(tool.parameters)
+    own = root_properties(tool_schema(tool))
     if len(own) != 1 or node.kind != "string":
         return node, None
     ((key, schema),) = own.items()
@@ -235,10 +239,18 @@ def _parameter(
             return node, Fault("$", "expected an object, got a text")
         label = _LABEL(text)
         words = frozenset(map(fold, label["words"].split())) if label else frozenset()
-        if not text or _NOTATION(text) or words & (_LABELS | {fold(key), fold(tool.name)}):
+        if not text or _NOTATION(text) or is_torn(text, own) or words & (_LABELS | {fold(key), fold(tool.name)}):
             return node, Fault("$", "expected an object, got a text that may hold one")
     steps.append(Repair("text_to_parameter", "$"))
     return Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)]), None
+
+
+def is_torn(text: str, own: Collection[str]) -> bool:
+    """Whether a text that is no JSON seems to be a part of some: it names a parameter, or ends as JSON does."""
+    if any(name in own for name in _NAMED(text)):
+        return True
+    closes = _CLOSED(text)
+    return closes is not None and text.count(closes[1]) > text.count("{" if closes[1] == "}" else "[")
 
 
 def _faults(node: Node, name: str, tools: Toolset) -> list[Fault]:

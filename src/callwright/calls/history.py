@@ -193,7 +193,13 @@ def _cut(arguments: str) -> str:
 
 
 def _in_words(output: CallOutput, words: str) -> Message:
-    return kept_with((output,), "told", words, lambda: Message("user", (TextPart(words), *output.parts)))
+    return kept_with((output,), "told", words, lambda: Message("user", _behind(words, output.parts)))
+
+
+def _behind(words: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts of a text behind these words."""
+    first, rest = (parts[0], parts[1:]) if parts and isinstance(parts[0], TextPart) else (TextPart(""), parts)
+    return (TextPart(words + first.text), *rest)
 
 
 def as_readable(call: Call) -> Call | Message:

@@ -14,7 +14,7 @@ import msgspec
 
 from callwright.calls.aliases import ParameterNames, may_rename
 from callwright.calls.coerce import as_integer, constant
-from callwright.calls.fit import json_problems, object_for_text, repair_and_validate, step_problems
+from callwright.calls.fit import is_torn, json_problems, object_for_text, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
@@ -47,10 +47,8 @@ _TAIL_TEXT: Final = '"|, {0,60}'
 # A token of a format that is no list.
 _MARKER = re.compile(r"\s*\[/?[A-Z][A-Z_]+\]").match
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
-# Names in a text that is no JSON, and in the texts of one that is; and what closes JSON behind a text.
-_NAMED = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
+# Names in the texts of JSON.
 _NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
-_CLOSED = re.compile(r"""["']\s*+([}\]])[\s}\]`]*\Z""").search
 
 
 class StreamingArguments:
@@ -184,13 +182,6 @@ class StreamingArguments:
         named = [name for name in _NAMED_IN_TEXT(self.text) if name in self._compiled.properties]
         return f"a text in which {named[0]!r} is named" if named else ""
 
-    def _is_torn(self, text: str) -> bool:
-        """Whether a text that is no JSON seems to be a part of some: it names a parameter, or goes on to its end."""
-        if any(name in self._compiled.properties for name in _NAMED(text)):
-            return True
-        closes = _CLOSED(text)
-        return closes is not None and text.count(closes[1]) > text.count("{" if closes[1] == "}" else "[")
-
     def _begin(self) -> Parse[None]:
         """Start the parse."""
         self._source = silent_reader()
@@ -235,12 +226,13 @@ class StreamingArguments:
         node = read_json(text.strip())
         if node is None or node.kind == "word" or _MARKER(text):
             node = Node("string", encode(text.strip()).decode())
-            if not self._cut and self._is_torn(text):
-                self.complete = False
-                self.problems.append(Problem("non_json_arguments", "not certain: a part of JSON"))
-        if self._cut or not self.complete or not self._write_if_valid(node):
-            self._put(text)
-            self.complete = self.complete and not self._cut
+        if not self._cut and self._write_if_valid(node):
+            return
+        self._put(text)
+        self.complete = not self._cut
+        if self.complete and is_torn(text, self._compiled.properties):
+            self.complete = False
+            self.problems.append(Problem("non_json_arguments", "not certain: a part of JSON"))
 
     def _write_if_valid(self, node: Node) -> bool:
         """Repair held arguments as a whole, and write them if they are then valid; answers whether they were."""

@@ -54,6 +54,7 @@ _SYSTEM: Final = "<｜System｜>"
 _USER: Final = "<｜User｜>"
 _ASSISTANT: Final = "<｜Assistant｜>"
 _CONTROLS: Final = (_BEGIN, _END, _SYSTEM, _USER, _ASSISTANT, "<think>", "</think>", TOKEN)
+_SYSTEM_ROLES: Final = ("system", "developer")
 _Whose: TypeAlias = Literal["user", "blank", "assistant", "tool", "system"]
 
 
@@ -160,8 +161,11 @@ class DsmlForm(Struct, frozen=True):
     def _head(self, out: PromptBuilder, conversation: Conversation, effort: str) -> Sequence[Item]:
         """Append what stands before the turns; answers the items of these."""
         given = conversation.items
-        if self.keeps and any(map(_says_nothing, given)):
-            given = tuple(item for item in given if not _says_nothing(item))
+        if self.keeps:  # the encoder of V4 passes over empty system messages
+            empty = [
+                id(item) for item in given if type(item) is Message and item.role in _SYSTEM_ROLES and _is_empty(item)
+            ]
+            given = tuple([item for item in given if id(item) not in empty]) if empty else given
         gather = first_instruction if self.system else gather_instructions if self.keeps else split_instructions
         instructions, items = gather(given)
         format_ = self._format(conversation)
@@ -354,9 +358,8 @@ def _whose_with_system(before: _Whose | None, turn: ConversationTurn) -> _Whose 
     return "system" if isinstance(turn, Message) and not is_of_user(turn) else _whose(before, turn)
 
 
-def _says_nothing(item: Item) -> bool:
-    """Whether an item is an empty system message, which the encoder of V4 passes over."""
-    return isinstance(item, Message) and item.role in ("system", "developer") and not (item.text or item.has_media)
+def _is_empty(message: Message) -> bool:
+    return not (message.text or message.has_media)
 
 
 def _in_name_of_user(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from callwright.conversation import (
     Conversation,
@@ -36,11 +36,15 @@ __all__ = [
 ]
 
 
+# The roles of messages that instruct.
+_INSTRUCT: Final = ("system", "developer")
+
+
 def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
     """The texts of the system and developer messages at the start, and the items behind them."""
     texts: list[str] = []
     for item in items:
-        if not (isinstance(item, Message) and _instructs(item)):
+        if not (isinstance(item, Message) and item.role in _INSTRUCT):
             break
         texts.append(item.text)
     return texts, tuple(items[len(texts) :])
@@ -57,14 +61,11 @@ def gather_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, .
     items.
     """
     texts, others = split_instructions(items)
-    if not any(map(_instructs, others)):
+    later = [item for item in others if type(item) is Message and item.role in _INSTRUCT]
+    if not later:
         return texts, others
-    texts += [item.text for item in others if isinstance(item, Message) and _instructs(item)]
-    return texts, tuple(item for item in others if not _instructs(item))
-
-
-def _instructs(item: Item) -> bool:
-    return isinstance(item, Message) and item.role in ("system", "developer")
+    said = {*map(id, later)}
+    return texts + [item.text for item in later], tuple([item for item in others if id(item) not in said])
 
 
 def user_turns(items: Sequence[Item]) -> Sequence[int]:
