@@ -2,7 +2,7 @@
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
-from callwright.free_text.recover import recover, recover_arguments
+from callwright.free_text.recover import recover
 from fuzz import values, words
 from tests.support.cases import TOOLS
 from tests.support.choices import Choices
@@ -26,4 +26,3 @@ def run(draw: Choices) -> None:
     text = draw.text(ATOMS, 14) if draw.once_in(2) else words.output(draw, "json")
     before = draw.one(("", "", "For example:", "\n", "```json\n"))
     assert_segments_hold(text, recover(text, tools, before=before), tools)
-    assert_segments_hold(text, recover_arguments(text, tools), tools)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 import msgspec
 
 from callwright.calls.check import Check
-from callwright.calls.history import drop_unreadable_calls
+from callwright.calls.history import as_readable
 from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.collector import Turn, collect
@@ -188,7 +188,7 @@ def write(calls: Sequence[Json], *, dialect: str | Dialect, tools: Sequence[Json
 
 
 def _readable(call: Call, number: int) -> Call:
-    read = drop_unreadable_calls([call])[0]
+    read = as_readable(call)
     if isinstance(read, Call):
         return read
     where = f"calls[{number}].arguments"

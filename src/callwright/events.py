@@ -68,6 +68,7 @@ ProblemKind = Literal[
     "answer_retried",
     "answer_repaired",
     "call_in_text",
+    "call_in_thought",
     "call_loop",
     "call_not_allowed",
     "call_missing",
@@ -177,7 +178,7 @@ class AnswerMetadata(Struct, frozen=True, gc=False):
 class CallStarted(Struct, frozen=True, gc=False):
     """Call number `index` (from 0, step 1, over the turn) begins.
 
-    `id` is set only where an upstream has given the call one.
+    `id` is set only where an upstream has given the call one, or the model itself where its format has ids.
     """
 
     index: int

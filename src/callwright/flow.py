@@ -204,7 +204,7 @@ def flow_patterns(
     def pattern(partial: str, half: str, held: str, free: str) -> _Match:
         ours, checked = [one.replace(r"\Z", _any(r"\Z", partial)) for one in known]
         choices = _any(ours, checked and (no_marker * bool(both)) + f"(?:{checked})", free) or "(?!)"
-        loop = f"(?:(?:{choices}{plain})++())?+" if is_text else f"(?:(?!)())?(?:{choices}{plain})*+"
+        loop = f"(?:(?:{choices}{plain}|(?!))++()|(?!))?+" if is_text else f"(?:(?!)())?(?:{choices}{plain}|(?!))*+"
         kept = f"(?:{behind}{partial}{behind})?" if partial else ""
         rest = rf"(?:(?!\Z)(({tail or '(?!)'})?{kept}|{half}))?"
         return re.compile(rf"{plain}(?:{behind}\Z|{loop}{rest}{held}\Z)").match

@@ -695,7 +695,7 @@ WRONG_OF_TOOL: dict[str, tuple[tuple[Any, ...], str]] = {
     "deferred": (("no", None), "True or False"),
     "repeatable": ((1,), "True or False"),
     "sequential": (("no",), "True or False"),
-    "approve": ((5, "yes", lambda a, b: True, bool), "a function of the call"),
+    "approve": ((5, "yes", lambda a, b: True, max), "a function of the call"),
 }
 WRONG_OF_HOOKS: dict[str, tuple[tuple[Any, ...], str]] = {
     name: ((5, "x", lambda one: None, lambda one, *, two: None), "a function of two arguments, or None")

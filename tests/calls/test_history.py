@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from callwright.calls.history import HistoryRules, apply_history_rules, drop_unreadable_calls
+from callwright.calls.history import HistoryRules, apply_history_rules, late_output, normalized
 from callwright.conversation import Call, CallOutput, Item, Message, TextPart
 from callwright.gateway.config.config import ModelConfig
 from callwright.wire.chat.mend_history import mended
@@ -128,13 +129,27 @@ READABLE: dict[str, tuple[list[Item], list[Item]]] = {
         [Call("f", "[1]", "a")],
         [Message("assistant", (TextPart("I called f with arguments that cannot be read: [1]"),))],
     ),
+    "an object that was encoded twice": ([Call("f", '"{\\"a\\": 1}"', "a")], [Call("f", '{"a": 1}', "a")]),
+    "characters that were escaped": (
+        [Call("f", r'{"na\u00efve": "\u00e9\ud83d\ude00 \u003ca> \\u00e9 \u000a\u0022 \u005c"}', "a")],
+        [Call("f", r'{"naïve": "é😀 <a> \\u00e9 \u000a\u0022 \u005c"}', "a")],
+    ),
+    "a call without a name": (
+        [Call(" ", '{"a": 1}', "a"), Call("f", "{}", "b"), CallOutput("b"), CallOutput("a", (TextPart("no tool"),))],
+        [
+            Message("assistant", (TextPart('I called a tool without its name, with the arguments {"a": 1}'),)),
+            Call("f", "{}", "b"),
+            CallOutput("b"),
+            Message("user", (TextPart("The output of that call: "), TextPart("no tool"))),
+        ],
+    ),
     "text of a custom tool": ([Call("f", "print(1", "a", "custom")], [Call("f", "print(1", "a", "custom")]),
 }
 
 
 @pytest.mark.parametrize(("given", "wanted"), READABLE.values(), ids=list(READABLE))
 def test_calls_are_readable(given: list[Item], wanted: list[Item]) -> None:
-    assert drop_unreadable_calls(given) == tuple(wanted)
+    assert normalized(given) == tuple(wanted)
 
 
 @pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm", "raw-harmony-vllm"])
@@ -186,7 +201,7 @@ SHAPED: dict[str, list[Json]] = {
     "acme/unheard-of-7b": ids("call_x", "call_y", "call_z"),
     "openai/gpt-oss-120b": ONE_BY_ONE,
     "meta-llama/Llama-3.3-70B-Instruct": ONE_BY_ONE,
-    "mistralai/Mistral-Nemo-Instruct-2407": ids("call00000", "call00001", "call00002"),
+    "mistralai/Mistral-Nemo-Instruct-2407": ids("n18dfd6yB", "79FnSYpvZ", "NCroSxf6e"),
     "moonshotai/Kimi-K2-Instruct": ids("functions.get_weather:0", "functions.get_weather:1", "functions.get_time:2"),
 }
 
@@ -209,13 +224,10 @@ def test_a_server_that_hands_arguments_to_its_template_gets_objects(serve: Serve
     assert [call["function"]["arguments"] for call in got] == [{}, {"city": "Bergen"}, {}]
 
 
-def test_ids_that_do_not_tell_calls_apart_stay() -> None:
-    items = (Call("f", "{}", id="same"), Call("g", "{}", id="same"), CallOutput("same"), CallOutput("same"))
-    assert apply_history_rules(items, HistoryRules(single_calls=True)) == items
-
-
 MADE, TOO = (Call(name, "{}", id=name) for name in "ab")
 SAID, SAID_TOO = CallOutput("a"), CallOutput("b")
+SAME, SAME_TOO = (Call(name, "{}", id="a") for name in "fg")
+ONE, TWO, THREE = (CallOutput("a", (TextPart(text),)) for text in ("1", "2", "3"))
 WORDS = Message("user", (TextPart("Wait."),))
 LATER = Call("c", "{}", id="c")
 
@@ -224,11 +236,33 @@ LATER = Call("c", "{}", id="c")
     ("items", "wanted"),
     [
         ((MADE, TOO, SAID_TOO, SAID), (MADE, TOO, SAID, SAID_TOO)),
-        ((MADE, TOO, SAID, LATER, SAID_TOO), (MADE, TOO, SAID, LATER, SAID_TOO)),
-        ((MADE, WORDS, SAID), (MADE, WORDS, SAID)),
+        ((MADE, TOO, SAID, LATER, SAID_TOO), (MADE, TOO, SAID, SAID_TOO, LATER)),
+        ((MADE, WORDS, SAID), (MADE, SAID, WORDS)),
         ((MADE, TOO, SAID, SAID_TOO, WORDS), (MADE, TOO, SAID, SAID_TOO, WORDS)),
+        (
+            (MADE, TOO, SAID_TOO, LATER, WORDS, CallOutput("c"), SAID),
+            (MADE, TOO, SAID, SAID_TOO, LATER, CallOutput("c"), WORDS),
+        ),
+        ((SAME, SAME_TOO, ONE, TWO), (SAME, replace(SAME_TOO, id="a_1"), ONE, replace(TWO, call_id="a_1"))),
+        ((SAME, ONE, SAME_TOO, TWO), (SAME, ONE, SAME_TOO, TWO)),
+        ((SAME, WORDS, SAME_TOO, TWO), (SAME, WORDS, SAME_TOO, TWO)),
+        (
+            (replace(SAME, id=""), replace(TOO, id=""), replace(ONE, call_id=""), replace(TWO, call_id="")),
+            (replace(SAME, id=""), replace(TOO, id="call_1"), replace(ONE, call_id=""), replace(TWO, call_id="call_1")),
+        ),
+        ((MADE, TOO, SAID, replace(TWO, call_id="")), (MADE, TOO, SAID, replace(TWO, call_id="b"))),
+        ((WORDS, ONE, MADE, SAID), (WORDS, late_output(ONE.parts), MADE, SAID)),
+        (
+            (SAME, ONE, TWO, WORDS, THREE),
+            (SAME, ONE, late_output(TWO.parts, SAME), WORDS, late_output(THREE.parts, SAME)),
+        ),
+        ((MADE, TOO, SAID_TOO, WORDS), (MADE, TOO, SAID_TOO, WORDS)),
     ],
-    ids=["the other way round", "a call between", "words between", "in order"],
+    ids=[
+        *("the other way round", "a call between", "words between", "in order", "batches between"),
+        *("one id at once", "one id again", "one id again, unanswered", "no ids", "a lost id"),
+        *("no call", "two outputs", "nothing yet"),
+    ],
 )
 def test_outputs_come_in_the_order_of_their_calls(items: tuple[Item, ...], wanted: tuple[Item, ...]) -> None:
     assert apply_history_rules(items, HistoryRules()) == wanted

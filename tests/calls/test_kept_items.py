@@ -79,7 +79,7 @@ def test_a_call_of_another_id_or_name_or_value_is_another(other: Call) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "id_"),
-    [(ARGUMENTS, ""), ("[1]", "call_a"), ('{"a": ', "call_a"), ('{"a":' * 3_000 + "1" + "}" * 3_000, "call_a")],
+    [(ARGUMENTS, ""), ("[1]", "call_a"), ('{"a": ', "call_a"), ('{"a":' * 99_000 + "1" + "}" * 99_000, "call_a")],
     ids=["no id", "no object", "cut off", "too deep"],
 )
 def test_what_no_history_holds_as_a_call_has_no_key(arguments: str, id_: str) -> None:

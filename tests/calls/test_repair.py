@@ -10,10 +10,12 @@ from callwright import ArgumentsDelta, CallEnded, CallStarted, Problem
 from callwright.calls.aliases import ParameterAliases
 from callwright.calls.fit import repair_and_validate, step_problems
 from callwright.calls.repair import Repair, RepairRule
+from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
-from callwright.conversation import FunctionTool
+from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import ProblemKind
 from callwright.schema.resolve import branches, wanted
+from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.reader import read_json
 from tests.support.parsing import merged, pieces, read
 
@@ -65,6 +67,8 @@ ROWS: list[Row] = [
     ("a number digit by digit", closed(n=NUMBER), '{"n": "1.50"}', '{"n": 1.50}', ["text_to_number"]),
     ("a number with an exponent", closed(n=NUMBER), '{"n": "-2E+3"}', '{"n": -2E+3}', ["text_to_number"]),
     ("null in a text", closed(n={"type": ["integer", "null"]}), '{"n": "nil"}', '{"n": null}', ["text_to_null"]),
+    ("a hexadecimal", closed(n=WHOLE), '{"n": "0x10"}', '{"n": 16}', ["text_to_integer"]),
+    ("a number in groups", closed(n=WHOLE), '{"n": "1_000"}', '{"n": 1000}', ["text_to_integer"]),
     ("zeros before a number", closed(n=WHOLE), '{"n": "07"}', '{"n": 7}', ["text_to_integer"]),
     ("quotes in a text", closed(n=WHOLE), '{"n": "\\"7\\""}', '{"n": 7}', ["text_to_integer"]),
     ("a number for a member", closed(n={"enum": ["7", 8]}), '{"n": 7}', '{"n": "7"}', ["enum_spelling"]),
@@ -88,7 +92,7 @@ ROWS: list[Row] = [
     ("Python's boolean as a text", closed(t=TEXT), '{"t": True}', '{"t": "True"}', ["scalar_to_text"]),
     (
         "an object as a text",
-        closed(t=TEXT),
+        closed(t=TEXT, n=WHOLE),
         '{"t": {"a": [1, "b"]}}',
         '{"t": "{\\"a\\": [1, \\"b\\"]}"}',
         ["object_to_text"],
@@ -269,6 +273,14 @@ ROWS: list[Row] = [
     ),
     ("arguments as a text", closed("n", n=WHOLE), '"{\\"n\\": 1}"', '{"n": 1}', ["json_in_text"]),
     ("arguments in a list", closed("n", n=WHOLE), '[{"n": 1}]', '{"n": 1}', ["item_of_list"]),
+    ("an empty list for no arguments", closed(t=TEXT), "[]", "{}", ["null_left_out"]),
+    (
+        "arguments in a fence in a text",
+        closed("n", n=WHOLE),
+        '"```json\\n{\\"n\\": 1}\\n```"',
+        '{"n": 1}',
+        ["unwrapped"],
+    ),
     ("the one parameter", closed("t", t=TEXT), '"high tide"', '{"t": "high tide"}', ["text_to_parameter"]),
     # schemas
     (
@@ -406,7 +418,7 @@ REFUSED: list[tuple[str, Schema, str]] = [
     ("about", closed(n=WHOLE), '{"n": "about 40"}'),
     ("a fraction in words", closed(n=NUMBER), '{"n": "1/2"}'),
     ("a number in words", closed(n=WHOLE), '{"n": "five"}'),
-    ("a hexadecimal", closed(n=WHOLE), '{"n": "0x10"}'),
+    ("half a hexadecimal", closed(n=WHOLE), '{"n": "0x"}'),
     ("no text for a number", closed(n=WHOLE), '{"n": ""}'),
     ("not a number", closed(n=NUMBER), '{"n": "NaN"}'),
     ("yes", closed(f=FLAG), '{"f": "yes"}'),
@@ -518,3 +530,73 @@ def test_ways_that_double_with_each_level_of_a_value_are_not_all_gone(others: tu
 def test_a_union_that_leads_to_itself_is_gone_once() -> None:
     schema = leading_back({"$ref": "#/$defs/node"}, WHOLE)
     assert [wanted(branch) for branch in branches(schema["$defs"]["node"], schema)] == ["object", "object", "integer"]
+
+
+AROUND = (
+    "```json\n%s\n```",
+    "These are the arguments: %s",
+    "<tool_call>%s</tool_call>",
+    "use%s",
+    "Arguments:\n```\n%s\n```",
+)
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("strict", [None, True])
+@pytest.mark.parametrize("names", [("note",), ("note", "title", "tag")], ids=["one parameter", "three parameters"])
+def test_the_object_in_a_text_is_the_arguments(around: str, strict: bool | None, names: tuple[str, ...]) -> None:
+    tools = Toolset([FunctionTool("use", None, closed(names[0], **dict.fromkeys(names, TEXT)), strict=strict)])
+    text = around % '{"note": "high tide"}'
+    for cut in ([text], list(text)):
+        live = StreamingArguments("use", tools)
+        sent = "".join([*map(live.feed, cut), live.finish(cut=False)])
+        assert (json.loads(sent), live.complete) == ({"note": "high tide"}, True)
+        assert "arguments_unwrapped" in {problem.kind for problem in live.problems}
+
+
+IN_DOUBT = (
+    'use(note="high tide")',
+    "note: high tide",
+    "Arguments: high tide",
+    '<parameter name="note">high tide</parameter>',
+    '[TOOL_CALLS]use[ARGS]note="high tide"',
+    'note": "high tide"}',
+    '{"note": "high tide"} and {"note": "low tide"}'.replace("{", "x{", 1),
+    "echo '{\"note\": 1}' > tide",
+    "```\nhigh tide\n```",
+)
+
+
+@pytest.mark.parametrize("text", IN_DOUBT)
+@pytest.mark.parametrize("strict", [None, True])
+def test_a_text_that_may_hold_arguments_is_not_the_only_parameter(text: str, strict: bool | None) -> None:
+    tools = Toolset([FunctionTool("use", None, closed("note", note=TEXT), strict=strict)])
+    for given in (text, encode(text).decode()):
+        live = StreamingArguments("use", tools)
+        sent = "".join([*map(live.feed, given), live.finish(cut=False)])
+        assert sent == given
+
+
+def test_plain_text_is_the_only_parameter_but_where_more_is_demanded() -> None:
+    plain = FunctionTool("use", None, closed("note", note=TEXT))
+    strict = FunctionTool("use", None, closed("note", note=TEXT), strict=True)
+    for tools, out in (
+        (Toolset([plain]), '{"note": "high tide"}'),
+        (Toolset([strict]), "high tide"),
+        (Toolset([plain], "required"), "high tide"),
+        (Toolset([plain], NamedTool("use")), "high tide"),
+    ):
+        live = StreamingArguments("use", tools)
+        assert "".join([*map(live.feed, "high tide"), live.finish(cut=False)]) == out
+
+
+@pytest.mark.parametrize(("others", "strict"), [({}, None), ({}, True), ({"n": WHOLE}, True)])
+def test_an_object_for_a_text_is_in_doubt_where_it_may_hold_the_arguments(
+    others: dict[str, Schema], strict: bool | None
+) -> None:
+    tools = Toolset([FunctionTool("use", None, closed("t", t=TEXT, **others), strict=strict)])
+    written = '{"t": {"value": "high tide"}}'
+    for cut in ([written], list(written)):
+        live = StreamingArguments("use", tools)
+        assert "".join([*map(live.feed, cut), live.finish(cut=False)]) == written
+        assert not live.complete

@@ -176,8 +176,17 @@ def test_a_template_that_does_not_show_the_user_is_an_error() -> None:
         template_dialect("<|user|>Hello!<|assistant|>")
 
 
-@pytest.mark.parametrize("arguments", ["", "no JSON", '{"text": ', "[1]"])
-def test_arguments_that_are_no_object_are_shown_as_an_empty_one(arguments: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ("", '<act>{"name": "say", "arguments": {}}</act>'),
+        *(
+            (text, f"I called say with arguments that cannot be read: {text}")
+            for text in ("no JSON", '{"text": ', "[1]")
+        ),
+    ],
+)
+def test_arguments_that_are_no_object_are_told_in_words(arguments: str, shown: str) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "say", "arguments": arguments}}
     messages: list[dict[str, Any]] = [
         *ASKED,
@@ -185,7 +194,7 @@ def test_arguments_that_are_no_object_are_shown_as_an_empty_one(arguments: str) 
         {"role": "tool", "tool_call_id": "c1", "content": "x"},
     ]
     text = callwright.render(messages, tools=[SAY], dialect=template_dialect(made(JSON_CALL))).text
-    assert '<act>{"name": "say", "arguments": {}}</act>' in text
+    assert shown in text
 
 
 @pytest.mark.parametrize(

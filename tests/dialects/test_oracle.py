@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from callwright import render
 from tests.oracle.asking import CONVERSATIONS, FOLDER, Told, behind
+from tests.oracle.detecting import RECORD
 from tests.oracle.probing import PROBED
 from tests.oracle.record import RefusedError, prompt_of
 
@@ -87,7 +88,7 @@ def test_a_record_holds_the_listed_templates_and_nothing_else(dialect: str) -> N
 
 
 def test_every_record_belongs_to_a_listed_dialect() -> None:
-    others = {"conversations", PROBED.stem}
+    others = {"conversations", PROBED.stem, RECORD.stem}
     assert sorted(path.stem for path in FOLDER.glob("*.json") if path.stem not in others) == DIALECTS
 
 

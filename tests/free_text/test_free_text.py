@@ -15,7 +15,7 @@ from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import Problem
 from callwright.free_text.announcements import LANGUAGES
 from callwright.free_text.intent import Runs, is_announcement, verdict
-from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover, recover_arguments
+from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from tests.free_text.cases import TOOLS, Case, cases, lines, toolset
 from tests.support.examples import examples
 from tests.support.properties import assert_segments_hold
@@ -174,10 +174,6 @@ def test_nothing_is_found_without_tools_or_where_calls_are_forbidden() -> None:
     assert recover(FENCE, Toolset([])) == [TextSegment(FENCE)]
 
 
-def test_what_is_known_to_be_a_call_is_one_whatever_stands_around_it() -> None:
-    assert called(recover_arguments(f"For example:\n{FENCE}\nDone.", toolset())) == [("open_valve", {"number": 3})]
-
-
 # --- calls in doubt ---
 
 # Arguments of `open_valve`: sound, given twice, in words, unwritten, and all of that together.
@@ -233,14 +229,13 @@ def _replies(draw: st.DrawFn) -> str:
 def test_nothing_is_lost_or_invented_where_some_calls_are_not_sound(reply: str, choice: Any, before: str) -> None:
     tools = toolset(choice)
     assert_segments_hold(reply, recover(reply, tools, before=before), tools)
-    assert_segments_hold(reply, recover_arguments(reply, tools), tools)
 
 
 @pytest.mark.parametrize("given", ['"number": ', '"number": 3e', '"number": -', '"number": "\\ud83c"', '"bed": '])
 def test_what_was_not_written_is_not_excused_by_a_name_that_was_given_twice(given: str) -> None:
     for members in (f'{given}, "number": 3, "number": 4', f'"number": 3, "number": 4, {given}'):
         output = f'{{"tool": "open_valve", "arguments": {{{members}}}}}'
-        pieces = recover_arguments(output, toolset())
+        pieces = recover(output, toolset())
         assert words(pieces) == output
         assert [problem.kind for problem in told(pieces)] == ["invalid_arguments"]
 

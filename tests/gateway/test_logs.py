@@ -178,6 +178,7 @@ def test_a_line_is_the_same_with_a_record_and_without(
     monkeypatch: pytest.MonkeyPatch, format_: JsonFormatter | _PlainFormatter, case: str
 ) -> None:
     monkeypatch.setattr("time.time", lambda: 1_777_777_777.03125)
+    monkeypatch.setattr("time.time_ns", lambda: 1_777_777_777_031_250_000)  # as logging asks since Python 3.13
     monkeypatch.setattr(logging.getLogger("callwright.access"), "level", logging.INFO)
     context = RequestContext(id="req_1", method="POST", path=CHAT, begun_s=1.0, ended_s=3.125, **TOLD[case])
     written = []

@@ -79,8 +79,10 @@ def test_a_call_and_its_namespace_come_back_under_the_name_that_the_model_knows(
         (("plain ", "text"), "plain text"),
         (('{"input": ""}',), ""),
         (('{"input"', ': "{\\"x\\": 1}"}'), '{"x": 1}'),
+        (('{"javascript"', ': "go();\\n"}'), "go();\n"),
+        (('{"snippet": "a"', ', "lines": 1}'), '{"snippet": "a", "lines": 1}'),
     ],
-    ids=["escapes", "no JSON", "nothing", "JSON in it"],
+    ids=["escapes", "no JSON", "nothing", "JSON in it", "one text under another key", "two keys"],
 )
 @both
 def test_a_custom_call_is_the_bare_text(
@@ -120,7 +122,7 @@ BUILT_IN = {
     "apply_patch": ('{"type": "delete_file", "path": "a.txt", "diff": null}', "apply_patch_call", "operation"),
 }
 FIELDS: dict[str, dict[str, Any]] = {
-    "shell": {"commands": ["ls"], "max_output_length": 9},
+    "shell": {"commands": ["ls"], "timeout_ms": None, "max_output_length": 9},
     "local_shell": {"type": "exec", "command": ["ls", "-l"], "env": {}, "working_directory": "/"},
     "apply_patch": {"type": "delete_file", "path": "a.txt"},
 }
@@ -134,17 +136,32 @@ def test_a_call_of_a_built_in_tool_is_an_item_of_its_kind(
     arguments, item, field = BUILT_IN[kind]
     model.plays(calling(kind, arguments))
     (call,) = respond(gateway, stream=stream, **body(tools=[{"type": kind}], tool_choice={"type": kind}))["output"]
-    expected = {"type": item, "status": "completed", "call_id": "call_up_0", field: FIELDS[kind]}
+    expected: dict[str, Any] = {"type": item, "status": "completed", "call_id": "call_up_0", field: FIELDS[kind]}
+    if kind == "shell":
+        expected["environment"] = None
     assert {key: value for key, value in call.items() if key != "id"} == expected
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_call_of_a_built_in_tool_begins_empty(gateway: str, model: ModelServer, kind: str) -> None:
+def test_a_call_of_a_built_in_tool_begins_with_all_that_the_document_requires(
+    gateway: str, model: ModelServer, kind: str
+) -> None:
     arguments, _, field = BUILT_IN[kind]
     model.plays(calling(kind, arguments[:9], arguments[9:]))
     events = streamed(gateway, **body(tools=[{"type": kind}]))
     assert order(events) == [*BEGIN, *WHOLE_ITEM, "completed"]
-    assert (events[2]["item"][field], events[2]["item"]["status"]) == ({}, "in_progress")
+    assert (events[2]["item"][field], events[2]["item"]["status"]) == (FIELDS[kind], "in_progress")
+
+
+@both
+@pytest.mark.parametrize("kind", ["create_file", "update_file"])
+def test_a_patch_without_its_lines_is_asked_about(serve: Served, model: ModelServer, kind: str, stream: bool) -> None:
+    gateway = serve(*scripted_models(model.url, retries=1))
+    patches = [f'{{"type": "{kind}", "path": "a.txt"{diff}}}' for diff in ("", ', "diff": "+a"')]
+    model.plays(*[calling("apply_patch", patch) for patch in patches])
+    (call,) = respond(gateway, stream=stream, **body(tools=[{"type": "apply_patch"}]))["output"]
+    assert call["operation"] == {"type": kind, "path": "a.txt", "diff": "+a"}
+    assert len(model.asked) == 2
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from callwright.chat_template.dialect import CASES, TELLINGS, TemplateFindings, find_by_rendering
+from callwright.chat_template.dialect import CASES, TemplateFindings, find_by_rendering
 from callwright.chat_template.find_turns import marks_in
-from callwright.chat_template.probes import FIRST, SAID, THOUGHT, Probes, RenderMessages
+from callwright.chat_template.probes import FIRST, SAID, TELLINGS, THOUGHT, Probes, RenderMessages
 from callwright.chat_template.renderer import TemplateFailureError, TemplateRenderer
 from callwright.errors import ConfigError
 from tests.oracle.asking import FOLDER

@@ -23,6 +23,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
 
 from tests.oracle.asking import CONVERSATIONS, FOLDER, Told, behind
+from tests.oracle.detecting import RECORD, WANTED, ask, wanted_templates
 from tests.oracle.probing import PROBED, probe
 
 __all__ = ["RefusedError", "main", "prompt_of"]
@@ -98,7 +99,23 @@ def main(archives: list[str]) -> None:
         for entry in wanted["templates"]
     ]
     PROBED.write_text(json.dumps(probed, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
+    sources |= {
+        name: _Source(name, version, archives) for name, version in WANTED["packages"].items() if name not in sources
+    }
+    RECORD.write_text(json.dumps(_detected(sources), ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     print(f"{len(wanted['templates'])} templates of {len(records)} dialects")
+
+
+def _detected(sources: Mapping[str, "_Source"]) -> list[dict[str, Any]]:
+    """What the templates of detection.toml make of the probes; those that make the same together."""
+    kept: dict[str, dict[str, Any]] = {}
+    for right, package, file in wanted_templates():
+        text = sources[package].read(file)
+        asked = ask(text.decode())
+        one = kept.setdefault(json.dumps([right, asked]), {"right": right, "templates": [], **asked})
+        source = f"{package} {sources[package].version}"
+        one["templates"].append(f"{source} {Path(file).stem} {hashlib.sha256(text).hexdigest()[:12]}")
+    return [*kept.values()]
 
 
 def _read(sources: Mapping[str, "_Source"], entry: Mapping[str, Any]) -> str:

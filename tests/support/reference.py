@@ -150,7 +150,7 @@ def command_page() -> str:
         "```",
         "",
         "```text",
-        "qwen3_coder  (the name 'Qwen/Qwen3-Coder-30B-A3B-Instruct' matches 'qwen3-coder*')",
+        "qwen3_coder  (the name 'Qwen/Qwen3-Coder-30B-A3B-Instruct' matches 'qwen-3-coder')",
         "```",
         "",
         "`callwright COMMAND --help` prints the same as this page, for the version that you have installed.",

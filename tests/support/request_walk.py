@@ -6,7 +6,7 @@ has a request of its own, of an enumeration each value.
 
 import re
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import typing_extensions
@@ -133,7 +133,7 @@ def _plain(hint: Any, name: str, depth: int = 0) -> Iterator[Any]:
         yield from _plain(inner[0], name, depth)
     elif origin is dict or hint is object or hint is dict:
         yield _OPEN.get(name, {"a": "b"})
-    elif origin is not None and isinstance(origin, type) and issubclass(origin, (list, typing.Iterable)):
+    elif isinstance(origin, type) and issubclass(origin, Iterable):
         yield from ([value] for value in _plain(inner[0], name, depth) if value is not None)
     elif inner:
         for one in inner:
@@ -146,7 +146,7 @@ def _objects(hint: Any, in_list: bool = False) -> Iterator[tuple[type, bool]]:
         yield hint, in_list
         return
     origin = typing.get_origin(hint)
-    lists = isinstance(origin, type) and origin is not dict and issubclass(origin, typing.Iterable)
+    lists = isinstance(origin, type) and origin is not dict and issubclass(origin, Iterable)
     for inner in typing.get_args(hint):
         if not isinstance(inner, str):
             yield from _objects(inner, in_list or lists)

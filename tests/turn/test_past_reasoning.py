@@ -28,8 +28,9 @@ CALL: Final = Call("stop_pump", '{"room": "cellar"}', id="call_1")
 OUTPUT: Final = CallOutput("call_1", (TextPart("stopped"),))
 # A history shows blanks that the model writes in other places, or not at all; nothing but these differs.
 BLANKS_DIFFER: Final = {"gemma4", "glm45", "laguna", "ling3", "qwen3_coder"}
-# What is written by `write` has its tags without the suffix that those of its template have.
-WRITES_OTHER_TAGS: Final = {"hy_v3"}
+# What is written by `write` has its tags without the suffix that those of its template have, or has those of the later
+# models of its family.
+WRITES_OTHER_TAGS: Final = {"hy_v3", "mistral_v11"}
 # What they were trained on is known: in none of these may the family lose what it needs.
 NEEDED: Final = (
     *("deepseek_v32", "deepseek_v4", "deepseek_v41", "glm45", "glm47", "harmony", "hermes", "kimi_k2", "kimi_k3"),

@@ -22,6 +22,9 @@ TODAY = "2026-11-23"
 TAIL = 40
 # Their format shows the tools behind the last words of the user; nothing before it changes.
 MOVES_TOOLS = {"mistral_v3", "mistral_v11"}
+# Their makers' encoder or template shows each system message at the begin, whenever it came.
+MOVES_SYSTEM = {"deepseek_v4", "hy_v3"}
+LATE = ("A file was changed: b.txt.", "These tools can be called now: mail.")
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,8 @@ def test_an_earlier_prompt_is_the_begin_of_a_later_one(shape: str, dialect: str,
         same = shared(before, after)
         if dialect in MOVES_TOOLS:
             assert before[same:].startswith(("[AVAILABLE_TOOLS]", "AVAILABLE_TOOLS]")) or same == len(before)
+        elif dialect in MOVES_SYSTEM and any(text in after and text not in before for text in LATE):
+            assert after[same:].lstrip().startswith(LATE)
         else:
             assert len(before) - same <= TAIL, f"{before[same:][:80]!r}\n{after[same:][:80]!r}"
 

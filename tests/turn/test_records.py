@@ -163,7 +163,8 @@ def test_an_output_can_be_read_as_another_dialect(record: Any, folder: Path, mod
     assert result.exit_code == 1
     told = json.loads(result.output.splitlines()[0])
     assert told["then"]["calls"][0]["arguments"] == '{"city": "Rome"}'
-    assert "calls" in told["differing"]
+    assert [problem["kind"] for problem in told["now"]["problems"]] == ["foreign_format"]
+    assert told["differing"] == ["problems"]
     assert replay(path, "--dialect", "harmonie").exit_code == 2
 
 

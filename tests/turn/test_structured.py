@@ -9,7 +9,7 @@ from callwright.conversation import ResponseFormat
 from callwright.gateway.config.config import ModelConfig
 from callwright.turn.structured import StructuredAnswer
 from tests.conftest import Served, scripted_models
-from tests.support.http_client import CHAT, ask, request
+from tests.support.http_client import CHAT, ask, assembled, request
 from tests.support.outputs import QUESTION, TOOLS, block, spoken
 from tests.support.servers import Answer, ModelServer, chat, said
 
@@ -128,6 +128,51 @@ def test_any_object_is_held_as_well(patient: str, model: ModelServer, way: str, 
     answer = ask(patient, body(way, **OBJECT), stream=stream)
     assert answer.message["content"] == '{"a": [1]}'
     assert len(model.asked) == 2
+
+
+@both
+def test_an_answer_that_stands_in_the_reasoning_is_taken_and_named(
+    patient: str, model: ModelServer, stream: bool
+) -> None:
+    model.plays(chat({"reasoning_content": GOOD, "content": ""}))
+    reply = request(patient + CHAT, body("native", **STRICT, stream=stream))
+    said_ = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
+    assert said_["content"] == GOOD
+    assert reply.problems == {"answer_repaired": 1}
+    assert len(model.asked) == 1
+
+
+@both
+def test_words_around_an_answer_in_the_reasoning_are_asked_about(
+    patient: str, model: ModelServer, stream: bool
+) -> None:
+    model.plays(chat({"reasoning_content": f"Maybe {GOOD}", "content": ""}), said(GOOD))
+    assert ask(patient, body("native", **STRICT), stream=stream).message["content"] == GOOD
+    assert len(model.asked) == 2
+
+
+@both
+@pytest.mark.parametrize("way", WAYS[:4])  # what a server holds to a form has gone out
+def test_a_name_with_two_values_is_asked_about(patient: str, model: ModelServer, way: str, stream: bool) -> None:
+    twice = '{"place": "Big Ben", "place": "Eiffel Tower", "height": 330}'
+    model.plays(*answers(way, twice, GOOD))
+    assert ask(patient, body(way, **STRICT), stream=stream).message["content"] == GOOD
+    assert len(model.asked) == 2
+
+
+@both
+@pytest.mark.parametrize("server", ["vllm", "sglang", "llamacpp", "ollama", "lmstudio", "openai"])
+def test_a_form_beside_tools_goes_to_a_server_that_calls_nevertheless(
+    serve: Served, model: ModelServer, server: Any, stream: bool
+) -> None:
+    gateway = serve(ModelConfig(name="native", upstream=model.url, server=server, retries=2))
+    model.plays(said("It is high."), said(GOOD))
+    assert ask(gateway, body("native", **STRICT, tools=TOOLS), stream=stream).message["content"] == GOOD
+    assert [("response_format" in asked_.body) for asked_ in model.asked] == [server == "openai"] * 2
+    assert ("Answer format" in str(model.asked[0].body["messages"])) == (server != "openai")
+    model.plays(said(GOOD))
+    ask(gateway, body("native", **STRICT, tools=TOOLS, tool_choice="none"), stream=stream)
+    assert "response_format" in model.body
 
 
 @both

@@ -80,6 +80,10 @@ async def fails(upstream: HttpUpstream) -> UpstreamError:
     class Anything:
         kind: type[Any] = dict
         has_stopped = True
+        tell = None
+
+        def marked_over(self) -> None:
+            raise AssertionError("no stream comes to its end")
 
         def read(self, event: Any, deltas: list[Any]) -> None:
             deltas.append(event)

@@ -56,6 +56,7 @@ def gateway(engine: None, folder: Path, serve: Served) -> str:
 # --- the file ---
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("dialect", dialect_names())
 def test_a_file_says_what_its_model_is(tmp_path: Path, dialect: str) -> None:
     path = tmp_path / "model.gguf"

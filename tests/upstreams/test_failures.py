@@ -231,6 +231,10 @@ class Everything:
 
     kind: type[Any] = dict
     has_stopped = True
+    tell = None
+
+    def marked_over(self) -> None:
+        """Nothing is to be done."""
 
     def read(self, event: Any, deltas: list[Any]) -> None:
         deltas.append(event)
@@ -595,3 +599,10 @@ def test_a_clients_connection_serves_one_request_after_the_other(gateway: str, m
             statuses.append(response.status)
             assert not response.will_close
     assert statuses == [200, 200, 502, 404, 502]
+
+
+@pytest.mark.parametrize(("status", "told"), [(503, 529), (529, 529), (500, 500), (429, 429)])
+def test_a_busy_server_is_overloaded_on_messages(keyed: str, model: ModelServer, status: int, told: int) -> None:
+    model.plays(whole({"error": {"message": "too busy"}}, status))
+    body_ = {"model": "native", "messages": [QUESTION], "max_tokens": 9}
+    assert request(keyed + "/v1/messages", body_).status == told

@@ -44,6 +44,47 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
     "the name of no tool in every piece": (pieces("look", "look"), [("look", {"city": "Paris"})]),
     "an empty name behind the name": (pieces(NAME, "", None), [PARIS]),
     "an empty name before the name": (pieces("", NAME), [PARIS]),
+    **{
+        f"the name {name!r}": (chat(call(name, ARGUMENTS, index=0, id="a"), finish="tool_calls"), [PARIS])
+        for name in (
+            f"{NAME}</tool_call>",
+            f"{NAME}<|message|>",
+            f"{NAME}<|channel|>analysis",
+            f"functions.{NAME}:3",
+            f"{NAME}:12",
+            f"<|tool_call_begin|>functions.{NAME}:0<|tool_call_argument_begin|>",
+            f"</think>\n<function_call>{NAME}",
+            f"[TOOL_CALLS]{NAME}[ARGS]",
+            f"{NAME}<arg_key>city</arg_key>",
+            f"{NAME}<|chan",
+        )
+    },
+    "empty arguments before the arguments": (
+        chat(call(NAME, "{}", index=0, id="a"), call(None, ARGUMENTS[:4], index=0), call(None, ARGUMENTS[4:], index=0)),
+        [PARIS],
+    ),
+    "empty arguments of all kinds before the arguments": (
+        chat(call(NAME, '""', index=0, id="a"), *[call(None, text, index=0) for text in ("null", "{}", ARGUMENTS)]),
+        [PARIS],
+    ),
+    "all arguments so far in every piece": (
+        chat(*[call(NAME if not at else None, ARGUMENTS[: at + 1], index=0, id="a") for at in range(len(ARGUMENTS))]),
+        [PARIS],
+    ),
+    "the whole arguments twice": (chat(call(NAME, ARGUMENTS, index=0), call(None, ARGUMENTS, index=0)), [PARIS]),
+    "a new id in every piece": (
+        chat(call(NAME, "", index=0, id="a"), *[call(None, c, index=0, id=f"b{n}") for n, c in enumerate(ARGUMENTS)]),
+        [PARIS],
+    ),
+    "the head of a second call under the index of the first": (
+        chat(
+            call(NAME, ARGUMENTS, index=0, id="a"),
+            call(NAME, "", index=0, id="b"),
+            call(None, ROME_ARGUMENTS[:4], index=1),
+            call(None, ROME_ARGUMENTS[4:], index=1, id="b"),
+        ),
+        [PARIS, ROME],
+    ),
     "a tool whose name begins another's": (pieces("get"), [("get", {"city": "Paris"})]),
     "a call id that is a number": (chat(call(NAME, ARGUMENTS, index=0, id=17)), [PARIS]),
     "a call id that is empty behind the first": (
@@ -234,6 +275,28 @@ def test_of_a_message_behind_its_deltas_what_they_did_not_say_is_read(gateway: s
         model.plays(ended_by(message, delta))
         got = ask(gateway, body(), stream=True)
         assert (got.message["content"], got.message["reasoning"], got.calls) == ("Hi", "Hm.", [PARIS])
+
+
+@both
+@pytest.mark.parametrize("name", ["", None, "  "], ids=repr)
+def test_a_call_without_a_name_never_leaves_and_is_named(
+    gateway: str, model: ModelServer, name: str | None, stream: bool
+) -> None:
+    model.plays(chat(call(name, ARGUMENTS, index=0, id="a"), finish="tool_calls"))
+    reply = request(gateway + CHAT, body(stream=stream))
+    got = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
+    assert not got.get("tool_calls")
+    assert "malformed_call" in reply.problems
+
+
+@both
+def test_a_name_that_may_hold_arguments_does_not_make_a_call_without_any(
+    gateway: str, model: ModelServer, stream: bool
+) -> None:
+    ping = {"type": "function", "function": {"name": "ping", "parameters": OPTIONAL}}
+    model.plays(*[chat(call("ping<arg_key>zone</arg_key>", "", index=0), finish="tool_calls")] * 4)
+    reply = request(gateway + CHAT, body(tools=[ping], stream=stream))
+    assert "incomplete_arguments" in reply.problems
 
 
 class NoArguments(Struct, frozen=True):

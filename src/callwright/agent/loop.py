@@ -33,14 +33,13 @@ from callwright.agent.output import FINAL_TOOL
 from callwright.agent.replayed import call_runs
 from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
 from callwright.calls.custom_tools import input_arguments
-from callwright.calls.history import drop_unreadable_calls
+from callwright.calls.history import as_readable
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.collector import Turn
 from callwright.conversation import (
     Call,
     CallOutput,
     Conversation,
-    Item,
     MediaPart,
     Message,
     NamedTool,
@@ -94,8 +93,7 @@ class Loop:
         self._waiting: list[CallReady] = []
         self._notes: dict[str, str] = {}  # what a person changed in the calls that run, by id
         self._nudges = 0
-        self._shown: list[Item]  # the items as models can read them, the first `_seen`
-        self._seen: int
+        self._seen: int  # in how many of the items searches for tools were looked for
         self._first = agent
         self._take_over(agent.member(state.counts.agent))
 
@@ -106,7 +104,6 @@ class Loop:
         self._answer_check = self._answer_of(agent)
         self._found: dict[str, None] = {}  # the deferred tools that the model may call, in the order of their finding
         self._seen = 0
-        self._shown = []
         self._allowed = agent.allowed_tools
         if isinstance(agent.tool_choice, NamedTool):
             self._find([agent.tool_choice.name])  # nobody has to search for what is named
@@ -212,7 +209,7 @@ class Loop:
         self._counts.usage = self._counts.usage if usage is None else self._counts.usage.plus(usage)
         before = len(state.items)
         state.items = compaction.shortened(state.items, summary)
-        self._shown, self._seen = [], 0
+        self._seen = 0
         yield Compacted(summary, before + 1 - len(state.items))
         return self._conversation()
 
@@ -229,13 +226,13 @@ class Loop:
     def _conversation(self) -> Conversation:
         agent = self._agent
         agent.take_new_tools()
-        new = drop_unreadable_calls(self._state.items[self._seen :])  # each call has its output by now
-        self._shown += new
-        for item in new:
+        items = [*self._state.items]
+        for item in items[self._seen :]:
             if isinstance(item, Call) and item.name == SEARCH_TOOL.name in agent.tools:
-                self._find(agent.search(_query(item.arguments)))
-        self._seen = len(self._state.items)
-        items = [*self._shown]
+                call = as_readable(item)
+                if isinstance(call, Call):
+                    self._find(agent.search(_query(call.arguments)))
+        self._seen = len(items)
         told = "\n\n".join(filter(None, (self._instructions, self._answer_check.words)))
         if told:
             items.insert(0, Message("system", (TextPart(told),)))

@@ -25,7 +25,6 @@ from callwright.agent.loop import Loop
 from callwright.agent.nested import Done, Mistake, Resumed
 from callwright.agent.replayed import replayed
 from callwright.agent.state import State, with_outputs
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Conversation, Item, Message, TextPart
 from callwright.errors import CallwrightError, RequestError, UpstreamError
 from callwright.openai_format.messages import read_messages, write_messages
@@ -199,7 +198,7 @@ def _items(given: Any, param: str) -> list[Item]:
         raise RequestError(
             f"Expected a text, a list of messages or a RunResult, got {type(given).__name__}.", param=param
         )
-    return list(drop_unreadable_calls(read_messages(mended(given))))
+    return list(read_messages(mended(given)))
 
 
 def _check_hidden(agent: Agent[Any], hidden: Mapping[str, Any]) -> None:

@@ -205,6 +205,7 @@ class Check:
                     out += [msgspec.structs.replace(problem, call=ours) for problem in call.told]
                 return
             arguments = call.arguments.text
+        complete = complete and bool(name.strip())  # what calls no tool is no whole call
         out.append(CallEnded(ours, complete))
         if call.told or problems:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]

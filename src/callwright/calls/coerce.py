@@ -33,6 +33,8 @@ CoercionRule = Literal[
 Rule: TypeAlias = Callable[[Node, Schema], Node | None]
 
 _WHOLE = re.compile(r"\+?(-?)0*(\d+)(?:\.0+)?").fullmatch
+_RADIX = re.compile(r"[+-]?0[xXoObB][0-9a-fA-F]{1,32}").fullmatch
+_GROUPED = re.compile(r"[+-]?\d+(?:_\d+)+(?:\.\d+)?").fullmatch
 _PADDING = re.compile(r"\A\+?(-?)0*(?=\d)")
 _QUOTES: Final = ('\\"', '"', "'")
 _NULLS: Final = frozenset(("null", "none", "nil"))
@@ -85,16 +87,20 @@ def as_integer(number: str, *, is_integer: bool = False) -> str:
 
 
 def read_number(text: str) -> str:
-    """The JSON of a number in a text, without what JSON does not allow before it (a plus sign, zeros); `""` if there
-    is none.
+    """The JSON of a number in a text, be it in a form that JSON does not have: `+7`, `007`, `1_000`, `0x10`; `""` if
+    there is none.
     """
-    number = _PADDING.sub(r"\1", bare_text(text))
+    bare = bare_text(text)
+    if _RADIX(bare):
+        return str(int(bare, 0))
+    number = _PADDING.sub(r"\1", bare.replace("_", "") if _GROUPED(bare) else bare)
     return as_integer(number) if is_number(number) else ""
 
 
 def text_to_integer(node: Node, _: Schema) -> Node | None:
-    """`"5"`, `"5.0"` and `"05"` become `5`."""
-    found = _WHOLE(bare_text(node_text(node) or ""))
+    """`"5"`, `"5.0"`, `"05"` and `"0x5"` become `5`."""
+    text = node_text(node) or ""
+    found = _WHOLE(bare_text(text)) or _WHOLE(read_number(text))
     number = found and (found[1] + found[2] if found[2] != "0" else "0")
     return Node("number", number, number) if number else None
 

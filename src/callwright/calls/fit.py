@@ -2,24 +2,36 @@
 it.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
+from callwright.calls.aliases import fold
 from callwright.calls.coerce import node_text
 from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS
 from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
-from callwright.conversation import FunctionTool
+from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import Problem, ProblemKind
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import root_properties
 from callwright.schema.validate import Fault
 from callwright.tolerant_json.codec import NotJsonError, encode
+from callwright.tolerant_json.find import json_places
 from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = ["RepairedArguments", "json_problems", "repair_and_validate", "step_problems", "tools_taking"]
+__all__ = [
+    "RepairedArguments",
+    "is_torn",
+    "json_problems",
+    "object_for_text",
+    "repair_and_validate",
+    "step_problems",
+    "tools_taking",
+]
 
 _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "alias": "argument_renamed",
@@ -33,8 +45,22 @@ _JSON_KINDS: Final[Mapping[JsonRepair, ProblemKind]] = {
     "repeated_key": "argument_repeated",
     "same_key": "argument_dropped",
 }
+# Names in a text that is no JSON, and what closes JSON behind a text.
+_NAMED: Final = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
+_CLOSED: Final = re.compile(r"""["']\s*+([}\]])[\s}\]`]*\Z""").search
 # How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5
+# What a text has that may be arguments in a notation of their own, or a part of some: braces, a fence, tags and tokens,
+# the end of a key, a call.
+_NOTATION: Final = re.compile(
+    r"[{}]|```|</?[A-Za-z_|\uff5c][^<>]*>|\[/?[A-Z][A-Z_]+\]|\"\s*:|\A[\w.]+\s*\(.*\)\s*;?\Z", re.DOTALL
+).search
+# A label before a text, and the words of one that names arguments.
+_LABEL: Final = re.compile(r"\W{0,8}(?P<words>\w[\w '-]{0,60}?)[\"'*]{0,3}\s{0,3}[:=](?!//)").match
+_LABELS: Final = frozenset(map(fold, (*ARGUMENT_KEYS, *NAME_KEYS, "argument", "parameter", "json")))
+# What may stand before and behind the object that is meant: words that end in a colon, tags and tokens.
+_LEAD: Final = re.compile(r"[^{}\[\]<>\"`=]{0,200}:|(?:<[^<>]*>|\[/?[A-Z][A-Z_]*\]|\s)*").fullmatch
+_TAIL: Final = re.compile(r"(?:<[^<>]*>|\[/?[A-Z][A-Z_]*\]|[\s`])*").fullmatch
 
 
 class RepairedArguments(msgspec.Struct, frozen=True):
@@ -90,7 +116,9 @@ def repair_and_validate(node: Node, name: str, tools: Toolset) -> RepairedArgume
         return RepairedArguments(node, _unwritten(node), [])
     steps: list[Repair] = []
     inner, fault = _unwrapped(node, tool, tools, steps)
-    made, repairs = repair_arguments(inner, tool.parameters or {}, tools.hints.aliases)
+    made, repairs = repair_arguments(inner, tool_schema(tool) or {}, tools.hints.aliases)
+    if fault is None and (path := object_for_text(repairs, tool)):
+        fault = Fault(path, "expected a text, got an object")
     faults = [fault] if fault else _unwritten(made) or _faults(made, name, tools)
     return RepairedArguments(made, faults, steps + repairs)
 
@@ -102,8 +130,8 @@ def tools_taking(node: Node, tools: Toolset) -> list[str]:
     """
     found: list[str] = []
     for tool in tools:
-        own = root_properties(tool.parameters)
-        made, _ = repair_arguments(node, tool.parameters or {}, tools.hints.aliases)
+        own = root_properties(tool_schema(tool))
+        made, _ = repair_arguments(node, tool_schema(tool) or {}, tools.hints.aliases)
         declared = own and {member.name for member in made.members} <= own.keys()
         if declared and not (_unwritten(made) or _faults(made, tool.name, tools)):
             found.append(tool.name)
@@ -117,17 +145,19 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     "arguments": {"tz": "UTC"}}`. Of a tool that needs no arguments, null says that there are none. The fault says if
     the inner call is of another tool.
     """
-    own = root_properties(tool.parameters)
-    if node.json == "null" and tools.accepts_nothing(tool.name):
+    if _says_nothing(node) and tools.accepts_nothing(tool.name):
         steps.append(Repair("null_left_out", "$"))
         return Node("object"), None
     for _ in range(_MAX_WRAPPERS):
         text = node_text(node)
         if text is not None:
             inside = read_json(text.strip()) if text.strip()[:1] in ("{", "[", '"') else None
-            if inside is None or inside.kind not in ("object", "array", "string"):
-                return _parameter(node, own, steps), None
-            steps.append(Repair("json_in_text", "$"))
+            if inside is not None and inside.kind in ("object", "array", "string"):
+                steps.append(Repair("json_in_text", "$"))
+            elif (inside := _object_in(text.strip(), tool, tools)) is not None:
+                steps.append(Repair("unwrapped", "$"))
+            else:
+                return _parameter(node, text.strip(), tool, tools, steps)
         elif node.kind == "array" and len(node.items) == 1 and node.items[0].value.kind == "object":
             inside = node.items[0].value
             steps.append(Repair("item_of_list", "$"))
@@ -144,7 +174,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
     """The arguments inside a call that stands where arguments should, or the name of the other tool that it calls."""
-    own = root_properties(tool.parameters)
+    own = root_properties(tool_schema(tool))
     keys = {member.name for member in node.members}
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
     wrappers = [key for key in ARGUMENT_KEYS if key in keys - own.keys()]
@@ -153,7 +183,7 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
         if inner == tool.name:
             return node.get(wrappers[0]), ""
         return None, inner if inner in tools else ""
-    is_free = not own and (tool.parameters or {}).get("additionalProperties") is not False
+    is_free = not own and (tool_schema(tool) or {}).get("additionalProperties") is not False
     if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and not is_free:
         inside = node.members[-1].value
         if inside.kind == "object" or (node_text(inside) or "").strip().startswith("{"):
@@ -161,15 +191,66 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
     return None, ""
 
 
-def _parameter(node: Node, own: Mapping[str, object], steps: list[Repair]) -> Node:
-    """A bare text as the value of the tool's only parameter, if that is a string."""
+def _says_nothing(node: Node) -> bool:
+    """Whether arguments are null, an empty text, or an empty list, as PHP writes an empty object."""
+    return node.json in ("null", '""') or (node.kind == "array" and not node.items)
+
+
+def object_for_text(steps: Iterable[Repair], tool: FunctionTool) -> str:
+    """The path of an object that was made the text of a parameter where that is in doubt, `""` if there is none: under
+    `strict`, and where it may hold the tool's only parameter. Beside others it is the text of a document.
+    """
+    paths = [step.path for step in steps if step.rule == "object_to_text"]
+    return paths[0] if paths and (tool.must_be_valid or len(root_properties(tool_schema(tool))) == 1) else ""
+
+
+def _object_in(text: str, tool: FunctionTool, tools: Toolset) -> Node | None:
+    """The arguments in a text that are all of it but for a fence, words before it that end in a colon, and tokens."""
+    if "{" not in text:
+        return None
+    places = list(json_places(text, whole=False))
+    nodes = [node for place in places for node in place.nodes]
+    if len(nodes) != 1 or nodes[0].kind != "object" or not nodes[0].closed or places[0].doubt:
+        return None
+    before, behind = text[: places[0].begin].strip(), text[places[0].end :]
+    named = before.removesuffix(tool.name).strip() if before.endswith(tool.name) else before
+    if not (_LEAD(named) and _TAIL(behind)):
+        return None
+    own = root_properties(tool_schema(tool)).keys()
+    inner, other = _inner_call(nodes[0], tool, tools)
+    is_own = {member.name for member in nodes[0].members} <= own
+    return nodes[0] if is_own or inner is not None or other else None
+
+
+def _parameter(
+    node: Node, text: str, tool: FunctionTool, tools: Toolset, steps: list[Repair]
+) -> tuple[Node, Fault | None]:
+    """A bare text as the value of the tool's only parameter, if that is a string. Not where more is demanded than a
+    likely meaning, nor a text that may be arguments in another notation.
+    """
+    own = root_properties(tool_schema(tool))
     if len(own) != 1 or node.kind != "string":
-        return node
+        return node, None
     ((key, schema),) = own.items()
     if not isinstance(schema, Mapping) or schema.get("type") != "string":
-        return node
+        return node, None
+    if tool.custom is None:
+        if tool.must_be_valid or tools.choice == "required" or isinstance(tools.choice, NamedTool):
+            return node, Fault("$", "expected an object, got a text")
+        label = _LABEL(text)
+        words = frozenset(map(fold, label["words"].split())) if label else frozenset()
+        if not text or _NOTATION(text) or is_torn(text, own) or words & (_LABELS | {fold(key), fold(tool.name)}):
+            return node, Fault("$", "expected an object, got a text that may hold one")
     steps.append(Repair("text_to_parameter", "$"))
-    return Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)])
+    return Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)]), None
+
+
+def is_torn(text: str, own: Collection[str]) -> bool:
+    """Whether a text that is no JSON seems to be a part of some: it names a parameter, or ends as JSON does."""
+    if any(name in own for name in _NAMED(text)):
+        return True
+    closes = _CLOSED(text)
+    return closes is not None and text.count(closes[1]) > text.count("{" if closes[1] == "}" else "[")
 
 
 def _faults(node: Node, name: str, tools: Toolset) -> list[Fault]:

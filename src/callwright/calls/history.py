@@ -1,7 +1,9 @@
-"""Repairs a conversation's history, so that every chat template can render it.
+"""Normalizes a conversation's history, so that every chat template can render it.
 
-Models write arguments that are not a JSON object, clients send them back, and servers fail on them in every later turn.
-Each item is treated by itself alone, so the prompt keeps its prefix (and the server its prefix cache).
+Clients answer parallel calls in the order in which they finish, models write arguments that are not a JSON object or
+call a tool without its name, and both come back with each later request. `normalized` is what every prompt and every
+request to a server is made of. What becomes of an item depends on the items before it and, for a call, on its output:
+a conversation that grows at its end keeps its beginning, and the server its prefix cache.
 
 A server in native mode renders with its model's chat template. What that template asks of calls is in `HistoryRules`.
 """
@@ -14,90 +16,233 @@ import msgspec
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
-from callwright.shared import kept_along
+from callwright.shared import kept_along, kept_with
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.escapes import with_whole_characters
+from callwright.tolerant_json.escapes import unescaped, with_whole_characters
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["HistoryRules", "apply_history_rules", "are_readable", "describe_media", "drop_unreadable_calls"]
+__all__ = ["HistoryRules", "apply_history_rules", "as_readable", "describe_media", "late_output", "normalized"]
+
+_MAX_SHOWN = 200  # characters of the arguments in a message that names a call
 
 
 class HistoryRules(Struct, frozen=True):
     """What the chat template of a model family asks of the calls in a history.
 
     `single_calls`: it renders one call per message, and drops or refuses more. `call_id` makes the id it expects, from
-    the tool's name and the call's number in the conversation.
+    the call and its number in the conversation.
     """
 
     single_calls: bool = False
-    call_id: Callable[[str, int], str] | None = None
+    call_id: Callable[[Call, int], str] | None = None
 
 
-def apply_history_rules(items: Sequence[Item], form: HistoryRules) -> tuple[Item, ...]:
-    """The items with calls as a template takes them, and outputs in the order of their calls: many templates show no
-    ids.
+def normalized(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items with each run of calls directly before its outputs, which have the order of the calls, one at most for
+    each call; with ids that tell the calls of a run apart, and readable calls only.
+
+    Templates pair outputs with calls by place, and fail on arguments that are no object. A call without a name or with
+    arguments that cannot be read becomes a message that quotes it, and so does its output. An output that answers no
+    call of the conversation, or one that is answered already, is a message at its place.
     """
-    if not form.single_calls and form.call_id is None and _is_in_order(items):
+    if kept_along(items, None, _Order(), _order).holds:
         return tuple(items)
-    found: list[Item] = []
-    number = 0
-    for calls, outputs, behind in _runs(items):
-        ids = {call.id: form.call_id(call.name, n) if form.call_id else call.id for n, call in enumerate(calls, number)}
-        number += len(calls)
-        if len(ids) == len(calls):
-            found += _together(calls, outputs, ids, single=form.single_calls)
-        else:  # duplicate ids: no output can be assigned to its call
-            found += [*calls, *outputs]
-        found += behind
-    return tuple(found)
+    return tuple(_in_order(items))
 
 
 class _Order(NamedTuple):
-    """Whether outputs were in order so far, the ids of the calls that wait for theirs, and the last item."""
+    """Whether the items are normalized so far, the ids of the calls that wait for their outputs, and the last item."""
 
     holds: bool = True
     waiting: tuple[str, ...] = ()
     last: type[Item] | None = None
 
 
-def _is_in_order(items: Sequence[Item]) -> bool:
-    """Whether the outputs behind each run of calls are those of its calls, one of each, in their order."""
-    return kept_along(items, None, _Order(), _order).holds
-
-
 def _order(before: _Order, items: Sequence[Item], start: int) -> _Order:
-    waiting, kind = deque(before.waiting), before.last
     if not before.holds:
         return before
+    # No set beside it: to see that an id is none of a few takes less than to build one.
+    waiting, last = deque(before.waiting), before.last
     for item in items[start:]:
         if type(item) is CallOutput:
             if not waiting or item.call_id != waiting.popleft():
                 return _Order(holds=False)
         elif type(item) is Call:
-            if waiting and kind is CallOutput:
+            if last is not Call:
+                waiting.clear()
+            if item.id in waiting or item.once("readable", _readable) is not True:
                 return _Order(holds=False)
             waiting.append(item.id)
         elif waiting:
-            return _Order(holds=False)
-        kind = type(item)
-    return _Order(waiting=tuple(waiting), last=kind)
+            waiting.clear()
+        last = type(item)
+    return _Order(True, tuple(waiting), last)
 
 
-def _together(calls: list[Call], outputs: list[CallOutput], ids: dict[str, str], *, single: bool) -> list[Item]:
-    """Parallel calls and their outputs, with the new ids. `single`: each output directly behind its call."""
-    own: dict[str, list[CallOutput]] = {call.id: [] for call in calls}
-    others: list[CallOutput] = []
-    for output in outputs:
-        new = ids.get(output.call_id, output.call_id)
-        shown = output if new == output.call_id else msgspec.structs.replace(output, call_id=new)
-        own.get(output.call_id, others).append(shown)
-    pairs: list[list[Item]] = [
-        [call if call.id == ids[call.id] else msgspec.structs.replace(call, id=ids[call.id]), *own[call.id]]
-        for call in calls
-    ]
-    if single:
-        return [*(item for pair in pairs for item in pair), *others]
-    return [*(pair[0] for pair in pairs), *(item for pair in pairs for item in pair[1:]), *others]
+class _Asked(Struct):
+    """A call in a history: as it came, its number and that of its run, and its output."""
+
+    call: Call
+    number: int
+    run: int
+    output: CallOutput | None = None
+
+
+def _in_order(items: Sequence[Item]) -> Iterator[Item]:
+    """See `normalized`."""
+    row: list[Item | list[_Asked]] = []  # a list is a run of calls
+    waiting: dict[str, list[_Asked]] = {}  # by their ids
+    answered: dict[str, Call] = {}
+    calls = runs = 0
+    last: type[Item] | None = None
+    for item in items:
+        if type(item) is Call:
+            if last is not Call:
+                row.append([])
+                runs += 1
+            asked = _Asked(item, calls, runs)
+            calls += 1
+            run = row[-1]
+            assert isinstance(run, list)
+            run.append(asked)
+            waiting.setdefault(item.id, []).append(asked)
+        elif type(item) is CallOutput:
+            found = _answers(item, waiting)
+            if found is None:
+                row.append(_late(item, answered.get(item.call_id)))
+            else:
+                found.output = item
+                answered[found.call.id] = found.call
+        else:
+            row.append(item)
+        last = type(item)
+    for part in row:
+        if isinstance(part, list):
+            yield from _run(part)
+        else:
+            yield part
+
+
+def _answers(output: CallOutput, waiting: dict[str, list[_Asked]]) -> _Asked | None:
+    """The call that an output answers: the first without an output in the latest run that has one of this id. An output
+    whose id was lost answers the call that waits first.
+    """
+    same = waiting.get(output.call_id)
+    if not same and not output.call_id:
+        same = sorted([asked for calls in waiting.values() for asked in calls], key=lambda asked: asked.number)
+    if not same:
+        return None
+    latest = same[-1].run
+    found = next(asked for asked in same if asked.run == latest)
+    waiting[found.call.id].remove(found)
+    return found
+
+
+def _run(run: Sequence[_Asked]) -> Iterator[Item]:
+    """The calls of a run, and their outputs; what is told in words stands around them."""
+    shown: list[Item] = []
+    outputs: list[Item] = []
+    told: list[Item] = []
+    ids: set[str] = set()
+    for asked in run:
+        call, output = as_readable(asked.call), asked.output
+        if isinstance(call, Message):
+            yield call
+            told += [] if output is None else [_in_words(output, "The output of that call: ")]
+            continue
+        id_ = _own_id(call.id, ids)
+        shown.append(_with_id(call, id_))
+        outputs += [] if output is None else [_answering(output, id_)]
+    yield from (*shown, *outputs, *told)
+
+
+def _own_id(id_: str, ids: set[str]) -> str:
+    """The id, or another where it is one of `ids`, to which it is added."""
+    own, number = id_, len(ids)
+    while own in ids:
+        own, number = f"{id_ or 'call'}_{number}", number + 1
+    ids.add(own)
+    return own
+
+
+def _with_id(call: Call, id_: str) -> Call:
+    if call.id == id_:
+        return call
+    return kept_with((call,), "with id", id_, lambda: msgspec.structs.replace(call, id=id_))
+
+
+def _answering(output: CallOutput, id_: str) -> CallOutput:
+    if output.call_id == id_:
+        return output
+    return kept_with((output,), "with id", id_, lambda: msgspec.structs.replace(output, call_id=id_))
+
+
+def _late(output: CallOutput, call: Call | None) -> Message:
+    by = None if call is None else (call.name, call.arguments)
+    return kept_with((output,), "late", by, lambda: late_output(output.parts, call))
+
+
+def late_output(parts: Sequence[Part], call: Call | None = None) -> Message:
+    """An output that comes when the conversation has gone on: of this call, or of one that is not shown."""
+    whose = "a call that is not shown" if call is None else f"the call {call.name}({_cut(call.arguments)})"
+    return Message("user", (TextPart(f"The output of {whose}:\n"), *parts))
+
+
+def _cut(arguments: str) -> str:
+    return arguments if len(arguments) <= _MAX_SHOWN else f"{arguments[:_MAX_SHOWN]}…"
+
+
+def _in_words(output: CallOutput, words: str) -> Message:
+    return kept_with((output,), "told", words, lambda: Message("user", _behind(words, output.parts)))
+
+
+def _behind(words: str, parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts of a text behind these words."""
+    first, rest = (parts[0], parts[1:]) if parts and isinstance(parts[0], TextPart) else (TextPart(""), parts)
+    return (TextPart(words + first.text), *rest)
+
+
+def as_readable(call: Call) -> Call | Message:
+    """The call with a JSON object as its arguments, repaired if need be, in which no character is escaped that may
+    stand as it is. One that cannot be read, or has no name, as an assistant's message that quotes it.
+    """
+    found: Call | Message | bool = call.once("readable", _readable)
+    return call if isinstance(found, bool) else found
+
+
+def _readable(call: Call) -> Call | Message | bool:
+    """See `as_readable`; True where it is the call itself."""
+    if not call.name.strip():
+        return _quoted(f"I called a tool without its name, with the arguments {call.arguments}")
+    arguments = call.arguments if call.kind != "function" else _arguments(call.arguments)
+    if arguments is None:
+        return _quoted(f"I called {call.name} with arguments that cannot be read: {call.arguments}")
+    return arguments == call.arguments or msgspec.structs.replace(call, arguments=arguments)
+
+
+def _quoted(words: str) -> Message:
+    return Message("assistant", (TextPart(words),))
+
+
+def apply_history_rules(items: Sequence[Item], rules: HistoryRules) -> tuple[Item, ...]:
+    """The items, normalized, with calls as a template takes them."""
+    items = normalized(items)
+    if not rules.single_calls and rules.call_id is None:
+        return items
+    found: list[Item] = []
+    number = 0
+    for calls, outputs, behind in _runs(items):
+        answers = {output.call_id: output for output in outputs}
+        made: list[Item] = []
+        answered: list[Item] = []
+        for call in calls:
+            id_ = rules.call_id(call, number) if rules.call_id else call.id
+            number += 1
+            made.append(_with_id(call, id_))
+            if output := answers.get(call.id):
+                (made if rules.single_calls else answered).append(_answering(output, id_))
+        found += [*made, *answered, *behind]
+    return tuple(found)
 
 
 def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput], list[Item]]]:
@@ -116,51 +261,6 @@ def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput],
         else:
             behind.append(item)
     yield calls, outputs, behind
-
-
-def drop_unreadable_calls(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with the arguments of every function call a JSON object.
-
-    Broken JSON is repaired. A call that cannot be repaired becomes a message that quotes it, and so does its output.
-    """
-    if are_readable(items):
-        return tuple(items)
-    found: list[Item] = []
-    told: set[str] = set()
-    calls: list[Call] = []  # readable calls, which must stay next to their outputs
-    late: list[Item] = []  # outputs of unreadable calls, as messages behind the other outputs
-    for item in items:
-        if not isinstance(item, Call):
-            found += calls
-            calls = []
-        if not isinstance(item, CallOutput):
-            found += late
-            late = []
-        if isinstance(item, Call) and item.kind == "function":
-            arguments = _arguments(item.arguments)
-            if arguments is None:
-                told.add(item.id)
-                words = f"I called {item.name} with arguments that cannot be read: {item.arguments}"
-                found.append(Message("assistant", (TextPart(words),)))
-                continue
-            told.discard(item.id)
-            changed = arguments != item.arguments
-            calls.append(msgspec.structs.replace(item, arguments=arguments) if changed else item)
-        elif isinstance(item, CallOutput) and item.call_id in told:
-            late.append(Message("user", (TextPart("The output of that call: "), *item.parts)))
-        else:
-            found.append(item)
-    return (*found, *calls, *late)
-
-
-def are_readable(items: Sequence[Item]) -> bool:
-    """Whether no call among these items has arguments that must be repaired."""
-    return all(item.once("is_readable", _is_readable) for item in items if type(item) is Call)
-
-
-def _is_readable(call: Call) -> bool:
-    """Whether a call has arguments that are a JSON object, or free text."""
-    return call.kind != "function" or _arguments(call.arguments) == call.arguments
 
 
 def describe_media(items: Sequence[Item]) -> tuple[Item, ...]:
@@ -186,8 +286,8 @@ def _arguments(text: str) -> str | None:
     try:
         value = decode(text)
         if isinstance(value, str):  # encoded twice
-            return value if isinstance(decode(value), dict) else None
-        return text if isinstance(value, dict) else None
+            return _arguments(value) if isinstance(decode(value), dict) else None
+        return unescaped(text) if isinstance(value, dict) else None
     except NotJsonError:
         if text != (whole := with_whole_characters(text)):
             return _arguments(whole)
@@ -198,4 +298,4 @@ def _arguments(text: str) -> str | None:
         node.value()  # raises if a value is missing or cut off: it is not made up
     except NotJsonError:
         return None
-    return node.text()
+    return unescaped(node.text())

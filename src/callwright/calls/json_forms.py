@@ -17,11 +17,12 @@ from callwright.calls.coerce import node_text
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import root_properties
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls"]
+__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls", "is_record"]
 
 NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "tool_call", "action", "recipient_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
@@ -68,7 +69,7 @@ class CallKeySet:
     @cached_property
     def _related(self) -> frozenset[str]:
         """Other names of parameters of these tools."""
-        own = {key for tool in self._tools for key in root_properties(tool.parameters)}
+        own = {key for tool in self._tools for key in root_properties(tool_schema(tool))}
         return frozenset(fold(key) for group in self._tools.hints.aliases if group & own for key in group)
 
     def __contains__(self, key: object) -> bool:
@@ -82,13 +83,18 @@ def _own_keys(tool: FunctionTool) -> frozenset[str]:
     """The folded name of a tool and those of its parameters, kept with it."""
     found: frozenset[str] | None = tool.kept.get("keys")
     if found is None:
-        found = tool.kept["keys"] = frozenset(map(fold, (tool.name, *root_properties(tool.parameters))))
+        found = tool.kept["keys"] = frozenset(map(fold, (tool.name, *root_properties(tool_schema(tool)))))
     return found
 
 
 def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:
     """The calls in a value; None if anything in it is not a call."""
     return _from_value(node, tools, _MAX_WRAPPERS)
+
+
+def is_record(keys: Iterable[str], own: Iterable[str]) -> bool:
+    """Whether keys beside a call say that it was made already; `own` are the tool's parameters."""
+    return not (_RECORD_KEYS - {*own}).isdisjoint(keys)
 
 
 def _from_value(node: Node, tools: Toolset, depth: int) -> list[JsonCall] | None:
@@ -136,8 +142,8 @@ def _from_call(node: Node, given: dict[str, Node], tools: Toolset) -> list[JsonC
     written = node_text(given[name_key]) or ""
     name = tools.resolve_name(written)
     tool = tools.get(name)
-    own = root_properties(tool.parameters if tool else None)
-    if given.keys() & _RECORD_KEYS - own.keys():
+    own = root_properties(tool_schema(tool) if tool else None)
+    if is_record(given, own):
         return None
     form = JsonCall(
         name,

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from callwright.calls.history import drop_unreadable_calls
+from callwright.calls.history import as_readable
 from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE, encode
@@ -61,7 +61,7 @@ def call_keys(call: Call, task: str) -> tuple[str, str] | None:
 
 
 def _keys(call: Call, task: str) -> tuple[str, str] | None:
-    read = drop_unreadable_calls([call])[0]
+    read = as_readable(call)
     if not isinstance(read, Call) or not read.id:
         return None
     try:

@@ -6,7 +6,7 @@ undeclared name that may be an alias holds back the rest of its object.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -14,7 +14,7 @@ import msgspec
 
 from callwright.calls.aliases import ParameterNames, may_rename
 from callwright.calls.coerce import as_integer, constant
-from callwright.calls.fit import json_problems, repair_and_validate, step_problems
+from callwright.calls.fit import is_torn, json_problems, object_for_text, repair_and_validate, step_problems
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
@@ -24,7 +24,7 @@ from callwright.schema.compiled import Members, Place, compiled_schema, members_
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, chosen
 from callwright.stream_reader import Parse, silent_reader
-from callwright.tolerant_json.certain import doubt, without_words
+from callwright.tolerant_json.certain import JsonRepair, by_quotes, doubt, without_words
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
@@ -40,11 +40,15 @@ _MATTERS: Final = r'"\\\x00-\x1f,'
 _CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?![\s,]|\Z)|,(?![ \t]*\Z)"""
 _CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?![^\S\x00-\x1f]|,|\Z)|,(?![ \t]*\Z)"""
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
-_PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+)*+").match
+_PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+|(?!))*+").match
 # What of that the check holds back where no escape is cut, as JSON, and as text.
 _TAIL: Final = r'\\"|,[ \t]{0,60}'
 _TAIL_TEXT: Final = '"|, {0,60}'
+# A token of a format that is no list.
+_MARKER = re.compile(r"\s*\[/?[A-Z][A-Z_]+\]").match
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
+# Names in the texts of JSON.
+_NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
 
 
 class StreamingArguments:
@@ -164,12 +168,19 @@ class StreamingArguments:
         if text.strip() == "{" and self._tools.requires_something(self._name):  # of which nothing was written
             self.complete = False
             return
-        if why := doubt(repairs, text):
+        if why := doubt(repairs, text) or self._merged(repairs):
             self.complete = False
             _, words = without_words(text)
             kind: ProblemKind = "arguments_trailing_text" if words else "non_json_arguments"
             if "repeated_key" not in repairs:
                 self.problems.append(Problem(kind, f"not certain: {why}", text=words))
+
+    def _merged(self, repairs: Collection[JsonRepair]) -> str:
+        """Why a text with odd quotes may hold more members; `""` if no parameter is named in one."""
+        if not by_quotes(repairs):
+            return ""
+        named = [name for name in _NAMED_IN_TEXT(self.text) if name in self._compiled.properties]
+        return f"a text in which {named[0]!r} is named" if named else ""
 
     def _begin(self) -> Parse[None]:
         """Start the parse."""
@@ -213,11 +224,15 @@ class StreamingArguments:
         """
         text = yield from self._rest()
         node = read_json(text.strip())
-        if node is None or node.kind == "word":
+        if node is None or node.kind == "word" or _MARKER(text):
             node = Node("string", encode(text.strip()).decode())
-        if self._cut or not self._write_if_valid(node):
-            self._put(text)
-            self.complete = not self._cut
+        if not self._cut and self._write_if_valid(node):
+            return
+        self._put(text)
+        self.complete = not self._cut
+        if self.complete and is_torn(text, self._compiled.properties):
+            self.complete = False
+            self.problems.append(Problem("non_json_arguments", "not certain: a part of JSON"))
 
     def _write_if_valid(self, node: Node) -> bool:
         """Repair held arguments as a whole, and write them if they are then valid; answers whether they were."""
@@ -344,8 +359,10 @@ class StreamingArguments:
         held = list(self._reader.given_once([*before, *held]))[len(before) :]
         mender = ArgumentRepair(self._schema, self._tools.hints.aliases)
         made = mender.value(msgspec.structs.replace(node, members=[*before, *held]), place, path, 0)
-        self._steps += mender.repairs
         self._put(opening)
+        if self._is_in_doubt(mender.repairs):
+            return
+        self._steps += mender.repairs
         for number, member in enumerate(made.members[len(before) :], len(before)):
             self._put(member.lead(first=not number) + member.key.json + member.colon + member.value.text())
         self._put(f"{node.tail}}}")
@@ -439,11 +456,23 @@ class StreamingArguments:
         if droppable is not None and mender.leaves_out(made, droppable):
             self._steps.append(Repair("null_left_out", path))
             return False
+        if self._is_in_doubt(mender.repairs):
+            self._put(prefix)
+            return True
         self._steps += mender.repairs
         self._scalar = made
         self.problems += [Problem("invalid_arguments", f"{path}: no value was written")] * (made.kind == "missing")
         self._put(prefix + made.text())
         return True
+
+    def _is_in_doubt(self, repairs: Sequence[Repair]) -> bool:
+        """Whether these repairs made a text of an object that may be more than that: the call is then not complete."""
+        tool = self._tools.get(self._name)
+        path = object_for_text(repairs, tool) if repairs and tool is not None else ""
+        if path:
+            self.problems.append(Problem("invalid_arguments", f"{path}: expected a text, got an object"))
+            self.complete = False
+        return bool(path)
 
     def _place(self, schema: object) -> Place:
         """What may stand where a schema is said. Cached: all items of an array share one schema."""

@@ -32,11 +32,9 @@ _OTHER_JSON = re.compile(r'\s{0,256}+(?:"|\{\s{0,256}+")')
 # The inside of a JSON string, without a partial escape at its end. Both halves of a surrogate pair stay together.
 _BODY = re.compile(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
-    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\])|(?=\\[^u])))*+"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\])|(?=\\[^u]))|(?!))*+"
 )
 _BLANK_LINES = re.compile(r"(?:[ \t]*\r?\n)*").match
-# Keys that models use in place of `input`.
-_OTHER_NAMES: Final = ("text", "content", "body", "code", "script", "patch", "diff", "value", "data", "raw", "string")
 # A shell command around the input, as in `apply_patch <<'EOF'`.
 _HEREDOC = re.compile(
     r"\s*+(?:[\w./-]++[ \t]++)?<<-?[ \t]*+(?P<quote>['\"]?)(?P<end>\w++)(?P=quote)[ \t]*+\r?\n"
@@ -155,9 +153,8 @@ class StreamingCustomInput:
         node = read_json(text.strip())
         if node is None:
             return None
-        (only,) = node.members if len(node.members) == 1 else (None,)
-        if only is not None and only.name in (*_OTHER_NAMES, self._name):
-            return node_text(only.value)
+        if len(node.members) == 1 and node.members[0].value.kind == "string":
+            return node_text(node.members[0].value)  # one key, one text, whatever the key
         fitted = repair_and_validate(node, self._name, self._tools)
         if fitted.faults:
             return None

@@ -1,13 +1,16 @@
 """The tools of one request: looked up by name, validated against, with what the request says about their use."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
+from typing import Final
 
 from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema.compiled import compiled_schema
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import tool_schema
 from callwright.schema.validate import Fault, validator_of
 
 __all__ = ["Toolset"]
@@ -18,6 +21,11 @@ _BOUNDS = Bounds()
 _NAME_OF = attrgetter("name")
 # Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
+# Tags and control tokens, also the begin of one; no name has any in it. Kimi's ids end in the number of the call.
+_TOKENS: Final = re.compile(r"<[^<>]*>|\[/?[A-Z][A-Z_]*\]|<[^<>]*\Z")
+_CALL_NUMBER: Final = re.compile(r":\d{1,6}\Z")
+# What a header of Harmony has behind a name.
+_HEADER_WORDS: Final = frozenset(("analysis", "assistant", "code", "commentary", "final", "json"))
 
 
 class _Spellings:
@@ -108,18 +116,35 @@ class Toolset:
         return self._tools.get(name)
 
     def resolve_name(self, written: str) -> str:
-        """The tool name that the model means: as written, without a namespace before it (`functions.get_time`), in
-        another spelling (`getTime`), or without the `server__` of an MCP tool. Any other name is answered as it is.
+        """The tool name that the model means: as written, without a namespace before it (`functions.get_time`) or
+        tokens of a format around it (`get_time<|channel|>commentary`, `get_time:0`), in another spelling (`getTime`),
+        or without the `server__` of an MCP tool. Any other name is answered as it is.
         """
         name = written.strip().removesuffix("()").strip()
         if name not in self._tools:
-            for prefix in _NAMESPACES:
-                if name.removeprefix(prefix) in self._tools:
-                    return name.removeprefix(prefix)
+            if bare := self._without_tokens(name)[0]:
+                return bare
             if self._spellings is None:
                 self._spellings = _Spellings(self._tools)
             return self._spellings.find(name) or name
         return name
+
+    def words_behind(self, written: str) -> str:
+        """What a name that was written with tokens of a format has behind it, and may be arguments."""
+        return "" if written in self._tools else self._without_tokens(written.strip())[1]
+
+    def _without_tokens(self, written: str) -> tuple[str, str]:
+        """The tool of exactly this name, without a namespace and tokens of a format around it, and the words behind
+        it; empty texts if there is none.
+        """
+        parts = _TOKENS.split(written) if "<" in written or "[" in written else [written]
+        first, *others = list(filter(None, map(str.strip, parts))) or [""]
+        for name in (first, _CALL_NUMBER.sub("", first)):
+            for prefix in ("", *_NAMESPACES):
+                if (bare := name.removeprefix(prefix)) in self._tools:
+                    words = [word for part in others for word in part.split() if word not in _HEADER_WORDS]
+                    return bare, " ".join(words)
+        return "", ""
 
     def is_respelled(self, written: str, name: str) -> bool:
         """Whether `written` is another spelling of `name`. A namespace before the name does not count as one."""
@@ -130,7 +155,7 @@ class Toolset:
         reads the schema, a required parameter at its top says so.
         """
         tool = self.get(name)
-        return tool is not None and bool(required(tool.parameters) or self.faults(name, {}))
+        return tool is not None and bool(required(tool_schema(tool)) or self.faults(name, {}))
 
     def accepts_nothing(self, name: str) -> bool:
         """Whether the tool may be called without any argument: its schema accepts the empty object."""
@@ -139,7 +164,7 @@ class Toolset:
     def takes_nothing(self, name: str) -> bool:
         """Whether the tool declares no parameter."""
         tool = self.get(name)
-        return tool is not None and not properties(tool.parameters)
+        return tool is not None and not properties(tool_schema(tool))
 
     def faults(self, name: str, arguments: object) -> list[Fault]:
         """Where the arguments do not fit the tool's schema; a tool without a schema takes any object."""
@@ -167,11 +192,11 @@ class Toolset:
         return [
             tool.name
             for tool in self.ordered
-            if tool.parameters
-            and arguments.keys() <= properties(tool.parameters).keys()
-            and validator_of(tool.parameters, self.bounds).is_valid(arguments)
+            if (schema := tool_schema(tool))
+            and arguments.keys() <= properties(schema).keys()
+            and validator_of(schema, self.bounds).is_valid(arguments)
         ]
 
     def declares(self, key: str) -> bool:
         """Whether any tool has a parameter of this name."""
-        return any(key in properties(tool.parameters) for tool in self.ordered)
+        return any(key in properties(tool_schema(tool)) for tool in self.ordered)

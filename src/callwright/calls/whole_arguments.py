@@ -12,7 +12,7 @@ __all__ = ["is_valid_as_is"]
 # How names end in a JSON text, and what looks like it within its strings.
 _NAME_ENDS: Final = re.compile(r'"\s*+:')
 # The strings of a JSON text; those with a colon are names.
-_STRINGS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*+:)?')
+_STRINGS: Final = re.compile(r'"(?:[^"\\]++|\\.|(?!))*+"(\s*+:)?')
 _NESTED: Final = frozenset((dict, list, float))
 
 

@@ -10,12 +10,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from callwright.calls.toolset import Toolset
 from callwright.chat_template.call_readers import ToldCalls, reader_of
 from callwright.chat_template.find_calls import FoundCalls, find_calls, region
 from callwright.chat_template.find_turns import FoundTurns, find_turns, marks_in
@@ -23,18 +22,18 @@ from callwright.chat_template.probes import (
     FIRST,
     SAID,
     SECOND,
-    TOOLS,
     USER,
     Probes,
     RenderMessages,
     Telling,
-    roles_of_parts,
+    probes_of,
+    render_with,
 )
 from callwright.chat_template.prompt import TemplateOptions, TemplatePrompt
-from callwright.chat_template.renderer import TemplateFailureError, renderer_of
+from callwright.chat_template.read_back import reads_back
+from callwright.chat_template.renderer import TemplateFailureError
 from callwright.chat_template.repeats import special
 from callwright.chat_template.sources import ChatTemplate, read_template
-from callwright.collector import collect
 from callwright.conversation import Call
 from callwright.dialects.base import (
     TEMPLATE_PREFIX,
@@ -47,13 +46,9 @@ from callwright.dialects.base import (
 )
 from callwright.dialects.readers.marks import is_token
 from callwright.errors import ConfigError
-from callwright.openai_format.tools import offered_tools
-from callwright.parser import OutputParser, PassThrough
-from callwright.tolerant_json.codec import same_json
 
 __all__ = [
     "CASES",
-    "TELLINGS",
     "TemplateFindings",
     "dialect_of",
     "find_by_rendering",
@@ -61,16 +56,8 @@ __all__ = [
     "template_dialect",
 ]
 
-_TODAY: Final = "2026-01-01"
 _TOLD: Final = "json"
 _TOLD_GAP: Final = "\n\n"
-TELLINGS: Final = (
-    Telling(),
-    Telling(ids="functions"),
-    Telling(named=True),
-    Telling(objects=False),
-    Telling(objects=False, ids="functions"),
-)
 _NESTED: Final = '{"zeta": "a \\"b\\"\\nc", "sigma": 7, "theta": true, "rho": ["x", 2], "phi": {"deep": null}}'
 _SEVERAL: Final = "two calls"
 CASES: Final[Mapping[str, Sequence[Call]]] = {
@@ -118,13 +105,7 @@ def _template_dialect(given: ChatTemplate) -> Dialect:
 
 def find_format(given: ChatTemplate) -> TemplateFindings:
     """What a template does. Raises `ConfigError` for one that cannot be rendered."""
-    fixed = {"bos_token": given.bos_token, "eos_token": given.eos_token}
-    renderer = renderer_of(given.template)
-
-    def render(messages: Sequence[Mapping[str, Any]], tools: object, answers: bool) -> str:
-        variables = {**fixed, "messages": messages, "tools": tools, "add_generation_prompt": answers}
-        return renderer.render(variables, _TODAY)
-
+    render = render_with(given.template, given.bos_token, given.eos_token)
     return find_by_rendering(render, marks_in(given.template), given.eos_token, given.tokens)
 
 
@@ -132,30 +113,24 @@ def find_by_rendering(
     render: RenderMessages, words: Sequence[str], eos_token: str = "", tokens: Sequence[str] = ()
 ) -> TemplateFindings:
     """What a template does that this function renders; `words` are the marks in its own text. Raises `ConfigError`."""
+    probes = probes_of(render)
     try:
-        parts = roles_of_parts(render)
-        plain = Probes(render, replace(TELLINGS[0], parts=parts))
-        bare = plain.text(tools=False)
-        tooled = plain.text()
+        bare, tooled = probes.text(tools=False), probes.text()
     except TemplateFailureError as error:
         raise ConfigError(f"The chat template cannot be rendered: {error}") from error
     if USER.lower() not in bare.lower():
         raise ConfigError("The chat template does not show what the user says.")
     shows = bare != tooled
-    for telling in (replace(each, parts=parts) for each in TELLINGS):
-        probes = Probes(render, telling)
-        answer = probes.answer(FIRST)
-        if answer is None or FIRST.name not in answer or "Brux" not in answer:
-            continue
-        turns = find_turns(probes, words)
-        found = _found(probes, turns, eos_token, tokens)
-        if isinstance(found, str):
-            return TemplateFindings(telling, turns, None, None, shows_tools=False, why=found)
-        calls, reader, differs = found
-        why = "" if shows else "it shows no tools: they are told in words"
-        return TemplateFindings(telling, turns, calls, reader, shows_tools=shows, why=why, differs=differs)
-    why = "it shows no calls" if shows else "it shows neither tools nor calls"
-    return TemplateFindings(plain.telling, find_turns(plain, words), None, None, shows_tools=False, why=why)
+    turns = find_turns(probes, words)
+    if not probes.shows_calls():
+        why = "it shows no calls" if shows else "it shows neither tools nor calls"
+        return TemplateFindings(probes.telling, turns, None, None, shows_tools=False, why=why)
+    found = _found(probes, turns, eos_token, tokens)
+    if isinstance(found, str):
+        return TemplateFindings(probes.telling, turns, None, None, shows_tools=False, why=found)
+    calls, reader, differs = found
+    why = "" if shows else "it shows no tools: they are told in words"
+    return TemplateFindings(probes.telling, turns, calls, reader, shows_tools=shows, why=why, differs=differs)
 
 
 def _found(
@@ -222,11 +197,10 @@ def _looks_like_a_token(tag: str) -> bool:
 
 def _differs(probes: Probes, calls: FoundCalls, reader: CallFormat) -> Iterator[str]:
     """The cases that do not come back as they were."""
-    tools = Toolset(offered_tools(TOOLS, "tools", "chat"))
     said = probes.answer(said=SAID) or SAID
     beside = probes.answer(FIRST, said=SAID) or ""
     shown = SAID in beside and beside.find(SAID) < beside.find(FIRST.name)
-    if shown and not _reads(reader, tools, region(beside, said), [FIRST], SAID):
+    if shown and not reads_back(reader, region(beside, said), [FIRST], SAID):
         yield "a text before a call"
     for case, given in CASES.items():
         if len(given) > 1 and not calls.layout.several:
@@ -235,24 +209,10 @@ def _differs(probes: Probes, calls: FoundCalls, reader: CallFormat) -> Iterator[
         if answer is None:
             continue
         written = region(answer, said)
-        if not _reads(reader, tools, written, given):
+        if not reads_back(reader, written, given):
             yield case
         elif written.strip() != calls.layout.text(given).strip():
             yield f"{case} (written otherwise)"
-
-
-def _reads(reader: CallFormat, tools: Toolset, text: str, calls: Sequence[Call], said: str = "") -> bool:
-    """Whether a text is read as these calls, and a text beside them."""
-    parser = OutputParser(reader, tools, PassThrough(), "assistant")
-    turn = collect(parser.finish("stop", text))
-    return (
-        (turn.content or "").strip() == said
-        and len(turn.calls) == len(calls)
-        and all(
-            found.name == call.name and same_json(found.arguments, call.arguments)
-            for found, call in zip(turn.calls, calls, strict=True)
-        )
-    )
 
 
 def _summary(found: TemplateFindings) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from callwright.chat_template.renderer import TemplateFailureError
+from callwright.chat_template.renderer import TemplateFailureError, renderer_of
 from callwright.chat_template.repeats import common_start
 from callwright.conversation import Call
 from callwright.dialects.call_layout import object_of
@@ -16,14 +17,18 @@ __all__ = [
     "OUTPUT",
     "SAID",
     "SECOND",
+    "TELLINGS",
     "THOUGHT",
     "THOUGHTS",
     "TOOLS",
     "USER",
+    "Message",
     "Probes",
     "RenderMessages",
     "Telling",
     "assistant",
+    "probes_of",
+    "render_with",
     "roles_of_parts",
 ]
 
@@ -31,6 +36,7 @@ Message: TypeAlias = dict[str, Any]
 # Messages, tools, and whether the answer is to begin; answers the prompt.
 RenderMessages: TypeAlias = Callable[[Sequence[Message], Sequence[Mapping[str, Any]] | None, bool], str]
 
+_TODAY: Final = "2026-01-01"
 USER: Final = "Qurx"
 SAID: Final = "Velm"
 THOUGHT: Final = "Dwim"
@@ -94,6 +100,27 @@ class Telling(Struct, frozen=True):
         return {**call, "id": id_, "function": {**function, "arguments": given}}
 
 
+TELLINGS: Final = (
+    Telling(),
+    Telling(ids="functions"),
+    Telling(named=True),
+    Telling(objects=False),
+    Telling(objects=False, ids="functions"),
+)
+
+
+def render_with(template: str, bos_token: str, eos_token: str) -> RenderMessages:
+    """What renders messages with a template, told these two tokens."""
+    renderer = renderer_of(template)
+    fixed = {"bos_token": bos_token, "eos_token": eos_token}
+
+    def render(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None, answers: bool) -> str:
+        variables = {**fixed, "messages": messages, "tools": tools, "add_generation_prompt": answers}
+        return renderer.render(variables, _TODAY)
+
+    return render
+
+
 class Probes:
     """Renders the probes of one template, told in one way."""
 
@@ -118,6 +145,11 @@ class Probes:
             return None
         return whole[len(common_start(before, whole)) :]
 
+    def shows_calls(self) -> bool:
+        """Whether a call is shown with its arguments."""
+        answer = self.answer(FIRST)
+        return answer is not None and FIRST.name in answer and "Brux" in answer
+
     def opening(self, *messages: Message) -> str | None:
         """What an answer to the user begins behind; None if the template refuses."""
         try:
@@ -138,6 +170,13 @@ def assistant(*calls: Call, said: str = "", thought: str = "") -> Message:
             for call in calls
         ]
     return message
+
+
+def probes_of(render: RenderMessages) -> Probes:
+    """The probes of a template, told in the first way in which it shows a call; in the first of all if in none."""
+    parts = roles_of_parts(render)
+    told = [Probes(render, replace(telling, parts=parts)) for telling in TELLINGS]
+    return next((probes for probes in told if probes.shows_calls()), told[0])
 
 
 def roles_of_parts(render: RenderMessages) -> tuple[str, ...]:

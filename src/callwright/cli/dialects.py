@@ -8,13 +8,14 @@ from typing import Final
 
 import click
 
+from callwright.chat_template.detect import detect
 from callwright.chat_template.dialect import find_format
 from callwright.chat_template.sources import ChatTemplate, read_template
 from callwright.cli.options import complete_dialect
 from callwright.cli.terminal import table, width
 from callwright.conversation import Call
-from callwright.dialects.base import dialect_names, get_dialect
-from callwright.dialects.detect import by_name, by_template
+from callwright.dialects.base import TEMPLATE_PREFIX, dialect_names, get_dialect
+from callwright.dialects.detect import by_name, options_by_name
 from callwright.errors import ConfigError, RequestError
 
 __all__ = ["dialects"]
@@ -51,15 +52,17 @@ def dialects(name: str | None, model: str | None, template: Path | None) -> None
         found = by_name(model)
         if found is None:
             raise RequestError("Nothing is known of it. `callwright dialects` lists the dialects; json works with any.")
-        click.echo(f"{found.dialect}  ({found.reason})")
+        options = [f" -o {key}={value}" for key, value in options_by_name(found.dialect, model).items()]
+        click.echo(f"{found.dialect}{''.join(options)}  ({found.reason})")
         return
     for line in _list() if name is None else _whole(name):
         click.echo(line)
 
 
 def _of_template(given: ChatTemplate) -> Iterator[str]:
-    declared = by_template(given.template)
-    yield f"{declared.dialect}  ({declared.reason})" if declared else "no declared dialect  (none has its marks)"
+    spoken = detect(given, [])
+    own = spoken is None or spoken.dialect.startswith(TEMPLATE_PREFIX)
+    yield "no declared dialect  (none fits)" if spoken is None or own else f"{spoken.dialect}  ({spoken.reason})"
     found = find_format(given)
     yield "template  (what rendering it shows)"
     turns = found.turns

@@ -65,8 +65,8 @@ def _fixed(layout: str, cut: Splitter, name: str) -> Fixed:
     for piece in pieces_of(layout):
         if isinstance(piece, str):
             atoms += cut.atoms(piece)
-        elif piece.what in _COUNTERS:
-            atoms.append(Number(int(piece.form or 0)))
+        elif piece.what in _COUNTERS or piece.is_sized_id:
+            atoms.append(Number(int(piece.form or 0), letters=piece.is_sized_id))
         else:
             atoms += cut.atoms(piece.written({"name": name, "id": ""}))
     return cut.fixed(atoms)

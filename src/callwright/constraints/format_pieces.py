@@ -22,9 +22,17 @@ __all__ = [
 
 
 class Number(Struct, frozen=True, gc=False):
-    """Digits with which a format counts its calls: `digits` of them, 0 = any number."""
+    """Digits with which a format counts its calls: `digits` of them, 0 = any number. `letters`: an id, which ASCII
+    letters may stand in, too.
+    """
 
     digits: int = 0
+    letters: bool = False
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression for it."""
+        return ("[0-9a-zA-Z]" if self.letters else "[0-9]") + (f"{{{self.digits}}}" if self.digits else "+")
 
 
 Fixed: TypeAlias = tuple[Text | Control | Number, ...]

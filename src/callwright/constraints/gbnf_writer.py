@@ -167,7 +167,7 @@ def _fixed(fixed: Fixed) -> str:
     out = []
     for piece in fixed:
         if isinstance(piece, Number):
-            out.append(f"[0-9]{{{piece.digits}}}" if piece.digits else "[0-9]+")
+            out.append(piece.pattern)
         else:
             out.append(gbnf_literal(piece.text))
     return " ".join(out) or '""'

@@ -133,7 +133,7 @@ class _Writer:
         text = ""
         for piece in fixed:
             if isinstance(piece, Number):
-                out += [_quoted(text), f"/[0-9]{f'{{{piece.digits}}}' if piece.digits else '+'}/"]
+                out += [_quoted(text), f"/{piece.pattern}/"]
                 text = ""
             elif isinstance(piece, Control) and piece.text in self._tokens:
                 out += [_quoted(text), self._tokens[piece.text]]

@@ -28,8 +28,15 @@ from callwright.constraints.tree import (
 from callwright.constraints.tree import Text as FreeText
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.dialects.base import get_dialect
-from callwright.dialects.call_layout import CallLayout, ElementArguments, JsonArguments, TaggedArguments
+from callwright.dialects.call_layout import (
+    CallLayout,
+    ElementArguments,
+    JsonArguments,
+    TaggedArguments,
+    TypedArguments,
+)
 from callwright.prompt import Control, Text
+from callwright.schema.plain import tool_schema
 
 __all__ = ["AnswerShape", "CallShape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
 
@@ -117,7 +124,7 @@ def _arguments(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: 
     match layout.arguments:
         case JsonArguments():
             return Json(arguments_schema(tool), input_words(tool))
-        case TaggedArguments() | ElementArguments() as tagged:
+        case TaggedArguments() | ElementArguments() | TypedArguments() as tagged:
             return TextCalls(tagged, cut, tool).arguments()
     return notation.arguments(arguments_schema(tool), tool) if notation else None
 
@@ -129,9 +136,10 @@ def _closes(end: Fixed) -> bool:
 
 def arguments_schema(tool: FunctionTool) -> JsonObject:
     """The schema of a tool's arguments, which are an object whatever it says."""
-    if tool.parameters is None:
+    schema = tool_schema(tool)
+    if schema is None:
         return _NOTHING
-    return {**tool.parameters, "type": "object"}
+    return {**schema, "type": "object"}
 
 
 def marks_answers(name: str) -> bool:

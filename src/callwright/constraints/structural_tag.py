@@ -93,11 +93,10 @@ def _sequence(elements: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _fixed(fixed: Fixed) -> list[dict[str, Any]]:
-    return [_number(piece) if isinstance(piece, Number) else _const(piece.text) for piece in fixed]
-
-
-def _number(piece: Number) -> dict[str, Any]:
-    return {"type": "regex", "pattern": f"[0-9]{{{piece.digits}}}" if piece.digits else "[0-9]+"}
+    return [
+        {"type": "regex", "pattern": piece.pattern} if isinstance(piece, Number) else _const(piece.text)
+        for piece in fixed
+    ]
 
 
 def _const(text: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Calls whose values are written as texts: `<parameter=city>\\nParis\\n</parameter>`.
 
-A text flows up to what closes it; values of other types are JSON. Of a type that a format writes another way (elements
-in elements), and of a tool that says that it takes any parameter, only the envelope is known: what is in it is free
-text up to its end.
+A text flows up to what closes it; values of other types are JSON, or elements in elements where these say their types.
+Of a type that a format writes another way, and of a tool that says that it takes any parameter, only the envelope is
+known: what is in it is free text up to its end.
 
 Narrower than the schema, on purpose: only declared parameters, in the schema's order.
 """
@@ -27,15 +27,18 @@ from callwright.constraints.tree import (
     TextUntil,
 )
 from callwright.conversation import FunctionTool, JsonObject
-from callwright.dialects.call_layout import ElementArguments, TaggedArguments, json_type
+from callwright.dialects.call_layout import ElementArguments, TaggedArguments, TypedArguments, json_type
 from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted
 
 __all__ = ["MemberShape", "TextCalls", "in_order", "input_words"]
 
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
+# So deep in other values lists are empty, and no object stands.
+_MAX_DEPTH: Final = 6
 
 
 def input_words(tool: FunctionTool) -> TextRule | None:
@@ -51,35 +54,41 @@ def input_words(tool: FunctionTool) -> TextRule | None:
 class TextCalls:
     """The arguments of one tool, as texts."""
 
-    def __init__(self, layout: TaggedArguments | ElementArguments, cut: Splitter, tool: FunctionTool) -> None:
+    def __init__(
+        self, layout: TaggedArguments | ElementArguments | TypedArguments, cut: Splitter, tool: FunctionTool
+    ) -> None:
         self._layout = layout
         self._cut = cut
         self._tool = tool
 
     def arguments(self) -> GrammarNode | None:
         """The parameters as nodes; None when there is no saying how they are written."""
-        schema = self._tool.parameters or {}
+        schema = tool_schema(self._tool)
+        return Literal(()) if schema is None else self._members(schema, 0)
+
+    def _members(self, schema: JsonObject, depth: int) -> GrammarNode | None:
+        """The members of an object of this schema, which stands in so many others."""
         declared = properties(schema)
-        if schema.get("additionalProperties") or schema.get("patternProperties"):
+        if schema.get("additionalProperties") or schema.get("patternProperties") or depth > _MAX_DEPTH:
             return None
         if not declared:
-            return Literal(()) if self._tool.parameters is None or "properties" in schema else None
+            return Literal(()) if "properties" in schema else None
         separator = self._layout.between
         found: list[MemberShape] = []
         for name, inner in declared.items():
-            first = self._parameter(name, inner, "")
-            later = self._parameter(name, inner, separator) if separator else first
+            first = self._parameter(name, inner, "", depth)
+            later = self._parameter(name, inner, separator, depth) if separator else first
             if first is None or later is None:
                 return None
             found.append(MemberShape(first, later, name in required(schema)))
         return in_order(found, separated=bool(separator))
 
-    def _parameter(self, name: str, schema: object, lead: str) -> GrammarNode | None:
-        """One parameter; `lead` stands before it."""
+    def _parameter(self, name: str | None, schema: object, lead: str, depth: int) -> GrammarNode | None:
+        """One parameter; `lead` stands before it. Without a name: an item of a list."""
         ways: dict[tuple[str, str], GrammarNode] = {}
         types = list(self._types(schema))
         for type_, branch in types:
-            sides = self._layout.sides(name, type_)
+            sides = self._sides(name, type_)
             if sides is None:
                 return None
             sides = lead + sides[0], sides[1]
@@ -87,12 +96,22 @@ class TextCalls:
                 # Any text: what else begins like this is one, too. So it is bounded only where it stands alone.
                 ways[sides] = self._text(sides, self._words(branch) if len(types) == 1 else None)
             elif sides not in ways or not isinstance(_last(ways[sides]), TextUntil):
-                node = self._value(sides, type_, branch)
+                node = self._value(sides, type_, branch, depth)
+                if node is None and depth < _MAX_DEPTH:
+                    return None
+                if node is None:
+                    continue
                 ways[sides] = Alternatives((ways[sides], node)) if sides in ways else node
         return Alternatives(tuple(ways.values())) if ways else None
 
+    def _sides(self, name: str | None, type_: str) -> tuple[str, str] | None:
+        if isinstance(self._layout, TypedArguments):
+            return self._layout.sides(name, type_)
+        assert name is not None, "only elements that say their types hold others"
+        return self._layout.sides(name, type_)
+
     def _types(self, schema: object) -> Iterator[tuple[str, JsonObject]]:
-        root = self._tool.parameters or {}
+        root = tool_schema(self._tool) or {}
         for branch in branches(schema if isinstance(schema, Mapping) else {}, root):
             type_ = wanted(branch)
             if members := enumerated(branch):
@@ -119,13 +138,26 @@ class TextCalls:
             return None
         return TextRule(least, most)
 
-    def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject) -> GrammarNode:
+    def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject, depth: int) -> GrammarNode | None:
         before, behind = (Literal(self._cut.fixed(self._cut.atoms(side))) for side in sides)
         if type_ == "string":
             texts = [Literal((Text(member),)) for member in branch["enum"] if isinstance(member, str)]
             return Concatenation((before, Alternatives(tuple(texts)), behind))
-        definitions = {key: value for key, value in (self._tool.parameters or {}).items() if key in _DEFINITIONS}
+        if isinstance(self._layout, TypedArguments) and type_ in ("object", "array"):
+            inside = self._members(branch, depth + 1) if type_ == "object" else self._items(branch, depth + 1)
+            return Concatenation((before, inside, behind)) if inside is not None else None
+        definitions = {key: value for key, value in (tool_schema(self._tool) or {}).items() if key in _DEFINITIONS}
         return Concatenation((before, Json({**branch, "type": type_, **definitions}), behind))
+
+    def _items(self, schema: JsonObject, depth: int) -> GrammarNode | None:
+        """The items of a list, as many as there may be; none where it stands too deep."""
+        items = schema.get("items")
+        if not isinstance(items, Mapping):
+            return None
+        if depth >= _MAX_DEPTH:
+            return Literal(())
+        item = self._parameter(None, items, "", depth)
+        return Repeat(item) if item is not None else None
 
 
 _DEFINITIONS: Final = ("$defs", "definitions")

@@ -11,42 +11,51 @@ space in a value is the value's. The versions differ in the names of the tags an
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Call, CallOutput, Conversation, ConversationTurn, Message, ToolTurn
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    ConversationTurn,
+    Item,
+    Message,
+    ToolTurn,
+    TurnsAlong,
+)
+from callwright.dialects._dsml_reader import TOKEN, DsmlReader, dsml_layout, odd_openings
 from callwright.dialects.base import RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
+    first_instruction,
     format_note,
+    gather_instructions,
+    is_of_user,
     last_asked,
     plain_text,
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
-from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["DsmlForm", "DsmlOptions", "v4_form"]
+__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "v4_form", "v41_form"]
 
-_TOKEN: Final = "｜DSML｜"
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
+_SYSTEM: Final = "<｜System｜>"
 _USER: Final = "<｜User｜>"
 _ASSISTANT: Final = "<｜Assistant｜>"
-_CONTROLS: Final = (_BEGIN, _END, _USER, _ASSISTANT, "<think>", "</think>", _TOKEN)
-# The closing tags of all versions: behind a call, none of them is text.
-_CLOSERS: Final = tuple(f"</{_TOKEN}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
-_Whose: TypeAlias = Literal["user", "assistant", "tool"]
+_CONTROLS: Final = (_BEGIN, _END, _SYSTEM, _USER, _ASSISTANT, "<think>", "</think>", TOKEN)
+_SYSTEM_ROLES: Final = ("system", "developer")
+_Whose: TypeAlias = Literal["user", "blank", "assistant", "tool", "system"]
 
 
 class DsmlOptions(RenderOptions, frozen=True, kw_only=True):
@@ -54,15 +63,43 @@ class DsmlOptions(RenderOptions, frozen=True, kw_only=True):
 
     thinking: Literal["open", "off"] = "open"
 
+    @property
+    def effort(self) -> str:
+        """How much is thought; `none` without a thought."""
+        return "high" if self.thinking == "open" else "none"
+
+
+class EffortOptions(DsmlOptions, frozen=True, kw_only=True):
+    """`reasoning_effort`: the model knows three, the other levels of the API are rounded to them; `none` is `thinking`
+    `off`.
+    """
+
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] = "high"
+
+    @property
+    def effort(self) -> str:
+        """See `DsmlOptions`."""
+        asked = _ROUNDED.get(self.reasoning_effort, self.reasoning_effort)
+        return asked if self.thinking == "open" else "none"
+
+
+# As deepseek-recipe rounds them.
+_ROUNDED: Final = {"minimal": "low", "medium": "high", "xhigh": "high"}
+
 
 class DsmlForm(Struct, frozen=True):
     """What one version has of its own: the name of its blocks, what leads the names of its other
     tags, its words around the tools, and where outputs stand.
 
     `results` are the texts before, around each, between and behind outputs; they stand in the user's name, or
-    (`inline`) behind the calls. `keeps`: with tools, reasoning of earlier rounds stays in the prompt.
-    `no_arguments` is what a call without arguments holds. `kin` are the
-    names of blocks and the leads of a version whose calls are read, too: engines and models take the one for the other.
+    (`inline`) behind the calls. `keeps`: with tools, all reasoning stays in the prompt; without, that behind the last
+    outputs. `kin` are the names of blocks and the leads of a
+    version whose calls are read, too: engines and models take the one for the other.
+
+    `no_arguments` is what a call without arguments holds. `efforts` are texts before all others, by how much is
+    thought. `gap` stands before the tools even where nothing else does. `system`: the token before each system text;
+    without one, all of them stand at the begin. `formats` are the words for any JSON object and for a schema as the
+    answer; those of all formats if there are none.
     """
 
     calls: str
@@ -71,13 +108,22 @@ class DsmlForm(Struct, frozen=True):
     results: tuple[str, str, str, str, str]
     inline: bool = False
     keeps: bool = False
-    no_arguments: str = ""
     kin: tuple[str, str] | None = None
+    no_arguments: str = ""
+    efforts: tuple[tuple[str, str], ...] = ()
+    gap: str = ""
+    system: str = ""
+    formats: tuple[str, str] | None = None
 
     @property
     def layout(self) -> CallLayout:
         """See `CallFormat`."""
-        return _layout(self.calls, self.lead, self.no_arguments)
+        return dsml_layout(self.calls, self.lead, self.no_arguments)
+
+    @property
+    def in_name_of_user(self) -> tuple[str, ...]:
+        """Behind whose turns what the user says is part of the same one."""
+        return () if self.inline else ("user", "blank", "tool")
 
     @property
     def marks(self) -> TurnMarks:
@@ -92,21 +138,53 @@ class DsmlForm(Struct, frozen=True):
     def render(self, conversation: Conversation, options: DsmlOptions) -> Prompt:
         """The whole prompt up to the open or closed thought of the answer."""
         out = PromptBuilder().control(_BEGIN)
-        instructions, items = split_instructions(conversation.items)
-        out.text("\n\n".join(instructions))
-        if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, self)
-        out.text("".join(f"\n\n{note}" for note in format_note(conversation)))
-        asked = last_asked(conversation, items)
-        if self.keeps and (conversation.tools or any(isinstance(item, CallOutput) for item in items)):
-            asked = -1
-        is_open = options.thinking == "open"
-        last = put_turns(out, items, self._turn, asked=asked, leaves=_whose, is_open=is_open)
+        is_open = options.effort != "none"
+        items = self._head(out, conversation, dict(self.efforts).get(options.effort, ""))
+        asked = self._asked(conversation, items)
+        last = put_turns(
+            out, items, self._turn, asked=asked, leaves=_whose_with_system if self.system else _whose, is_open=is_open
+        )
         start = "assistant"
         if options.add_generation_prompt:
             _assistant(out, self, last).control("<think>" if is_open else "</think>")
             start = "reasoning" if is_open else "assistant"
         return Prompt(out.pieces(), _CONTROLS, start=start)
+
+    def _asked(self, conversation: Conversation, items: Sequence[Item]) -> int:
+        """The number of the turn behind which reasoning is shown."""
+        if not self.keeps:
+            return last_asked(conversation, items)
+        if conversation.tools or conversation.keeps_reasoning:
+            return -1
+        return max(kept_along(items, None, TurnsAlong(), _in_name_of_user).made, default=-1)
+
+    def _head(self, out: PromptBuilder, conversation: Conversation, effort: str) -> Sequence[Item]:
+        """Append what stands before the turns; answers the items of these."""
+        given = conversation.items
+        if self.keeps:  # the encoder of V4 passes over empty system messages
+            empty = [
+                id(item) for item in given if type(item) is Message and item.role in _SYSTEM_ROLES and _is_empty(item)
+            ]
+            given = tuple([item for item in given if id(item) not in empty]) if empty else given
+        gather = first_instruction if self.system else gather_instructions if self.keeps else split_instructions
+        instructions, items = gather(given)
+        format_ = self._format(conversation)
+        has_tools = bool(conversation.tools)
+        begin = effort + "\n\n".join(instructions)
+        out.control(self.system if begin or has_tools or format_ else "").text(begin)
+        if has_tools:
+            put_tools(out.text("\n\n" if instructions else self.gap), conversation, _tools, self)
+        out.text("".join(f"\n\n{words}" for words in format_))
+        return items
+
+    def _format(self, conversation: Conversation) -> list[str]:
+        """The words for the answer's format, if there is one."""
+        wanted = conversation.response_format
+        if wanted is None or self.formats is None:
+            return format_note(conversation)
+        if wanted.schema is None:
+            return [self.formats[0]]
+        return [self.formats[1] + json.dumps(wanted.schema, ensure_ascii=False)]
 
     def _turn(
         self,
@@ -121,9 +199,13 @@ class DsmlForm(Struct, frozen=True):
         """Append a turn of the history, behind one of who is `left`."""
         match turn:
             case Message("user"):
-                _user(out, self, left).text(plain_text(turn.parts, number))
+                text = plain_text(turn.parts, number)
+                if self.keeps and not self.system and (left == "blank" or (left == "user" and not text)):
+                    out.text(text)
+                else:
+                    _user(out, self, left).text(text)
             case Message():
-                out.text(plain_text(turn.parts, number))
+                out.control(self.system).text(plain_text(turn.parts, number))
             case AssistantTurn(reasoning, message, calls):
                 _assistant(out, self, left)
                 if is_open and reasons:
@@ -154,8 +236,13 @@ class DsmlForm(Struct, frozen=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-        kin = _tags(*self.kin) if self.kin else None
-        return DsmlReader(source, tools, _tags(self.calls, self.lead), kin).read(start)
+        names = ((self.calls, self.lead), *((self.kin,) if self.kin else ()))
+        return DsmlReader(source, tools, names).read(start)
+
+    @property
+    def openings(self) -> tuple[str, ...]:
+        """What may open a call beside the tags of the format: its token between other bars."""
+        return odd_openings("DSML")
 
 
 _V4_WORDS: Final = """## Tools
@@ -186,9 +273,52 @@ Otherwise, output directly after </think> with tool calls or final response.
 """
 
 
-def v4_form(names: tuple[str, str], kin: tuple[str, str]) -> DsmlForm:
-    """The prompt of V4 with these names of blocks and leads; V4.1 differs in nothing else."""
-    calls, lead = names
+_SCHEMA: Final = "## Response Format:\n\nYou MUST strictly adhere to the following schema to reply:\n"
+_EFFORT_HIGH: Final = """Reasoning Effort: Absolute maximum with no shortcuts permitted.
+You MUST be very thorough in your thinking and comprehensively decompose the problem to resolve the root cause, \
+rigorously stress-testing your logic against all potential paths, edge cases, and adversarial scenarios.
+Explicitly write out your entire deliberation process, documenting every intermediate step, considered alternative, \
+and rejected hypothesis to ensure absolutely no assumption is left unchecked.
+
+"""
+_EFFORT_MAX: Final = """Reasoning Effort: Beyond maximum — exhaustive, relentless, and uncompromising.
+You MUST reason with the utmost depth and rigor, leaving absolutely nothing to chance: exhaustively decompose the \
+problem into its most fundamental components, trace every causal chain to its root, and resolve the underlying cause \
+rather than any surface symptom.
+Do not stop reasoning until you have independently verified the solution from multiple angles and are certain that no \
+assumption remains unchecked and no error remains undiscovered.
+
+"""
+_EFFORT_NUMBER: Final = "Reasoning Effort: {} (range 1-100, the higher the value, the more thorough the reasoning)\n\n"
+
+
+def v4_form() -> DsmlForm:
+    """The prompt of V4."""
+    json_words = (
+        "You are a helpful assistant designed to output JSON.\n## Response Format:\n\nReply with JSON object ONLY."
+    )
+    return replace(
+        _v4_words("tool_calls", ""),
+        kin=(" calls", " "),
+        efforts=(("high", _EFFORT_HIGH), ("max", _EFFORT_MAX)),
+        formats=(json_words, _SCHEMA),
+    )
+
+
+def v41_form() -> DsmlForm:
+    """The prompt of V4.1: other tags, a token before each system text, and the effort as a number."""
+    return replace(
+        _v4_words(" calls", " "),
+        kin=("tool_calls", ""),
+        no_arguments="\n",
+        efforts=tuple((name, _EFFORT_NUMBER.format(size)) for name, size in (("low", 50), ("high", 75), ("max", 100))),
+        system=_SYSTEM,
+        formats=(_SCHEMA + '{"type": "json_object"}', _SCHEMA),
+    )
+
+
+def _v4_words(calls: str, lead: str) -> DsmlForm:
+    """What the prompts of V4 and V4.1 share, with these names of blocks and leads."""
     closing = "\n\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.\n"
     return DsmlForm(
         calls=calls,
@@ -196,34 +326,8 @@ def v4_form(names: tuple[str, str], kin: tuple[str, str]) -> DsmlForm:
         how_to=(_V4_WORDS.format(calls=calls, lead=lead), closing),
         results=("", "<tool_result>", "</tool_result>", "\n\n", ""),
         keeps=True,
-        no_arguments="\n",
-        kin=kin,
+        gap="\n\n",
     )
-
-
-@cache
-def _layout(calls: str, lead: str, no_arguments: str = "") -> CallLayout:
-    """How a version writes its calls."""
-    gap = "" if no_arguments else "\n"  # what stands behind a parameter, or between two of them
-    return CallLayout(
-        open=f"\n\n<{_TOKEN}{calls}>\n",
-        begin=f'<{_TOKEN}{lead}invoke name="${{name}}">\n',
-        arguments=TaggedArguments(
-            begin=f'<{_TOKEN}{lead}parameter name="${{key}}" string="${{type}}">',
-            end=f"</{_TOKEN}{lead}parameter>{gap}",
-            between=no_arguments,
-            types={"string": "true", "": "false"},
-        ),
-        end=f"{no_arguments}</{_TOKEN}{lead}invoke>\n",
-        close=f"</{_TOKEN}{calls}>",
-    )
-
-
-@cache
-def _tags(calls: str, lead: str) -> ParameterTags:
-    """The tags of a version. The name in the opening tag of a block may be lost."""
-    begin, end = f"<{_TOKEN}{calls}>", f"</{_TOKEN}{calls}>"
-    return ParameterTags.of(_layout(calls, lead), blocks=((begin, end), (f"<{_TOKEN}", end)))
 
 
 # --- prompts ---
@@ -231,14 +335,14 @@ def _tags(calls: str, lead: str) -> ParameterTags:
 
 def _user(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBuilder:
     """Begin or go on with a turn of the user: outputs in it and what the user says next are one."""
-    return out.text("\n\n") if before == "tool" and not form.inline else out.control(_USER)
+    return out.text("\n\n") if before in form.in_name_of_user else out.control(_USER)
 
 
 def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
-    """Whose turn came last. What the developer says between two of them is none."""
+    """Whose turn came last; `blank` is an empty one of the user's. What the developer says between two is none."""
     match turn:
         case Message("user"):
-            return "user"
+            return "user" if turn.text or before == "user" else "blank"
         case Message():
             return before
         case AssistantTurn():
@@ -249,13 +353,34 @@ def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
             assert_never(turn)
 
 
+def _whose_with_system(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
+    """The same, where what the developer says is a turn."""
+    return "system" if isinstance(turn, Message) and not is_of_user(turn) else _whose(before, turn)
+
+
+def _is_empty(message: Message) -> bool:
+    return not (message.text or message.has_media)
+
+
+def _in_name_of_user(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+    """The numbers of the turns in the user's name, which hold what he said or outputs."""
+
+    def number_of(turn: ConversationTurn, number: int) -> list[int]:
+        return [number] if isinstance(turn, ToolTurn) or is_of_user(turn) else []
+
+    return before.more(items, number_of)
+
+
 def _assistant(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBuilder:
     return out.text("\n\n") if before == "tool" and form.inline else out.control(_ASSISTANT)
 
 
 def _tools(out: PromptBuilder, conversation: Conversation, form: DsmlForm) -> PromptBuilder:
     begin, end = form.how_to
-    shown = (json.dumps(tool.as_openai()["function"], ensure_ascii=False) for tool in conversation.tools)
+    functions = [tool.as_openai()["function"] for tool in conversation.tools]
+    if form.keeps:  # as the encoder of V4 shows a tool that says nothing of itself
+        functions = [{"name": "", "description": "", "parameters": {}, **function} for function in functions]
+    shown = [json.dumps(function, ensure_ascii=False) for function in functions]
     return own_words(own_words(out, begin, _CONTROLS).text("\n".join(shown)), end, _CONTROLS)
 
 
@@ -271,98 +396,3 @@ def _block(out: PromptBuilder, form: DsmlForm, calls: Sequence[Call]) -> PromptB
     if not calls:
         return out
     return form.layout.put(out, calls, controls=_CONTROLS)
-
-
-# --- output ---
-
-
-@cache
-def _beside(tags: ParameterTags, kin: ParameterTags | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The stop tokens beside these tags, and what may open a call with those of `kin`."""
-    own = dict(tags.blocks)
-    others = (*[begin for begin, _ in kin.blocks], kin.call) if kin else ()
-    ends = (_END, *[tag for tag in _CLOSERS if tag not in own.values()])
-    return ends, tuple(tag for tag in others if tag not in own)
-
-
-class DsmlReader(ParameterReader):
-    """Prose, and calls in it whose parameters say whether they are text.
-
-    `kin` are the tags of a version whose calls are read, too.
-    """
-
-    def __init__(
-        self, source: StreamReader, tools: Toolset, tags: ParameterTags, kin: ParameterTags | None = None
-    ) -> None:
-        ends, also = _beside(tags, kin)
-        super().__init__(source, tools, tags, ends=ends, also=also)
-        self._kin_tags = kin
-        self._foreign = also
-
-    @cached_property
-    def _kin(self) -> "DsmlReader":
-        """The reader of calls with `kin`."""
-        assert self._kin_tags is not None, "none of its tags is looked for"
-        return DsmlReader(self.source, self.tools, self._kin_tags)
-
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`."""
-        if tag not in self._foreign:
-            return (yield from super()._may_begin_call(tag))
-        self._kin.source = self.source  # it is another one where held text is read again
-        return (yield from self._kin._may_begin_call(tag))
-
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`."""
-        if tag not in self._foreign:
-            yield from super()._marked(blanks, tag)
-            return
-        inner = yield from self.held_blanks()
-        if not (yield from self._may_begin_call(tag)):
-            self.emit(self.say(blanks + tag + inner))
-            return
-        self.call_begins()
-        self._kin.go_on_from(self)
-        opens_block = tag != self._kin._form.call
-        self.markup(blanks + tag + inner if opens_block else blanks)
-        yield from self._kin._calls("" if opens_block else tag)
-        self.go_on_from(self._kin)
-
-    def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`. An opening tag is the name of a token in brackets, and such are written about."""
-        if tag.startswith("</"):
-            yield from super().no_call(blanks, tag)
-        else:
-            self.emit(self.say(blanks + tag))
-
-    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
-        """See `ParameterReader`."""
-        head = yield from super()._read_key()
-        kind = head[1].get("string") if head else None
-        if kind not in (None, "true", "false"):
-            self._odd(f'the tag of a parameter holds string="{kind}"', self.calls - 1)
-            self._sure = False
-        return head
-
-    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
-        """See `ParameterReader`: a text flows where the schema allows one."""
-        kind = rest.get("string")
-        return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
-
-    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""
-        as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
-        if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
-            return text.strip()
-        return writer.cast_to_schema(text, writer.schema(key))
-
-
-def _is_json(text: str, *, scalars: bool) -> bool:
-    """Whether a text is JSON; without `scalars`, only a string or null."""
-    if not scalars and text.strip()[:1] not in ('"', "n"):
-        return False
-    try:
-        decode(text)
-    except NotJsonError:
-        return False
-    return True

@@ -14,6 +14,7 @@ from callwright.dialects.prompts.literal_arguments import put_value
 from callwright.dialects.readers.notation import Notation
 from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import resolved_schema
 
 __all__ = ["GemmaTurns", "declare"]
 
@@ -22,8 +23,8 @@ def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
     """Write the declaration of a tool."""
     out.text(f"declaration:{tool.name}")
     declared: dict[str, Any] = {"description": tool.about or ""}
-    if tool.parameters:
-        declared["parameters"] = {**_object(tool.parameters), "type": _kind(tool.parameters)}
+    if schema := resolved_schema(tool):
+        declared["parameters"] = {**_object(schema), "type": _kind(schema)}
     put_value(out, quote, declared)
 
 

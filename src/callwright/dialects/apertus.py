@@ -32,7 +32,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 
 def _declaration(tool: FunctionTool) -> str:
     """A tool as TypeScript, without the comma behind the last parameter."""
-    return declaration(tool).replace(",\n}) => ", "\n}) => ")
+    return declaration(tool, resolved=True).replace(",\n}) => ", "\n}) => ")
 
 
 def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
@@ -68,7 +68,7 @@ _FRAME: Final = Frame(
 DIALECT = Dialect(
     name="apertus",
     model_families="Apertus 8B and 70B",
-    model_globs=("apertus*",),
+    model_globs=("apertus",),
     template_markers=("<|tools_prefix|>",),
     source="chat template of Apertus-8B-Instruct",
     tokenizers=("apertus",),

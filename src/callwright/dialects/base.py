@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from callwright.calls.history import HistoryRules
+from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
@@ -50,6 +50,16 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The options of every dialect. `add_generation_prompt`: end the prompt where the model's answer begins."""
 
     add_generation_prompt: bool = True
+
+    def with_effort(self, level: str) -> "RenderOptions | None":
+        """These options with the `reasoning_effort` of a request, in OpenAI's words; None if the format has no place
+        for it. A dialect that knows other levels, or by another name, overrides this.
+        """
+        if "reasoning_effort" in self.__struct_fields__:
+            return replace(self, reasoning_effort=level)
+        if level == "none" and "thinking" in self.__struct_fields__:
+            return replace(self, thinking="off")
+        return None
 
 
 class TurnMarks(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,8 +124,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The format of one model family.
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
-    `model_globs` globs of their models' names, in lower case with `-` for `_`; `template_markers` texts in their chat
-    templates, ` + ` between those that belong together; `history_rules` what those templates ask of calls in a history.
+    `model_globs` the words of their models' names, in lower case with `-` between them (`qwen-3` finds `Qwen3-8B`);
+    `*` stands for any characters of a word; `model_options` the options of models with such names, and of an alias,
+    if not the defaults; `template_markers` texts in their chat templates, ` + ` between those that belong together;
+    `history_rules` what those templates ask of calls in a history.
     `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
     `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
 
@@ -128,6 +140,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     model_families: str
     model_globs: tuple[str, ...] = ()
+    model_options: Mapping[str, Mapping[str, object]] = {}
     template_markers: tuple[str, ...] = ()
     history_rules: HistoryRules = HistoryRules()
     source: str
@@ -145,12 +158,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def render(self, conversation: Conversation, options: Any) -> Prompt:
         """See `PromptFormat`. The prompt's `controls` are those of the format, and its `tokenizers`' tokens."""
+        conversation = _normalized(conversation)
         with self._named_depth():
             prompt = self.prompt.render(conversation, options)
         return replace(prompt, controls=_with_tokens(prompt.controls, self.tokenizers), marks=prompt.controls)
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
         """See `PromptFormat`. The format has broken its own tokens in the texts; those of the tokenizers are here."""
+        conversation = _normalized(conversation)
         own = _marks(self.prompt.render, options)
         controls = _with_tokens(own, self.tokenizers)
         with self._named_depth():
@@ -175,6 +190,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
+        source.layout = self.calls.layout
         return self.calls.parse(source, start, tools)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -182,6 +198,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         if self.name in dialect_names() and get_dialect(self.name) is self:
             return get_dialect, (self.name,)
         return _made, ({field: getattr(self, field) for field in self.__struct_fields__},)
+
+
+def _normalized(conversation: Conversation) -> Conversation:
+    """The conversation with items that every template can show."""
+    items = normalized(conversation.items)
+    return conversation if items is conversation.items else replace(conversation, items=items)
 
 
 @lru_cache(maxsize=256)
@@ -282,8 +304,12 @@ def get_dialect(name: str) -> Dialect:
 
 
 def read_options(dialect: str | Dialect, options: Mapping[str, object]) -> RenderOptions:
-    """The options of a dialect, checked. Raises `RequestError` for unknown names and wrong types."""
+    """The options of a dialect, checked; an alias may bring its own. Raises `RequestError` for unknown names and wrong
+    types.
+    """
     given = dialect if isinstance(dialect, Dialect) else get_dialect(dialect)
+    if isinstance(dialect, str):
+        options = {**given.model_options.get(dialect, {}), **options}
     try:
         return read_settings(options, given.options)
     except SlipError as error:

@@ -20,6 +20,7 @@ from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import CallStarted, Markup, Problem
@@ -75,9 +76,13 @@ _FRAME: Final = Frame(
 # --- output ---
 
 
+_OWN: Final = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
+
+
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: as for Harmony, `reasoning` in an open analysis message."""
-    return _Reader(source, tools).read(start)
+    if not (yield from reads_others(source, start, tools, own=_OWN)):
+        yield from _Reader(source, tools).read(start)
 
 
 class _Reader(ParameterReader):
@@ -149,7 +154,7 @@ class _Reader(ParameterReader):
 DIALECT = Dialect(
     name="beam",
     model_families="Beam",
-    model_globs=("beam*",),
+    model_globs=("beam",),
     template_markers=("<rfl:parameter",),
     source="vLLM's parser for Beam",
     tokenizers=("beam",),

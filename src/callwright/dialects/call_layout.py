@@ -7,16 +7,20 @@ decoding holds a model to. What models write instead is no part of it: tolerance
 
 Slots: `${name}`, the tool's name (`${name:json}`: in quotation marks); `${number}`, which the calls of a conversation
 count from 0 (`${number:5}`: with five digits); `${index}`, the same from 1 in each turn; `${id}`, the id of a call that
-has one, `${, "id": id:json}` with what stands before it then; in arguments `${key}` and `${type}`.
+has one, `${, "id": id:json}` with what stands before it then, `${id:9}` as `sized_id` has it; in arguments `${key}` and
+`${type}`.
 """
 
 import json
 import re
+import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.conversation import Call
 from callwright.prompt import Collected, PromptBuilder, own_words
@@ -30,13 +34,18 @@ __all__ = [
     "JsonArguments",
     "Slot",
     "TaggedArguments",
+    "TypedArguments",
     "arguments_object",
     "filled",
     "in_json",
     "json_type",
     "object_of",
     "pieces_of",
+    "sized_id",
+    "written_anew",
 ]
+
+_ID_DIGITS: Final = string.digits + string.ascii_letters
 
 
 class Slot(Struct, frozen=True):
@@ -46,14 +55,39 @@ class Slot(Struct, frozen=True):
     form: str = ""
     lead: str = ""
 
+    @property
+    def is_sized_id(self) -> bool:
+        """Whether an id of a fixed length stands there."""
+        return self.what == "id" and self.form.isdigit()
+
     def written(self, values: Mapping[str, str]) -> str:
         """What stands there, with these values."""
         value = values[self.what]
-        if self.form == "json":
+        if self.is_sized_id:
+            value = sized_id(value, int(values["number"]), int(self.form))
+        elif self.form == "json":
             value = json.dumps(value, ensure_ascii=False) if value else ""
         elif self.form:
             value = value.zfill(int(self.form))
         return self.lead + value if value else ""
+
+
+def sized_id(given: str, number: int, length: int) -> str:
+    """The id of a call in a format whose ids are `length` ASCII letters and digits: the `given` one if it is that.
+
+    Any other is replaced by a digest of it and the call's number in the conversation: the same in each later request,
+    and for no other call.
+    """
+    if len(given) == length and given.isascii() and given.isalnum():
+        return given
+    if not given:
+        return "call" + str(number).zfill(length - len("call"))
+    value = int.from_bytes(blake2b(f"{number} {given}".encode("utf-8", "surrogatepass")).digest())
+    digits: list[str] = []
+    for _ in range(length):
+        value, digit = divmod(value, len(_ID_DIGITS))
+        digits.append(_ID_DIGITS[digit])
+    return "".join(digits)
 
 
 _SLOT: Final = re.compile(r"\$\{([^${}]*?)(name|number|index|id|key|type)(?::(\w+))?\}")
@@ -108,11 +142,24 @@ def object_of(arguments: str) -> Mapping[str, Any]:
 
 
 class JsonArguments(Struct, frozen=True):
-    """A JSON object."""
+    """A JSON object, as it is or (`anew`) as Python's `json` writes it."""
+
+    anew: bool = False
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
         """See `ArgumentsLayout`."""
-        out.json(call.arguments or "{}")
+        arguments = call.arguments or "{}"
+        out.json(_written_anew(arguments) if self.anew else arguments)
+
+
+def _written_anew(text: str) -> str:
+    """JSON with Python's white space and without needless escapes; as it is if it cannot be written so."""
+    try:
+        written = json.dumps(json.loads(text), ensure_ascii=False, allow_nan=False)
+        written.encode()  # raises for half of a surrogate pair
+    except (ValueError, RecursionError):
+        return text
+    return written
 
 
 def _as_it_is(text: str) -> str:
@@ -178,6 +225,48 @@ class ElementArguments(Struct, frozen=True, kw_only=True):
         return filled(self.begin, {"key": key}), filled(self.end, {"key": key})
 
 
+class TypedArguments(Struct, frozen=True, kw_only=True):
+    """Parameters as elements that say what they hold: a string as it is, an object as elements of its keys, a list as
+    elements without a key, anything else as JSON.
+
+    `begin` opens an element with a key, `item` one without; both have the slot `${type}`, for which `types` are the
+    words, of which `""` is any other. `key` escapes.
+    """
+
+    begin: str
+    item: str
+    end: str
+    types: Mapping[str, str]
+    key: Callable[[str], str] = _as_it_is
+    between: str = ""
+
+    def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
+        """See `ArgumentsLayout`."""
+        for key, value in arguments_object(call).items():
+            self._put(out, key, value, controls)
+
+    def _put(self, out: PromptBuilder, key: str | None, value: Any, controls: tuple[str, ...]) -> None:
+        layout, named = self._opening(key, json_type(value))
+        _put(out, layout, named, controls)
+        if isinstance(value, Mapping):
+            for inner, each in value.items():
+                self._put(out, inner, each, controls)
+        elif isinstance(value, list):
+            for each in value:
+                self._put(out, None, each, controls)
+        else:
+            out.text(value if isinstance(value, str) else json.dumps(value))
+        own_words(out, self.end, controls)
+
+    def _opening(self, key: str | None, type_: str) -> tuple[str, Mapping[str, str]]:
+        named = {"key": self.key(key or ""), "type": self.types.get(type_, self.types[""])}
+        return self.item if key is None else self.begin, named
+
+    def sides(self, key: str | None, type_: str) -> tuple[str, str]:
+        """See `TaggedArguments`. Without a key: of a value in a list."""
+        return filled(*self._opening(key, type_)), self.end
+
+
 def json_type(value: Any) -> str:
     """The JSON type of a value."""
     match value:
@@ -210,6 +299,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     around all of them.
 
     `stop`: the stop token with which a turn with calls ends. `several`: one turn can hold more than one call.
+    `variants` are other openings that models were seen to write for these calls; they are read, not written.
     """
 
     begin: str
@@ -220,6 +310,7 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     close: str = ""
     stop: str = ""
     several: bool = True
+    variants: tuple[str, ...] = ()
 
     def put(
         self, out: PromptBuilder, calls: Sequence[Call], first: int = 0, controls: tuple[str, ...] = ()
@@ -250,6 +341,12 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     def text(self, calls: Sequence[Call]) -> str:
         """Calls as the model writes them."""
         return "".join([text for _, text in self.put(PromptBuilder(), calls).collected().runs])
+
+
+@cache
+def written_anew(layout: CallLayout) -> CallLayout:
+    """The same layout with arguments as Python's `json` writes them: so some encoders show the calls of a history."""
+    return replace(layout, arguments=JsonArguments(anew=True))
 
 
 def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:

@@ -1,7 +1,8 @@
 """Command: `<|START_ACTION|>` and a list of `{"tool_call_id": …, "tool_name": …, "parameters": {…}}`.
 
-The format of Command R7B, A, A Reasoning and Command 4, whose text stands between `START_TEXT` tokens. Source: the chat
-templates of c4ai-command-r7b-12-2024 and Cohere2MoE: the tools stand as JSON in the system turn, ids are numbers.
+The format of Command R7B, A, A Reasoning and Command 4 (A+, North Mini Code), whose text stands between `START_TEXT`
+tokens. Source: the chat template of c4ai-command-r7b-12-2024; Command 4 is held against `cohere-melody` 0.15.3. The
+tools stand as JSON in the system turn, ids are numbers.
 """
 
 import json
@@ -12,9 +13,9 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
+from callwright.dialects._cohere import CITATIONS, TEXT, THOUGHT, TURNS, CohereReader, CommandForm, Effort, turn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.call_layout import CallLayout, in_json, written_anew
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, put_example
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
@@ -25,14 +26,15 @@ __all__ = ["DIALECT"]
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `flavour`: Command R7B and A, or Command 4, in which text of any role stands between tokens.
+    one. `reasoning_effort`: `none` is `off`; any other level is `open` in Command 4. `flavour`: Command R7B and A, or
+    Command 4, in which text of any role stands between tokens.
     """
 
     flavour: Literal["command_a", "command4"] = "command_a"
+    reasoning_effort: Effort | None = None
 
 
 _ACTION: Final = ("<|START_ACTION|>", "<|END_ACTION|>")
-_THOUGHT: Final = ("<|START_THINKING|>", "<|END_THINKING|>")
 _TEXT: Final = ("<|START_RESPONSE|>", "<|END_RESPONSE|>")
 _RESULT: Final = ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")
 _CALLS: Final = CallLayout(
@@ -44,8 +46,8 @@ _CALLS: Final = CallLayout(
 )
 _MARKS: Final = CallMarks.of(
     _CALLS,
-    around=(*_TEXT, "<|START_TEXT|>", "<|END_TEXT|>", *CITATIONS),
-    thoughts=(_THOUGHT,),
+    around=(*_TEXT, *TEXT, *CITATIONS),
+    thoughts=(THOUGHT,),
     ends=("<|END_OF_TURN_TOKEN|>",),
 )
 
@@ -78,36 +80,34 @@ def _put_results(out: PromptBuilder, results: Sequence[Result], told: str) -> No
     out.control(_RESULT[0]).json("[\n" + ",\n".join(shown) + "\n]").control(_RESULT[1])
 
 
+_CONTROLS: Final = (*TURNS, *_ACTION, *THOUGHT, *_TEXT, *_RESULT, *TEXT)
 _FRAME: Final = Frame(
-    controls=(*TURNS, *_ACTION, *_THOUGHT, *_TEXT, *_RESULT, "<|START_TEXT|>", "<|END_TEXT|>"),
+    controls=_CONTROLS,
     begin="<BOS_TOKEN>",
     system=turn("SYSTEM"),
     user=turn("USER"),
     assistant=turn("CHATBOT"),
     tool=turn("SYSTEM"),
-    thought=_THOUGHT,
+    thought=THOUGHT,
     said=_TEXT,
-    calls_begin="".join(_THOUGHT),
+    calls_begin="".join(THOUGHT),
     place="system first",
     tools=_tools,
     calls=_CALLS,
     results=_results,
 )
 
-_COMMAND_4: Final = msgspec.structs.replace(
-    _FRAME,
-    system=(f"{turn('SYSTEM')[0]}<|START_TEXT|>", f"<|END_TEXT|>{turn('SYSTEM')[1]}"),
-    user=(f"{turn('USER')[0]}<|START_TEXT|>", f"<|END_TEXT|>{turn('USER')[1]}"),
-    said=("<|START_TEXT|>", "<|END_TEXT|>"),
-    calls_begin="",
-    results=_results_of_4,
-    thoughts="all",
-)
+_COMMAND_4: Final = CommandForm(written_anew(_CALLS), _results_of_4, _CONTROLS)
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to where the model's answer begins."""
-    return (_COMMAND_4 if options.flavour == "command4" else _FRAME).render(conversation, options)
+    is_4 = options.flavour == "command4"
+    if options.reasoning_effort == "none":
+        options = msgspec.structs.replace(options, thinking="off")
+    elif options.reasoning_effort and options.thinking == "model" and is_4:
+        options = msgspec.structs.replace(options, thinking="open")
+    return _COMMAND_4.render(conversation, options) if is_4 else _FRAME.render(conversation, options)
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -115,13 +115,17 @@ def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     return CohereReader(source, tools, _MARKS).read(start)
 
 
+# The chat templates of these leave the thought open.
+_OF_4: Final = ("command-4", "command-a-plus", "north-mini")
+
 DIALECT = Dialect(
     name="cohere_command",
     aliases=("cohere_command3", "cohere_command4", "cohere", "command_a", "command_r7b"),
-    model_families="Command R7B, Command A, Command A Reasoning, Command 4",
-    model_globs=("*command-r7b*", "command-a*", "*command-4*", "c4ai-command-a*"),
+    model_families="Command R7B, Command A, Command A Reasoning, Command 4, Command A+, North Mini Code",
+    model_globs=("command-r7b", "command-a", *_OF_4),
+    model_options={glob: {"flavour": "command4", "thinking": "open"} for glob in (*_OF_4, "cohere_command4")},
     template_markers=("<|START_ACTION|>",),
-    source="chat templates of c4ai-command-r7b-12-2024 and Cohere2MoE",
+    source="chat template of c4ai-command-r7b-12-2024; Cohere's own encoder, cohere-melody 0.15.3: Command 4",
     tokenizers=("cohere",),
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),

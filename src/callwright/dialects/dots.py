@@ -37,7 +37,7 @@ _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
 )
-_BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END))
+_BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END), ends=(_END,))
 _TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.
@@ -140,7 +140,7 @@ DIALECT = Dialect(
     name="dots",
     aliases=("dots3",),
     model_families="dots 3",
-    model_globs=("dots3*", "dots-3*", "dots*3*"),
+    model_globs=("dots-3*", "dots.llm3"),
     template_markers=("<dots_function_call>",),
     source="prompt of dots3 as engines have written it down; vLLM's parser",
     tokenizers=("dots",),

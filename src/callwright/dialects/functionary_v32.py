@@ -15,7 +15,7 @@ from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.schema.typescript import declaration
+from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -37,7 +37,7 @@ _MAY_BE_LINE = re.compile(r"[^\n<>{}]*(?:\n\s*)?\Z")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    shown = "\n\n".join(declaration(tool) for tool in conversation.tools)
+    shown = "\n\n".join(whole_declaration(tool) for tool in conversation.tools)
     out.text(f"{_HOW_TO}// Supported function definitions that should be called when necessary.\n")
     out.text(f"namespace functions {{\n\n{shown}\n\n}} // namespace functions")
 
@@ -104,7 +104,7 @@ class _Reader(MarkedReader):
 DIALECT = Dialect(
     name="functionary_v32",
     model_families="Functionary v3.2",
-    model_globs=("functionary*v3.2*",),
+    model_globs=("functionary-*-v3.2",),
     template_markers=(">>>all",),
     source="chat template of functionary-medium-v3.2",
     tokenizers=("llama3",),

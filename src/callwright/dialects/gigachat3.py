@@ -1,6 +1,6 @@
 """GigaChat 3: `<|function_call|>{"name": …, "arguments": {…}}`, or the same in a message `function call`.
 
-The format of GigaChat 3, 3.1 and 3.5; the last bracket ends a call. Source: the chat template of GigaChat3.1-10B: the
+The format of GigaChat 3 and 3.1; the last bracket ends a call. Source: the chat template of GigaChat3.1-10B: the
 tools stand as TypeScript in the system turn. The template shows one call of a turn; all are shown here.
 """
 
@@ -15,7 +15,7 @@ from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.schema.typescript import declaration
+from callwright.schema.typescript_whole import whole_declaration
 
 __all__ = ["DIALECT"]
 
@@ -36,7 +36,7 @@ _MARKS: Final = CallMarks.of(_CALLS, opens=(f"{_END}\n\nfunction call{_ROLE}",),
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    shown = "\n\n".join(declaration(tool) for tool in conversation.tools)
+    shown = "\n\n".join(whole_declaration(tool) for tool in conversation.tools)
     out.text(f"# Tools\n\n## functions\n\nnamespace functions {{\n{shown}\n}}")
 
 
@@ -63,9 +63,9 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 DIALECT = Dialect(
     name="gigachat3",
     aliases=("gigachat", "gigachat31"),
-    model_families="GigaChat 3, 3.1, 3.5",
-    model_globs=("gigachat3*", "gigachat-3*"),
-    template_markers=("<|function_call|>", "function call<|role_sep|>"),
+    model_families="GigaChat 3, 3.1",
+    model_globs=("gigachat-3", "gigachat-3.1"),
+    template_markers=("<|function_call|>", "function call<|role_sep|>", "role_sep + 'function call'"),
     history_rules=HistoryRules(single_calls=True),
     source="chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",
     tokenizers=("gigachat3",),

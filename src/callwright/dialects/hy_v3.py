@@ -8,10 +8,12 @@ template of Hy3.
 import re
 from typing import Any, Final, Literal, assert_never
 
+from msgspec.structs import replace
+
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, last_asked, plain_text, split_instructions
+from callwright.dialects.prompts.chat_messages import format_note, gather_instructions, last_asked, plain_text
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
 from callwright.dialects.readers.key_values import KeyValueReader
@@ -71,9 +73,18 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind a closed, empty one."""
+    """`thinking`: `open` begins the answer in reasoning, `off` behind a closed, empty one. `reasoning_effort`: how much
+    is thought, if it is.
+    """
 
     thinking: Literal["open", "off"] = "off"
+    reasoning_effort: Literal["low", "high"] = "high"
+
+    def with_effort(self, level: str) -> "Options":
+        """See `RenderOptions`: the model knows two levels, and none; any but that opens a thought."""
+        if level == "none":
+            return replace(self, thinking="off")
+        return replace(self, thinking="open", reasoning_effort="low" if level in ("minimal", "low") else "high")
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
@@ -81,13 +92,15 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     out = PromptBuilder().control(_BEGIN)
     begin, end = _THOUGHTS[1]
     thinks = options.thinking == "open"
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    out.text("\n\n".join(instructions))
+    instructions, items = gather_instructions(conversation.items)
+    system = "".join(instructions)  # as the template joins them
+    system += "".join(f"\n\n{note}" if system else note for note in format_note(conversation))
+    out.text(system)
     if conversation.tools:
-        put_tools(out.text("\n\n" if instructions else ""), conversation, _tools)
-    out.control(_MODE).text(f"reasoning_effort:{'high' if thinks else 'no_think'}")
-    put_turns(out, items, _turn, begin, end, asked=last_asked(conversation, items))
+        put_tools(out.text("\n\n" if system else ""), conversation, _tools)
+    out.control(_MODE).text(f"reasoning_effort:{options.reasoning_effort if thinks else 'no_think'}")
+    asked = -1 if conversation.tools else last_asked(conversation, items)  # with tools all reasoning stays
+    put_turns(out, items, _turn, begin, end, asked=asked)
     begins = options.add_generation_prompt
     if begins:
         out.control(_ASSISTANT, begin, "" if thinks else end)
@@ -97,9 +110,8 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, begin: str, end: str, *, reasons: bool) -> None:
     """Append a turn of the history."""
     match turn:
-        case Message(role, parts):
-            text = plain_text(parts, number)
-            out.control(_USER if role == "user" else "").text(text if role == "user" else f"\n\n{text}")
+        case Message(_, parts):
+            out.control(_USER).text(plain_text(parts, number))
         case AssistantTurn(reasoning, message, calls):
             out.control(_ASSISTANT, begin).text((reasoning or "") if reasons else "").control(end)
             out.text(plain_text(message.parts, number) if message else "")
@@ -165,8 +177,11 @@ DIALECT = Dialect(
     name="hy_v3",
     aliases=("hunyuan_v3", "hy_v4", "hy3"),
     model_families="Hunyuan 3, Hunyuan 4",
-    model_globs=("hunyuan-3*", "hy-v3*", "hy3*", "hunyuan-4*", "hy-v4*", "hy4*"),
-    template_markers=("<arg_key> + <tool_sep",),
+    model_globs=("hunyuan-3*", "hy-v3*", "hy-3*", "hunyuan-4", "hy-v4", "hy-4"),
+    template_markers=(
+        "<arg_key> + <tool_sep",
+        "<tool_call{}> + <tool_sep{}>",
+    ),
     source="chat template of Hy3",
     tokenizers=("hy3",),
     stops=_STOPS,

@@ -113,7 +113,7 @@ class _Reader(MarkedReader):
 DIALECT = Dialect(
     name="inkling",
     model_families="Inkling",
-    model_globs=("inkling*",),
+    model_globs=("inkling",),
     template_markers=("<|content_invoke_tool_json|>",),
     source="vLLM 0.33.0: parser and tests of inkling",
     tokenizers=("inkling",),

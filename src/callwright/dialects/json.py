@@ -33,7 +33,7 @@ from callwright.dialects.prompts.told import told_messages, told_system
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.tokenizers import TOKENIZERS
 from callwright.prompt import Prompt, PromptBuilder
-from callwright.schema.typescript import declaration
+from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -135,7 +135,7 @@ def _section(tools: Sequence[FunctionTool], *, parallel: bool) -> str:
 
 
 def _declarations(tools: Sequence[FunctionTool]) -> str:
-    return "\n\n".join(declaration(tool) for tool in tools)
+    return "\n\n".join(whole_declaration(tool) for tool in tools)
 
 
 # --- output ---

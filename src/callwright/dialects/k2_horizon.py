@@ -7,6 +7,8 @@ prompt leaves `<ifm|think>` open; the roles are not published, so the rest of it
 
 from typing import Any, Final, Literal, assert_never
 
+from msgspec.structs import replace
+
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
@@ -33,6 +35,7 @@ _TAGS: Final = KeyValueTags(
 )
 _THINK: Final = "ifm|think"
 _EFFORTS: Final = {"high": _THINK, "medium": "ifm|think_fast", "low": "ifm|think_faster"}
+_ROUNDED: Final = {"minimal": "low", "xhigh": "high", "max": "high"}
 _THOUGHTS: Final = tuple((f"<{tag}>", f"</{tag}>") for tag in _EFFORTS.values())
 # Which of the thoughts is open is not known: the end of any is the end.
 _ENDS: Final = (*_STOPS, *(end for _, end in _THOUGHTS[1:]))
@@ -46,6 +49,10 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     """`reasoning_effort`: with which of the three thoughts the answer begins, or `none`."""
 
     reasoning_effort: Literal["high", "medium", "low", "none"] = "high"
+
+    def with_effort(self, level: str) -> "Options":
+        """See `RenderOptions`: other levels are rounded."""
+        return replace(self, reasoning_effort=_ROUNDED.get(level, level))
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
@@ -109,7 +116,7 @@ DIALECT = Dialect(
     name="k2_horizon",
     aliases=("k2_v3", "k2horizon"),
     model_families="K2 Horizon",
-    model_globs=("k2-horizon*",),
+    model_globs=("k2-horizon",),
     template_markers=("<ifm|tool_call",),
     source="vLLM's parser k2_horizon; model card of K2-Horizon",
     tokenizers=("k2_horizon",),

@@ -40,6 +40,7 @@ _CALLS: Final = CallLayout(
     begin=f"<|tool_call_begin|>functions.${{name}}:${{number}}{_ARGUMENTS}",
     end="<|tool_call_end|>",
     close="<|tool_calls_section_end|>",
+    variants=("functions.",),
 )
 _MARKS: Final = CallMarks(
     layout=_CALLS,
@@ -138,9 +139,9 @@ DIALECT = Dialect(
     name="kimi_k2",
     aliases=("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot"),
     model_families="Kimi K2, K2-Thinking, K2.5, K2.6",
-    model_globs=("kimi-k2*", "kimi-dev*"),
-    template_markers=("tool_calls_section",),
-    history_rules=HistoryRules(call_id=lambda name, number: _id(name, number)),
+    model_globs=("kimi-k2*", "kimi-dev", "kimi-linear"),
+    template_markers=("tool_calls_section", "<|im_middle|> + tool_declare"),
+    history_rules=HistoryRules(call_id=lambda call, number: _id(call.name, number)),
     source="chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct",
     tokenizers=("kimi_k2", "qwen2.5"),
     stops=("<|im_end|>",),

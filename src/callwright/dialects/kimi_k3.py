@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
@@ -99,10 +100,17 @@ _RAW_JSON: Final = (
 )
 
 
+_ROUNDED: Final = {"minimal": "low", "xhigh": "max"}
+
+
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking_effort`: how much is thought; `none` begins the answer in its response."""
 
     thinking_effort: Literal["low", "medium", "high", "max", "none"] = "max"
+
+    def with_effort(self, level: str) -> "Options":
+        """See `RenderOptions`: the field has another name here, and other levels are rounded."""
+        return replace(self, thinking_effort=_ROUNDED.get(level, level))
 
 
 # --- prompts ---
@@ -331,6 +339,10 @@ class _Reader(TaggedReader):
         typed = is_text or (writer.is_untyped(schema) and kind in _TYPES)
         return tag.head, key, {"type": kind} if typed else schema
 
+    def _says_json(self, tag: Tag) -> bool:
+        kind = _attributes(tag.text.removeprefix(_OPEN).removesuffix(_SEP))[0].get("type", "")
+        return kind in _TYPES and kind != "string"
+
     def _is_misplaced(self, call: Tag, value: Tag) -> bool:
         tool, key = (_attributes(tag.text.removesuffix(_SEP))[0] for tag in (call, value))
         declared = self._parameters_of(tool.get("tool", ""))
@@ -392,7 +404,7 @@ DIALECT = Dialect(
     name="kimi_k3",
     aliases=("kimi_k3_xtml",),
     model_families="Kimi K3",
-    model_globs=("kimi-k3*",),
+    model_globs=("kimi-k3",),
     template_markers=("<|open|> + <|sep|>",),
     source="chat template of Kimi-K3",
     tokenizers=("kimi_k3",),

@@ -29,7 +29,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     current_date: str = "26 Jul 2024"
 
 
-_CALLS: Final = CallLayout(begin=in_json(arguments="parameters"), end="}", between="; ")
+_CALLS: Final = CallLayout(begin=in_json(arguments="parameters"), end="}", between="; ", variants=("<|python_tag|>",))
 _MARKS: Final = CallMarks(layout=_CALLS, opens=("<|python_tag|>",), bare=True)
 
 
@@ -87,15 +87,7 @@ DIALECT = Dialect(
     name="llama3_json",
     aliases=("llama3", "llama4_json", "llama_json"),
     model_families="Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form",
-    model_globs=(
-        "llama-3.1*",
-        "llama-3.3*",
-        "llama3.1*",
-        "llama3.3*",
-        "meta-llama-3.1*",
-        "meta-llama-3.3*",
-        "llama-3-groq*",
-    ),
+    model_globs=("llama-3.1", "llama-3.3", "llama-3-groq"),
     template_markers=("<|python_tag|>", "Environment: ipython"),
     history_rules=HistoryRules(single_calls=True),
     source="chat template of Llama-3.1-8B-Instruct",

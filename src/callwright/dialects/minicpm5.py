@@ -96,12 +96,14 @@ class _Reader(ParameterReader):
 
     _behind_cdata = Markers(_CDATA_END, _TAGS.parameter_end, _TAGS.parameter, _TAGS.call_end, _TAGS.call)
 
-    def _read_value(self, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+    def _read_value(
+        self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
+    ) -> Parse[TaggedValue]:
         """See `ParameterReader`. In CDATA nothing is markup but its end; behind that only the end of the value is
         left.
         """
         if not (yield from self._opens_cdata()):
-            value = yield from super()._read_value(writer, is_sibling)
+            value = yield from super()._read_value(key, writer, is_sibling)
             # With text before it, or half of it, nobody knows what the value is.
             broken = _CDATA in value.text or value.text.rstrip().endswith(_CDATA_END)
             return value._replace(sure=value.sure and not broken)
@@ -126,7 +128,7 @@ class _Reader(ParameterReader):
             elif marker:
                 keep(marker)
             elif source.done:
-                return TaggedValue(pieces, Ending.CUT, holds=False, odd_lines=False, sure=True)
+                return TaggedValue(pieces, Ending.CUT, holds=False, odd="", sure=True)
             else:
                 source.wait_in(stretch)
                 yield
@@ -140,7 +142,7 @@ class _Reader(ParameterReader):
                 self.markup(behind)
             self.markup(marker)
         ending = Ending.CLOSED if marker == form.parameter_end else Ending.MISSING if marker else Ending.CUT
-        return TaggedValue(pieces, ending, holds=False, odd_lines=False, sure=True)
+        return TaggedValue(pieces, ending, holds=False, odd="", sure=True)
 
     def _ends_cdata(self) -> Parse[bool]:
         """Whether the end of CDATA, which was just read, is one: another tag follows, or no other end before one."""
@@ -168,7 +170,7 @@ DIALECT = Dialect(
     name="minicpm5",
     aliases=("minicpm",),
     model_families="MiniCPM5",
-    model_globs=("minicpm5*",),
+    model_globs=("minicpm-5", "minicpm-sala"),
     template_markers=("<param name= + CDATA",),
     source="chat template of MiniCPM5-1B",
     tokenizers=("minicpm5",),

@@ -1,71 +1,97 @@
 """Mistral's newer form: `[TOOL_CALLS]NAME[ARGS]{…}`, once for each call.
 
-The format of Mistral Small 3.2, Magistral, Ministral 3 and Devstral from 2507 on. v11 may write `[CALL_ID]` and an id
-before `[ARGS]`. Checked against the chat templates of Mistral-Small-3.2-24B-Instruct-2506, Devstral-Small-2507 and
-Ministral-3-14B-Reasoning-2512.
+The format of Mistral Small 3.2 (v11), of Magistral, Ministral 3, Large 3 and Devstral from 2507 on (v13), of Small 4
+and Medium 3.5 (v15). v11 writes `[CALL_ID]` and an id before `[ARGS]`. Held against `mistral-common` 1.13.1.
 """
 
-from collections.abc import Sequence
+import json
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from callwright.conversation import Conversation
-from callwright.dialects._mistral import HISTORY, call_id, frame, marks
+from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Result, ThinkingOptions
+from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `flavour`: `v11` (Small 3.2) has ids, and the tools before the last user turn; `v13` (Devstral, Magistral,
-    Ministral 3) has no ids, and the tools before all turns.
+    """`flavour`: `v11` (Small 3.2) has ids, and the tools before the last user turn; `v13` (Devstral, Magistral,
+    Ministral 3, Large 3) has no ids, and the tools before the first; `v15` (Small 4, Medium 3.5) also says how much to
+    think. `reasoning_effort`: in v15, of which the models know `none` and `high`; the other levels of the API are
+    rounded. `thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed,
+    empty one; in v15, where the effort says it, `off` is the effort `none`.
     """
 
-    flavour: Literal["v11", "v13"] = "v11"
+    flavour: Literal["v11", "v13", "v15"] = "v11"
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
 
 
-_CALLS: Final = CallLayout(begin="[TOOL_CALLS]${name}[CALL_ID]call${number:5}[ARGS]")
+_CALLS: Final = CallLayout(begin="[TOOL_CALLS]${name}[CALL_ID]${id:9}[ARGS]")
 _CALLS_WITHOUT_IDS: Final = CallLayout(begin="[TOOL_CALLS]${name}[ARGS]")
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.text(call_id(result.number)).control("[TOOL_CONTENT]").text(result.text)
+def _result(out: PromptBuilder, text: str, id_: str, space: str) -> None:
+    out.text(id_).control("[TOOL_CONTENT]").text(text)
 
 
-def _results_without_ids(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.text(result.text)
+def _result_without_id(out: PromptBuilder, text: str, id_: str, space: str) -> None:
+    out.text(text)
 
 
-_FRAMES: Final = {
-    "v11": frame(_CALLS, _results, system=True, place="before last user", reasons=True),
-    "v13": frame(_CALLS_WITHOUT_IDS, _results_without_ids, system=True, place="after system", reasons=True),
+_V13: Final = MistralForm(calls=_CALLS_WITHOUT_IDS, result=_result_without_id, tools_at="first", thoughts="all")
+_FORMS: Final = {
+    "v11": MistralForm(
+        calls=_CALLS, result=_result, tools_at="last", thoughts="running", thought=("<think>", "</think>")
+    ),
+    "v13": _V13,
+    "v15": replace(_V13, joint=""),
 }
+_NO_EFFORT: Final = ("none", "minimal")
+# The models that are told how much to think.
+_SETTINGS: Final = ("mistral-small-4", "mistral-small-2603", "mistral-medium-3.5", "mistral-medium-3-5", "leanstral")
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt: nothing stands where the answer begins."""
-    return _FRAMES[options.flavour].render(conversation, options)
+    """The whole prompt: nothing stands where the answer begins, but what the options say of thinking."""
+    form = _FORMS[options.flavour]
+    if options.flavour != "v15":
+        return form.render(conversation, options)
+    effort = options.reasoning_effort or ("high" if options.thinking == "open" else "none")
+    if options.thinking == "off":
+        effort, options = "none", replace(options, thinking="model")
+    settings = {"reasoning_effort": "none" if effort in _NO_EFFORT else "high"}
+    return form.render(conversation, options, json.dumps(settings))
 
 
 DIALECT = Dialect(
     name="mistral_v11",
-    aliases=("ministral", "magistral", "devstral", "mistral_v13"),
-    model_families="Mistral Small 3.2, Magistral, Ministral 3, Devstral 2507 and later",
-    model_globs=("mistral-small-3.2*", "magistral*", "ministral-3*", "ministral3*", "devstral*", "mistral-medium-3*"),
+    aliases=("ministral", "magistral", "devstral", "mistral_v13", "mistral_v15"),
+    model_families="Mistral Small 3.2, Small 4, Medium 3.5, Large 3, Magistral, Ministral 3, Devstral 2507 and later",
+    model_globs=(
+        *("mistral-small-3.2", "mistral-small-2506", "mistral-small-*-2506", "mistral-medium-3*", "mistral-large-3"),
+        *("mistral-large-2512", "magistral", "ministral-3", "devstral", *_SETTINGS),
+    ),
+    model_options={
+        **{name: {"flavour": "v13"} for name in ("magistral", "ministral-3", "ministral", "devstral", "mistral-large")},
+        **{name: {"flavour": "v15"} for name in _SETTINGS},
+        **{name: {"flavour": "v11"} for name in ("magistral-*-2506", "magistral-2506")},
+        "mistral_v13": {"flavour": "v13"},
+        "mistral_v15": {"flavour": "v15"},
+    },
     template_markers=("[TOOL_CALLS] + [ARGS]",),
     history_rules=HISTORY,
-    source="chat templates of Mistral-Small-3.2-24B-Instruct-2506 and Ministral-3-14B-Reasoning-2512",
+    source="Mistral's own encoder, mistral-common 1.13.1: v11, v13 and v15",
     tokenizers=("tekken",),
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,
     prompt=PromptBy(
-        render=render, messages=_FRAMES["v11"].messages, write=_FRAMES["v11"].write, marks=_FRAMES["v11"].marks
+        render=render, messages=_FORMS["v11"].messages, write=_FORMS["v11"].write, marks=_FORMS["v11"].marks
     ),
     calls=marks(_CALLS),
 )

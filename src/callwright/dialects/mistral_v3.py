@@ -1,67 +1,113 @@
 """Mistral's older form: `[TOOL_CALLS]` and a list of `{"name": …, "arguments": {…}, "id": …}`.
 
-The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral. The tools stand before the last user turn, which begins
-with the system text. Checked against the chat templates of Mistral-Nemo-Instruct-2407 and of Mistral's v3 tokenizer.
+The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral 8x22B (v3), of Large 2411, Small 2501 and Small 3.1 (v7).
+The tools stand before the last user turn, which in v3 begins with the system text. Held against `mistral-common`
+1.13.1.
 """
 
-from collections.abc import Sequence
-from typing import Final
+import json
+from functools import cache
+from typing import Final, Literal
 
 from callwright.conversation import Conversation
-from callwright.dialects._mistral import HISTORY, call_id, frame, marks
+from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Result
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`spaces`: a space behind the tokens of turns and calls, as in 7B v0.3, Large 2407 and Mixtral; Nemo has none."""
+    """`flavour`: `v3`, or `v7` with turns of its own for system texts and with ids before results. `spaces`: a space
+    before each text, as tokenizers of SentencePiece put it there (7B v0.3, Large, Mixtral); those of Tekken put none.
+    """
 
+    flavour: Literal["v3", "v7"] = "v3"
     spaces: bool = False
 
 
-def _calls(space: str) -> CallLayout:
-    tokens = f"[TOOL_CALLS]{space}["
-    return CallLayout(open=tokens, begin=in_json(), end=', "id": "call${number:5}"}', between=", ", close="]")
+def _calls(space: str = "") -> CallLayout:
+    return CallLayout(
+        open=f"[TOOL_CALLS]{space}[",
+        begin=in_json(),
+        end=', "id": "${id:9}"}',
+        between=", ",
+        close="]",
+    )
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.text(f'{{"content": {result.text}, "call_id": "{call_id(result.number)}"}}')
+def _json_result(out: PromptBuilder, text: str, id_: str, space: str) -> None:
+    """A result as JSON: its text where that is JSON, nothing as an empty object, else a JSON string."""
+    try:
+        content = json.loads(text or "{}")
+        written = json.dumps({"content": content, "call_id": id_}, ensure_ascii=False, allow_nan=False)
+        written.encode()  # raises for half of a surrogate pair
+    except (ValueError, RecursionError):
+        written = json.dumps({"content": text, "call_id": id_}, ensure_ascii=False)
+    out.text(space).json(written)
 
 
-_FRAME: Final = frame(_calls(""), _results, system=False, place="before last user", reasons=False)
-_SPACED: Final = frame(_calls(" "), _results, system=False, place="before last user", reasons=False, space=" ")
+def _named_result(out: PromptBuilder, text: str, id_: str, space: str) -> None:
+    out.text(space, id_).control("[TOOL_CONTENT]").text(space if text else "", text)
+
+
+@cache
+def _form(flavour: str, space: str) -> MistralForm:
+    is_v7 = flavour == "v7"
+    return MistralForm(
+        calls=_calls(space),
+        result=_named_result if is_v7 else _json_result,
+        tools_at="last",
+        system=is_v7,
+        space=space,
+    )
+
+
+_FORM: Final = _form("v3", "")
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt: nothing stands where the answer begins."""
-    return (_SPACED if options.spaces else _FRAME).render(conversation, options)
+    return _form(options.flavour, " " if options.spaces else "").render(conversation, options)
 
+
+# Models whose tokenizer puts a space before each text, those of them in the newer form, and the newer form without.
+_SENTENCE_PIECE: Final = (
+    "mistral-latest",
+    "mistral-7b",
+    "mixtral",
+    "mistral-large",
+    "mistral-small-22b",
+    "mistral-small-*-2409",
+)
+_LARGE_2: Final = ("mistral-large-*-2411", "mistral-large-2411", "mistral-large-123b", "mistral-large-latest")
+_OF_V7: Final = (
+    *("mistral-small", "mistral-small-24b", "mistral-small-2501", "mistral-small-2503", "mistral-small-3"),
+    *("mistral-small-3.0", "mistral-small-3.1"),
+)
 
 DIALECT = Dialect(
     name="mistral_v3",
-    aliases=("mistral", "mistral_nemo"),
-    model_families="Mistral 7B v0.3, Nemo, Large 2407, Mixtral",
+    aliases=("mistral", "mistral_nemo", "mistral_v7"),
+    model_families="Mistral 7B v0.3, Nemo, Mixtral, Large 2407 and 2411, Small 2409, 2501 and 3.1, Ministral 8B 2410",
     model_globs=(
-        "mistral-7b-*v0.3*",
-        "mistral-nemo*",
-        "mistral-large*",
-        "mixtral*",
-        "mistral:7b*",
-        "mistral-small-24*",
-        "mistral-small3.1*",
+        *("mistral-7b-instruct-v0.3", "mistral-7b-v0.3", "mistral-latest", "mistral-nemo", "mixtral", "mistral-large"),
+        *("pixtral", "ministral-8b", "ministral-*-2410", "devstral-*-2505", "voxtral-*-2507", *_OF_V7),
+        *("mistral-small-22b", "mistral-small-*-2409"),
     ),
+    model_options={
+        **{name: {"spaces": True} for name in _SENTENCE_PIECE},
+        **{name: {"flavour": "v7", "spaces": True} for name in (*_LARGE_2, "pixtral-large")},
+        **{name: {"flavour": "v7"} for name in (*_OF_V7, "voxtral", "devstral", "mistral_v7")},
+    },
     template_markers=("[TOOL_CALLS]",),
     history_rules=HISTORY,
-    source="chat template of Mistral-Nemo-Instruct-2407",
+    source="Mistral's own encoder, mistral-common 1.13.1: v3 and v7",
     tokenizers=("mistral_v1", "mistral_v3", "tekken"),
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
-    calls=marks(_calls("")),
+    prompt=PromptBy(render=render, messages=_FORM.messages, write=_FORM.write, marks=_FORM.marks),
+    calls=marks(_calls()),
 )

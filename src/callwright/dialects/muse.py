@@ -26,6 +26,7 @@ from callwright.dialects.prompts.chat_messages import format_note, plain_text, s
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
 from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise, own_words
@@ -224,7 +225,8 @@ def _output(name: str, text: str) -> str:
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
-    return _Reader(source, tools).read(start)
+    if not (yield from reads_others(source, start, tools, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
+        yield from _Reader(source, tools).read(start)
 
 
 class _Reader(ParameterReader):
@@ -323,7 +325,7 @@ DIALECT = Dialect(
     name="muse",
     aliases=("muse_glimmer", "muse_spark", "atem"),
     model_families="Meta Muse Spark, Muse Glimmer",
-    model_globs=("muse-*", "meta-muse*"),
+    model_globs=("muse-glimmer", "muse-spark", "meta-muse"),
     template_markers=("<atem:",),
     source="chat template of Muse-Glimmer",
     tokenizers=("muse",),

@@ -24,7 +24,15 @@ _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 
 # Fine-tunes of other families write `<tool_code>` around their calls.
 _BLOCKS: Final = (("<|python_start|>", "<|python_end|>"), ("<|python_tag|>", ""), ("<tool_code>", "</tool_code>"))
-_CALLS: Final = CallLayout(open="[", begin="${name}(", arguments=PythonArguments(), end=")", between=", ", close="]")
+_CALLS: Final = CallLayout(
+    open="[",
+    begin="${name}(",
+    arguments=PythonArguments(),
+    end=")",
+    between=", ",
+    close="]",
+    variants=("<|python_tag|>", "<|python_start|>"),
+)
 _FORM: Final = PythonForm(_CALLS, _BLOCKS, ends=_STOPS)
 _CONTROLS: Final = (
     *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|header_start|>", "<|header_end|>", *_STOPS),
@@ -128,8 +136,9 @@ DIALECT = Dialect(
     name="pythonic",
     aliases=("llama4_pythonic", "llama_pythonic"),
     model_families="Llama 3.2, Llama 4, fine-tunes that write Python lists",
-    model_globs=("llama-3.2*", "llama3.2*", "llama-4*", "llama4*"),
-    template_markers=("<|python_start|>",),
+    model_globs=("llama-3.2", "llama-4", "toolace", "watt-tool"),
+    model_options={name: {"flavour": "llama4"} for name in ("llama-4", "llama4_pythonic")},
+    template_markers=("<|python_start|> + <|python_end|>",),
     source="chat templates of Llama 3.2 and Llama 4; Meta's prompt guide",
     tokenizers=("llama3", "llama4"),
     stops=_STOPS,

@@ -17,6 +17,7 @@ from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import resolved_schema
 
 __all__ = ["DIALECT"]
 
@@ -144,10 +145,9 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
 
 def _function(tool: FunctionTool) -> Iterable[str]:
     """A tool as the head of a Python function."""
-    declared = {
-        name: schema if isinstance(schema, dict) else {} for name, schema in properties(tool.parameters).items()
-    }
-    needed = required(tool.parameters)
+    parameters = resolved_schema(tool)
+    declared = {name: schema if isinstance(schema, dict) else {} for name, schema in properties(parameters).items()}
+    needed = required(parameters)
     types = {name: _TYPES.get(str(schema.get("type")), "Any") for name, schema in declared.items()}
     yield "Function:"
     yield f"def {tool.name}({','.join(f'{name}: {kind}' for name, kind in types.items())}):"
@@ -173,8 +173,8 @@ DIALECT = Dialect(
     name="seed_oss",
     aliases=("seed",),
     model_families="Seed-OSS-36B",
-    model_globs=("seed-oss*",),
-    template_markers=("<seed:tool_call>", "<seed:"),
+    model_globs=("seed-oss",),
+    template_markers=("<seed:tool_call> + <function= + <parameter=", "<seed:tool_call>", "<seed:"),
     source="chat template of Seed-OSS-36B-Instruct (llama.cpp models/templates/ByteDance-Seed-OSS.jinja)",
     tokenizers=("seed_oss",),
     stops=("<seed:eos>",),

@@ -123,7 +123,7 @@ class _Reader(ParameterReader):
 DIALECT = Dialect(
     name="step3",
     model_families="Step-3",
-    model_globs=("step3", "step3:*", "step3-*", "step-3", "step-3:*", "step-3-*"),
+    model_globs=("step-3",),
     template_markers=("<steptml:",),
     source="Step-3 parsers and prompts of vLLM and SGLang",
     tokenizers=("step3",),

@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from callwright.chat_template.dialect import template_dialect
-from callwright.dialects.detect import Detected, by_name, by_template
+from callwright.chat_template.detect import detect
+from callwright.dialects.detect import Detected
 from callwright.doctor.client import Asker, Reply, clipped, dig
 from callwright.doctor.fields import FIELDS, LLGUIDANCE, RequestField
 from callwright.doctor.findings import Findings, Identity, ProbeResult
@@ -189,6 +189,7 @@ async def _examined(
         context=context_of(place.pages, found.model) or _context_shown(place.pages),
         dialect=spoken.dialect if spoken else None,
         dialect_reason=spoken.reason if spoken else "",
+        dialect_options=spoken.options if spoken else (),
     )
     target = Target(asker, place.base, place.root, found.model or "")
     asked: Server = server or server_of(found)
@@ -268,18 +269,13 @@ def _fields(found: Findings, *, has_chat: bool, has_completions: bool) -> Iterab
 
 
 async def _dialect(place: _Place, model: str) -> Detected | None:
-    """By marks of the template that the server shows, else by the model's name, else by what rendering the template
-    shows. Ollama's templates are of another language.
+    """The dialect, by the template that the server shows and the model's name. Ollama's templates are of another
+    language.
     """
-    template = template_of(place.pages)
-    found = (by_template(template.template) if template else None) or by_name(model)
-    if found is not None or template is None:
-        return found
     try:
-        dialect = await asyncio.to_thread(template_dialect, template)
+        return await asyncio.to_thread(detect, template_of(place.pages), [model], raw=True)
     except ConfigError:
         return None
-    return Detected(dialect.name, dialect.source)
 
 
 def _context_shown(pages: Mapping[str, Reply]) -> int | None:

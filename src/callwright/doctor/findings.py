@@ -59,7 +59,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     `url` is the base URL at which it answered, without credentials. `message`: what is wrong with it as a whole, in
     words of our own; `evidence` is what it answered then.
     `context` counts tokens. `reasoning` names the field that reasoning comes in. `llguidance`: whether llama.cpp was
-    built with it. `dialect` is how the model writes calls, as far as its name or template tell.
+    built with it. `dialect` is how the model writes calls, as far as its name or template tell; so its options.
     """
 
     url: str
@@ -73,6 +73,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     context: int | None = None
     dialect: str | None = None
     dialect_reason: str = ""
+    dialect_options: tuple[tuple[str, object], ...] = ()
     reasoning: str | None = None
     llguidance: bool | None = None
     results: tuple[ProbeResult, ...] = ()

@@ -78,8 +78,11 @@ async def run(
         async with asyncio.TaskGroup() as group:
             for _ in range(at_once):
                 group.create_task(work())
-    except* UpstreamError as errors:
-        raise errors.exceptions[0] from None
+    except ExceptionGroup as errors:  # Python before 3.11.4 wraps again whatever `except*` raises (gh-103590)
+        failures, others = errors.split(UpstreamError)
+        if failures is None or others is not None:
+            raise
+        raise failures.exceptions[0] from None
 
 
 async def played(case: Case, way: str, asker: Asker) -> tuple[Result, list[Answered]]:

@@ -90,6 +90,10 @@ class _Whole:
 
     kind: Any = dict[str, Any]
     has_stopped = True
+    tell = None
+
+    def marked_over(self) -> None:
+        """See `EventReader`."""
 
     def read(self, event: Body, deltas: list[Body]) -> None:
         """See `EventReader`."""

@@ -28,7 +28,7 @@ def _any(*words: str) -> str:
 
 def _words(opening: str, fillers: str, acts: str, breaks: str, *, last: bool = False) -> Language:
     """A language with blanks between words. `last`: the act may stand at the end of the clause."""
-    gap = rf"(?:(?:{fillers}) )*+"
+    gap = rf"(?:(?:{fillers}) |(?!))*+"
     act = rf"{gap}{acts}\b" + (rf"|(?:.* )?\w{{0,6}}{acts}\Z" if last else "")
     return Language(rf"(?:{opening}) ", act, rf"\b(?:{breaks})\b")
 
@@ -256,7 +256,8 @@ LANGUAGES: Final = (
     Language(  # French
         r"(?:(?:maintenant|d'abord|ensuite),? )?(?:je vais |laissez?-moi |permett(?:ez|s)-moi d(?:e |')"
         r"|je suis en train d(?:e |')|je (?!vais )|j')",
-        rf"(?:(?:le|la|les|vous|te|lui|y|maintenant|d'abord|tout de suite|donc|me|m'en) )*+(?:[ldym]')?{_FRENCH}\b",
+        r"(?:(?:le|la|les|vous|te|lui|y|maintenant|d'abord|tout de suite|donc|me|m'en) |(?!))*+"
+        rf"(?:[ldym]')?{_FRENCH}\b",
         r"\b(?:ne|n'\w+|ni|pas|rien|personne|aucune?|nulle|guère|jamais|demain|bientôt|ce soir|dans (?:une?"
         r"|\w+) (?:heures?"
         r"|minutes?|jours?|moment|instant)|m'abst\w+|évit\w+|refus\w+|renonc\w+|sans|si|s'il|quand|lorsque|dès|après"
@@ -274,7 +275,7 @@ LANGUAGES: Final = (
         r"|muestra|formato|permiso|confirm\w*|siempre|cada|normalmente|solo|sólo",
     ),
     Language(  # the verb says who acts
-        r"(?:(?:ahora|primero|entonces|yo) )?(?:mismo )?(?:(?:lo|la|los|las|te|le) )*+",
+        r"(?:(?:ahora|primero|entonces|yo) )?(?:mismo )?(?:(?:lo|la|los|las|te|le) |(?!))*+",
         rf"(?:{_SPANISH_PRESENT}|(?:buscar|consultar|revisar|comprobar|verificar|ejecutar|llamar|usar|enviar|eliminar"
         r"|borrar|leer|abrir|limpiar|reservar)é)\b(?! de\b)",
         rf"\b(?:{_ROMANCE_NONE}|no|sin|si|cuando|después|antes|hasta|pero|o|como|cómo|que|qué|más tarde"
@@ -323,14 +324,14 @@ LANGUAGES: Final = (
         r"|tillåtelse|bekräft\w*|alltid|varje|skulle|bara",
     ),
     Language(  # Polish
-        r"(?:(?:teraz|zaraz|najpierw|już|ja) )*+",
+        r"(?:(?:teraz|zaraz|najpierw|już|ja) |(?!))*+",
         rf"{_POLISH}\b",
         r"\b(?:nie|nic|nikt|nikogo|nigdzie|ani|żad\w+|dopiero|jeszcze|jutro|wkrótce|wieczorem|nigdy|bez|jeśli|jeżeli"
         r"|gdy|kiedy|po tym|przed|zanim|aż|ale|lub|albo|jak|co|że|później|przykład\w*"
         r"|format\w*|zgod\w+|potwierdz\w*|zawsze|każd\w+|by)\b",
     ),
     Language(  # Russian
-        r"(?:(?:я|сейчас|теперь|сначала|давайте|давай|позвольте(?: мне)?|мне нужно) )*+(?:это )?",
+        r"(?:(?:я|сейчас|теперь|сначала|давайте|давай|позвольте(?: мне)?|мне нужно) |(?!))*+(?:это )?",
         rf"{_RUSSIAN}\b",
         r"\b(?:не|нет|ничего|никого|никто|нигде|ни|лишь|едва|завтра|скоро|вечером|через|никогда|без|если|когда|после"
         r"|перед|пока|прежде|но|или|либо|как|что|чтобы|потом|позже|пример\w*"
@@ -401,7 +402,7 @@ LANGUAGES: Final = (
         r"|bare)\b",
     ),
     Language(  # Ukrainian
-        r"(?:(?:я|зараз|тепер|спочатку|давайте|дозвольте) )*+",
+        r"(?:(?:я|зараз|тепер|спочатку|давайте|дозвольте) |(?!))*+",
         r"(?:перевірю|перевіряю|подивлюся|подивлюсь|знайду|пошукаю|шукаю|виконаю|виконую|запущу|запускаю|викличу"
         r"|надішлю|надсилаю|видалю|видаляю|прочитаю|відкрию|отримаю|дізнаюся|використаю|очищу|створю)\b",
         r"\b(?:не|ні|нічого|нікого|ніхто|ніде|жодн\w+|ані|лише|завтра|скоро|згодом|увечері|через|ніколи|без|якщо|коли"
@@ -409,7 +410,7 @@ LANGUAGES: Final = (
         r"|дозв\w*|підтвер\w*|завжди|кож\w+|зазвичай|би|тільки)\b",
     ),
     Language(  # Czech
-        r"(?:(?:teď|nyní|hned|nejprve|já) )*+",
+        r"(?:(?:teď|nyní|hned|nejprve|já) |(?!))*+",
         r"(?:zkontroluji|zkontroluju|ověřím|podívám se|vyhledám|najdu|spustím|spouštím|provedu|smažu|mažu|odstraním"
         r"|pošlu|posílám|odešlu|zavolám|použiji|použiju|otevřu|přečtu|získám|vytvořím|vyčistím)\b",
         r"\b(?:ne\w*|nic|nikdo|nikoho|nikde|žádn\w+|ani|teprve|ještě|zítra|brzy|večer|nikdy|bez|pokud|jestli|když|až"
@@ -433,7 +434,7 @@ LANGUAGES: Final = (
         r"|μορφή|άδεια|επιβεβ\w*|πάντα|κάθε|μόνο)\b",
     ),
     Language(  # Hungarian
-        r"(?:(?:most|azonnal|először) )*+",
+        r"(?:(?:most|azonnal|először) |(?!))*+",
         r"(?:megnézem|ellenőrzöm|megkeresem|keresem|lekérdezem|lekérem|futtatom|lefuttatom|végrehajtom|törlöm"
         r"|elküldöm|küldöm|meghívom|megnyitom|elolvasom|elindítom|létrehozom)\b",
         r"\b(?:nem|ne|semmi\w*|senki\w*|sehol|sem|alig|még|majd|holnap|hamarosan|este|soha|nélkül|ha|amikor|miután"
@@ -441,7 +442,7 @@ LANGUAGES: Final = (
         r"|formátum\w*|engedély\w*|jóváhagy\w*|mindig|minden|csak)\b",
     ),
     Language(  # Finnish
-        r"(?:(?:nyt|ensin|minä) )*+",
+        r"(?:(?:nyt|ensin|minä) |(?!))*+",
         r"(?:tarkistan|haen|etsin|katson|suoritan|ajan|poistan|lähetän|kutsun|käytän|avaan|luen|käynnistän"
         r"|luon)\b",
         r"\b(?:en|enkä|ei|mitään|ketään|missään|tuskin|vasta|vielä|huomenna|pian|illalla|älä|ilman|jos|kun|jälkeen"

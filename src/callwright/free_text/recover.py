@@ -22,12 +22,13 @@ from callwright.events import Call, Problem, ProblemKind
 from callwright.free_text.intent import find_runs, verdict
 from callwright.free_text.places import is_blank
 from callwright.schema.keywords import properties
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES
 from callwright.tolerant_json.find import JsonPlace, json_places
 from callwright.tolerant_json.tree import Node, given_once
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["RecoveredCall", "Segment", "TextSegment", "recover", "recover_arguments"]
+__all__ = ["RecoveredCall", "Segment", "TextSegment", "recover"]
 
 _PLACEHOLDER = re.compile(
     r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
@@ -127,18 +128,6 @@ def _candidates(text: str, tools: Toolset, alone: bool, demanded: bool) -> Seque
 _kept_candidates = lru_cache(maxsize=4)(_candidates)
 
 
-def recover_arguments(text: str, tools: Toolset) -> list[Segment]:
-    """The same for a text that is known to be a call, or the arguments of one, whatever words stand around it."""
-    pieces = recover(text, tools)
-    if any(isinstance(piece, RecoveredCall) for piece in pieces):
-        return pieces
-    for place in json_places(text, names=tools.names):
-        inner = recover(text[place.begin : place.end], tools)
-        if any(isinstance(piece, RecoveredCall) for piece in inner):
-            return [TextSegment(text[: place.begin]), *inner, TextSegment(text[place.end :])]
-    return pieces
-
-
 def _is_nothing_else(text: str, places: Sequence[JsonPlace]) -> bool:
     """Whether places make up a whole reply."""
     ends = [0, *(place.end for place in places)]
@@ -230,7 +219,7 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
             and node.kind == "object"
         ):
             forms = [JsonCall(tools.choice.name, node, explicit=False, closed=node.closed)]
-        own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool.parameters)}
+        own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool_schema(tool))}
         if not forms or (
             any(not form.explicit for form in forms) and _is_record(node, own, alone=alone, lone=len(nodes) == 1)
         ):
@@ -334,7 +323,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArgumen
     if form.arguments is None and tools.requires_something(form.name):
         return Problem("invalid_arguments", f"a call of {form.name!r} without arguments")
     fitted = repair_and_validate(form.arguments or Node("object"), form.name, tools)
-    own = properties(tool.parameters)
+    own = properties(tool_schema(tool))
     if "ellipsis" in place.repairs or _is_placeholder(fitted.node, own):
         problem = Problem("incomplete_arguments", f"a placeholder stands in the arguments of {form.name!r}")
         return problem if form.explicit else None

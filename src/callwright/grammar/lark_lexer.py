@@ -35,8 +35,8 @@ _TOKEN: Final = re.compile(
     |(?P<newline>(?:\r?\n)+[ \t]*)
     |(?P<rule>!?[_?]?[a-z][_a-z0-9-]*)
     |(?P<terminal>_?[A-Z][_A-Z0-9-]*)
-    |(?P<string>"(?:[^"\\\x00-\x1f\x7f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}))*+"i?)
-    |(?P<regex>/(?:[^/\\]|\\[^\n])++/[imslux]*)
+    |(?P<string>"(?:[^"\\\x00-\x1f\x7f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|(?!))*+"i?)
+    |(?P<regex>/(?:[^/\\]|\\[^\n]|(?!))++/[imslux]*)
     |(?P<number>[+-]?[0-9]+(?:\.(?!\.)[0-9]*)?(?:[eE][+-]?[0-9]+)?)
     |(?P<directive>%(?:ignore|import))
     |(?P<extension>%[a-z]+|<[^<>\s]+>|@[\w-]+|&|::)
@@ -44,7 +44,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_STRING_BEGIN: Final = re.compile(r'"(?:[^"\\\x00-\x1f\x7f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}))*+')
+_STRING_BEGIN: Final = re.compile(r'"(?:[^"\\\x00-\x1f\x7f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|(?!))*+')
 
 _DECLARING: Final = {
     "%declare": "Define the terminal, or leave it out.",

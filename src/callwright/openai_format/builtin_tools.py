@@ -50,6 +50,8 @@ BUILTIN_TOOLS: Final[Mapping[str, FunctionTool]] = {
             },
             "required": ["type", "path"],
             "additionalProperties": False,
+            "if": {"properties": {"type": {"enum": ["create_file", "update_file"]}}},
+            "then": {"required": ["diff"]},
         },
         enforce_schema=True,
     ),

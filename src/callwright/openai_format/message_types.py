@@ -48,7 +48,9 @@ class UserMessage(TextMessage, tag="user"):
 
 
 class CallFunction(msgspec.Struct):
-    name: str
+    """`name`: models call without one, and clients send such a call back."""
+
+    name: str | None
     arguments: str = ""
 
 

@@ -188,7 +188,8 @@ def _read_assistant(message: AssistantMessage, raw: Mapping[str, Any], number: i
     path = f"messages[{number}].tool_calls"
     items += [_read_call(call, f"{path}[{place}]") for place, call in enumerate(calls)]
     if message.function_call and not calls:
-        items.append(Call(message.function_call.name, message.function_call.arguments, id=f"call_{number}"))
+        function = message.function_call
+        items.append(Call(function.name or "", function.arguments, id=f"call_{number}"))
     return items
 
 
@@ -197,7 +198,7 @@ def _read_call(call: ToolCall, path: str) -> Call:
         return Call(call.custom.name, input_arguments(call.custom.input), id=call.id or "")
     if call.function is None:
         raise missing(f"{path}.{'custom' if call.type == 'custom' else 'function'}")
-    return Call(call.function.name, call.function.arguments, id=call.id or "")
+    return Call(call.function.name or "", call.function.arguments, id=call.id or "")
 
 
 def _parts(content: Content, raw: Mapping[str, Any], role: str, path: str) -> tuple[Part, ...]:

@@ -36,7 +36,7 @@ __all__ = ["MAX_HELD", "CallReader", "hold"]
 MAX_HELD: Final = 4_194_304
 _MAX_BETWEEN: Final = 1_000
 # What may stand beside the arguments and means nothing: white space, tags, surplus closers.
-_STRUCTURE = re.compile(r"(?:\s|<[^<>]{0,200}>)*+\Z").match
+_STRUCTURE = re.compile(r"(?:\s|<[^<>]{0,200}>|(?!))*+\Z").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 _SURPLUS = re.compile(r"[\s}\]]*+")
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, merged, root_properties, wanted
 from callwright.schema.validate import Validator, validator_of
 
@@ -122,7 +123,7 @@ def compiled_schema(tool: FunctionTool | None, bounds: Bounds) -> CompiledSchema
         return _NOTHING
     found: CompiledSchema | None = tool.kept.get("schema")
     if found is None or (found.bounds is not bounds and found.bounds != bounds):
-        found = tool.kept["schema"] = CompiledSchema(tool.parameters, bounds)
+        found = tool.kept["schema"] = CompiledSchema(tool_schema(tool), bounds)
     return found
 
 

@@ -31,7 +31,7 @@ _NAMES: Final = ("$anchor", "$dynamicAnchor", "$id", "id")
 # A class by a property of Unicode is some hundred ranges.
 _CLASS_SIZE: Final = 50
 _ATOM: Final = re.compile(
-    r"(?P<unicode>\\[pP](?:\{[^}]*\}|.))|\\.|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*+\]?)|(?P<open>\((?:\?[^)]*?[:=!>])?)"
+    r"(?P<unicode>\\[pP](?:\{[^}]*\}|.))|\\.|(?P<class>\[\^?\]?(?:\\.|[^\]\\]|(?!))*+\]?)|(?P<open>\((?:\?[^)]*?[:=!>])?)"
     r"|(?P<close>\))|(?P<count>\{(?P<least>\d*),?(?P<most>\d*)\})|(?P<other>.)",
     re.DOTALL,
 )

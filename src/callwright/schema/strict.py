@@ -40,7 +40,7 @@ _REFUSED: Final = (
 _DEFINITIONS: Final = ("$defs", "definitions")
 _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
 # An escaped character, a class of characters, or what opens a group that looks around.
-_PATTERN_PART: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*+(?:\]|\\?\Z)|(?P<around>\(\?<?[=!])", re.DOTALL)
+_PATTERN_PART: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\]|(?!))*+(?:\]|\\?\Z)|(?P<around>\(\?<?[=!])", re.DOTALL)
 
 _MAX_PROPERTIES: Final = Bounds().max_properties
 _MAX_NESTING: Final = 10

@@ -9,6 +9,7 @@ from typing import Any
 
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties, required
+from callwright.schema.plain import resolved_schema
 
 __all__ = ["declaration"]
 
@@ -19,13 +20,16 @@ _LONGEST_ITEM_TYPE = 50
 _ITEM_TYPES = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean"}
 
 
-def declaration(tool: FunctionTool) -> str:
-    """One tool as a comment line and `type NAME = … => any;`, without a final line feed."""
+def declaration(tool: FunctionTool, *, resolved: bool = False) -> str:
+    """One tool as a comment line and `type NAME = … => any;`, without a final line feed. `resolved`: with what each
+    reference leads to.
+    """
     head = f"// {tool.about or ''}\ntype {tool.name} = "
-    declared = properties(tool.parameters)
+    parameters = resolved_schema(tool) if resolved else tool.parameters
+    declared = properties(parameters)
     if not declared:
         return f"{head}() => any;"
-    needed = set(required(tool.parameters))
+    needed = set(required(parameters))
     lines = "".join(_parameter(name, schema, name in needed) for name, schema in declared.items())
     return f"{head}(_: {{\n{lines}}}) => any;"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal
 
-__all__ = ["JsonRepair", "doubt", "foreign_words", "without_words"]
+__all__ = ["JsonRepair", "by_quotes", "doubt", "foreign_words", "without_words"]
 
 JsonRepair = Literal[
     "bad_escape",
@@ -53,7 +53,7 @@ _BY_QUOTES: Final[frozenset[JsonRepair]] = frozenset(
     ("inner_quote", "missing_quote", "bad_escape", "missing_comma", "missing_colon")
 )
 _TOKEN = re.compile(
-    r'(?P<string>"(?:[^"\\]++|\\.)*+")|(?P<mark>[{}\[\]:,])|(?P<word>(?:[^\s"{}\[\]:,\\]|\\(?!"))++)|(?P<other>\S)',
+    r'(?P<string>"(?:[^"\\]++|\\.|(?!))*+")|(?P<mark>[{}\[\]:,])|(?P<word>(?:[^\s"{}\[\]:,\\]|\\(?!")|(?!))++)|(?P<other>\S)',
     re.DOTALL,
 ).finditer
 _BLOCK = re.compile(r"```\w*\s*\n\s*[{\[]").search
@@ -66,11 +66,16 @@ def doubt(repairs: Collection[JsonRepair], text: str) -> str:
     for rule, why in _GUESSED.items():
         if rule in repairs:
             return why
-    if _BY_QUOTES.isdisjoint(repairs):
+    if not by_quotes(repairs):
         return ""
     if foreign_words(text):
         return "words between the tokens of JSON"
     return "a text in which another block may begin" if _BLOCK(text) else ""
+
+
+def by_quotes(repairs: Collection[JsonRepair]) -> bool:
+    """Whether quotes were to say where a string ends, and did not."""
+    return not _BY_QUOTES.isdisjoint(repairs)
 
 
 def without_words(text: str) -> tuple[str, str]:

@@ -3,7 +3,9 @@
 import re
 from typing import Final
 
-__all__ = ["CONTROLS", "ESCAPE", "UNICODE", "escape", "may_be_escape", "with_whole_characters"]
+from callwright.tolerant_json.codec import decode
+
+__all__ = ["CONTROLS", "ESCAPE", "UNICODE", "escape", "may_be_escape", "unescaped", "with_whole_characters"]
 
 # Lengths of an escape: `\n` and its kind, and `\uXXXX`.
 ESCAPE: Final = 2
@@ -17,6 +19,10 @@ _UNICODE = re.compile(r"\\u[0-9a-fA-F]{4}").match
 _HALF: Final = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _PAIR: Final = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPES: Final = re.compile(rf"{_PAIR}|(?P<half>{_HALF})|\\.", re.DOTALL)
+# The same, and which of them a JSON text may hold without a backslash.
+_UNESCAPED: Final = re.compile(
+    rf"(?P<plain>{_PAIR}|\\u(?!00[01]|0022|005[cC]|[dD][89a-fA-F])[0-9a-fA-F]{{4}})|\\.", re.DOTALL
+)
 _MAY_BE_HALF: Final = re.compile(rf"[\ud800-\udfff]|{_HALF}")
 _BEGIN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3}|\r)?\Z").match
 
@@ -53,3 +59,10 @@ def with_whole_characters(text: str) -> str:
         return text
     written = _ESCAPES.sub(lambda found: "\\ufffd" if found["half"] else found[0], text)
     return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def unescaped(text: str) -> str:
+    r"""A JSON text with each character that was written as `\uXXXX` as it is, where JSON allows that."""
+    if "\\u" not in text:
+        return text
+    return _UNESCAPED.sub(lambda found: str(decode(f'"{found[0]}"')) if found["plain"] else found[0], text)

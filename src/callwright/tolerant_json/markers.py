@@ -27,4 +27,4 @@ END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|ret
 JSON_TAGS: Final = frozenset(("", "json", "jsonc", "json5", "tool", "tool_call", "tool_calls", "tool_code"))
 
 # What may follow a value and means nothing: spare closers (`{"a": 1}}`), leftover fences, stop tokens.
-TRAILING = re.compile(r"(?:[\s}\],;]++|`++|~++|" + "|".join(map(re.escape, (*END_TOKENS, *CLOSING_MARKS))) + r")*+")
+TRAILING = re.compile(rf"(?:[\s}}\],;]++|`++|~++|{'|'.join(map(re.escape, (*END_TOKENS, *CLOSING_MARKS)))}|(?!))*+")

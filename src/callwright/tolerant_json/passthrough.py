@@ -42,11 +42,11 @@ class _Runs(NamedTuple):
 @cache
 def _runs(firsts: str) -> _Runs:
     stops = re.escape(firsts)
-    said = rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+)*+'
+    said = rf'[^"\\{stops}]*+(?:\\.[^"\\{stops}]*+|(?!))*+'
     between = rf'[^"{{}}\[\]{stops}]*+'
     return _Runs(
         re.compile(said, re.DOTALL).match,
-        re.compile(rf'{between}(?:"{said}"{between})*+', re.DOTALL).match,
+        re.compile(rf'{between}(?:"{said}"{between}|(?!))*+', re.DOTALL).match,
         re.compile(rf"({said})(\\)?\Z", re.DOTALL).match,
     )
 
@@ -127,12 +127,15 @@ class JsonTerminators:
     Outside strings any of `literals` ends the value. Inside a string a literal is text, unless the string was evidently
     never closed: the output ends with the literal, or one of `then` (what the format writes next) follows it and the
     next quote does not close a string.
+
+    Those of `ends` are stop tokens, at which the output was cut: what the value would have gone on with is not known.
     """
 
-    __slots__ = ("firsts", "literals", "longest", "plain", "then")
+    __slots__ = ("ends", "firsts", "literals", "longest", "plain", "then")
 
-    def __init__(self, *literals: str, then: tuple[str, ...] = ()) -> None:
+    def __init__(self, *literals: str, then: tuple[str, ...] = (), ends: tuple[str, ...] = ()) -> None:
         self.literals = literals
+        self.ends = ends
         self.longest = max(map(len, (*literals, *then)), default=0)
         self.then = then
         self.firsts = "".join(sorted({literal[0] for literal in literals}))
@@ -253,6 +256,13 @@ def collect_json(
     return "".join(pieces), end
 
 
+def _goes_on(text: str) -> bool:
+    """Whether behind this text a value, or what stands in it, may go on: a number or word may be longer, and a comma,
+    a colon or an opening bracket announces more.
+    """
+    return text.rstrip()[-1:] not in ('"', "}", "]")
+
+
 def _json(
     source: StreamReader,
     stops: JsonTerminators,
@@ -264,6 +274,7 @@ def _json(
     """The loop of both: scan a piece, emit it, ask for more."""
     seen = 0  # how many characters behind source.at the scanner has read
     judged = -1  # a position that was found to begin no terminator
+    last = ""  # what was read last
     while True:
         text = source.text
         end, closed = span.end(text, source.at + seen, judged=judged)
@@ -279,12 +290,14 @@ def _json(
         if end > source.at:
             piece, source.at = text[source.at : end - len(half)], end
             if piece:
+                last = piece if not piece.isspace() else last
                 emit(make(piece))
         seen = 0
         if stop:
             source.at += len(stop)
         if closed or stop or (source.ended and source.done):
-            return JsonEnd(closed, stop or "", closed or (bool(stop) and not span.in_string))
+            is_sure = bool(stop) and not span.in_string and not (stop in stops.ends and _goes_on(last))
+            return JsonEnd(closed, stop or "", closed or is_sure)
         if stretch is None or not span.in_string:
             yield
             continue

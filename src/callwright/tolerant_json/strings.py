@@ -38,7 +38,8 @@ _OPENING: Final = {"}": "{", "]": "[", ")": "("}
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
 _VALUE_BEGIN: Final = "\"'`“‘{[-0123456789tfnTFN"
 _QUOTED_KEY: Final = (
-    r"""(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]*+`|“[^”\n]*+”|‘[^’\n]*+’|[\w$.-]++["'])\s*+(?:[:=]|\Z)"""
+    r"""(?:"(?:[^"\\\n]|\\.|(?!))*+"|'(?:[^'\\\n]|\\.|(?!))*+'|`[^`\n]*+`|“[^”\n]*+”|‘[^’\n]*+’|[\w$.-]++["'])"""
+    r"\s*+(?:[:=]|\Z)"
 )
 # Matches a key and its colon, by the marks that an unquoted key may end with (`a:`, `a=`); "": quotes are a must.
 _KEY: Final = {
@@ -47,7 +48,7 @@ _KEY: Final = {
     ":=": re.compile(rf"{_QUOTED_KEY}|[\w$.-]++\s*+(?:[:=]|\Z)").match,
 }
 _KEY_BEGIN = re.compile(
-    r"""(?:"(?:[^"\\\n]|\\.)*+\\?|'(?:[^'\\\n]|\\.)*+\\?|`[^`\n]*+|“[^”\n]*+|‘[^’\n]*+|[\w$.-]*+)\Z"""
+    r"""(?:"(?:[^"\\\n]|\\.|(?!))*+\\?|'(?:[^'\\\n]|\\.|(?!))*+\\?|`[^`\n]*+|“[^”\n]*+|‘[^’\n]*+|[\w$.-]*+)\Z"""
 ).match
 _KEY_WITH_VALUE = re.compile(r"""["'][^"'\\\n,{}]{1,100}["']\s*+:\s*+(?P<value>\S)""").match
 _KEY_WITH_VALUE_BEGIN = re.compile(r"""["'][^"'\\\n,{}]{0,100}(?:["']\s*+(?::\s*+)?)?\Z""").match
@@ -55,8 +56,8 @@ _ESCAPED_QUOTE = re.compile(r'\\"[ \t]{0,9}+,\s{0,99}+(?=")').match
 _ESCAPED_QUOTE_BEGIN = re.compile(r'\\(?:"[ \t]{0,9}+(?:,\s{0,99}+)?)?\Z').match
 _CLOSERS = re.compile(r"[\s})\]]*+").match
 _ITEM_WORD = re.compile(r"""[^,\]"'\n]*+""").match
-_COMMENT = re.compile(r"(?://|#)[^\n]*+(?P<line>\n|\Z)|/\*(?:[^*]|\*(?!/))*+(?P<block>\*/|\*?\Z)").match
-_TOKENS = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer
+_COMMENT = re.compile(r"(?://|#)[^\n]*+(?P<line>\n|\Z)|/\*(?:[^*]|\*(?!/)|(?!))*+(?P<block>\*/|\*?\Z)").match
+_TOKENS = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.|(?!))*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer
 _COMMA_TAIL = re.compile(r",[ \t]*+\Z").search
 _MAX_COMMA_TAIL: Final = 64
 # What may follow a whole value: closers, then the end, a fence or a tag.

@@ -136,6 +136,11 @@ class Attempt(msgspec.Struct):
         return "".join(event.text for event in self.content if isinstance(event, ContentDelta))
 
     @property
+    def thought(self) -> str:
+        """Its whole reasoning."""
+        return "".join(event.text for event in self.reasoning)
+
+    @property
     def has_refused(self) -> bool:
         """Whether its server says that the model refuses."""
         return any(isinstance(event, RefusalDelta) for event in self.content)

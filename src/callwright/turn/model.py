@@ -62,6 +62,7 @@ class Model(Struct, frozen=True):
     `constrain`: send a grammar to a server that takes one, where a call is required (modes raw and prompt).
     `ask_ambiguous`: ask the model about a text that may be a call and may only show one. `enforces_schema`: the server
     is known to hold an answer to the `response_format` of a chat request, so such an answer may stream.
+    `format_beside_tools`: it takes one beside tools, and calls nevertheless.
     `arguments_as_objects`: send a native server the arguments in a history as objects, not as JSON text.
     `supports_tool_choice`: False for a server without `tool_choice`; it is asked in mode prompt where a call is
     required. `force_stream`: stream from the server even if the client does not.
@@ -91,6 +92,7 @@ class Model(Struct, frozen=True):
     ask_ambiguous: bool = True
     keeps_reasoning: bool = True
     enforces_schema: bool = False
+    format_beside_tools: bool = True
     arguments_as_objects: bool = False
     supports_tool_choice: bool = True
     force_stream: bool = False

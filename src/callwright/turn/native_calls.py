@@ -34,6 +34,8 @@ __all__ = ["NativeCalls", "PrintedCalls"]
 
 # Indexes of native calls, far above those of calls that a parser finds in the text of the same answer.
 _FIRST = 1 << 20
+# Arguments that say nothing: some servers send these first, then the arguments.
+_NOTHINGS = frozenset(("{}", '""', "null", "[]"))
 
 
 class _Call(Struct):
@@ -44,6 +46,8 @@ class _Call(Struct):
     id: str | None = None
     waiting: list[str] = []  # argument deltas that are held back
     said: list[str] = []  # all argument deltas
+    held: str = ""  # of these, what may stand for nothing
+    settled: bool = False  # no later piece says what came before once more
     started: bool = False
     _span: JsonScanner | None = None
     _scanned: int = 0  # how many of these it has seen
@@ -62,6 +66,33 @@ class _Call(Struct):
                 self._span = JsonScanner()
             _, self._is_whole = self._span.end(rest, 0)
         return self._is_whole
+
+    def news(self, arguments: str) -> str:
+        """What may go out of a piece of arguments while it is not settled that each is new: some servers say all so far
+        in each piece, some send arguments that say nothing before the real ones. Those are held.
+        """
+        if self.held:
+            if (said := arguments.strip()) in _NOTHINGS or not said:
+                return ""
+            held, self.held = self.held, ""
+            if said.startswith("{"):
+                self.said, self._span, self._scanned, self._is_whole = [arguments], None, 0, False
+                return arguments
+            self.settled = True
+            self.said.append(arguments)
+            return held + arguments
+        so_far = "".join(self.said)
+        if not so_far.strip():
+            self.said.append(arguments)
+            self.held = arguments if arguments.strip() in _NOTHINGS else ""
+            return "" if self.held else arguments
+        if so_far.startswith("{") and arguments.startswith(so_far):
+            arguments = arguments[len(so_far) :]
+        else:
+            self.settled = True
+        if arguments:
+            self.said.append(arguments)
+        return arguments
 
 
 class NativeCalls:
@@ -102,15 +133,20 @@ class NativeCalls:
                 return []
             call = self._begun(delta.index)
         arguments = delta.arguments
-        if arguments:
+        if arguments and call.settled:
             call.said.append(arguments)
+        elif arguments:
+            held = call.held
+            arguments = call.news(arguments)
+            if held and not call.held and call.said[0] is arguments:
+                self._tell("arguments that say nothing, before the arguments", held)
         if call.started and len(self._calls) == 1:  # by far the most frequent
             out: list[Event] = []
             if arguments:
                 self._filter.push((ArgumentsDelta(call.index, arguments),), out)
             return out
         call.id = call.id or delta.id
-        if delta.name and not call.started:
+        if delta.name and not call.started and not delta.name.isspace():
             call.name = self._joined(call.name, delta.name) if call.name else delta.name
         if arguments:
             call.waiting.append(arguments)
@@ -145,15 +181,21 @@ class NativeCalls:
         """The answer is over; `cut`: not by the model's own will."""
         events: list[Event] = []
         for call in self._calls.values():
-            events += self._out(call)
+            if not call.name:
+                events.append(_nameless(call))
+                continue
+            events += self._out(call, is_over=True)
             # An object that was begun and not closed is not all of the arguments, whatever the server says of its end;
             # nor is nothing where something has to be. Elsewhere nothing is how many servers write no arguments.
             said = "".join(call.said).lstrip()
+            begun = said.startswith("{") or (not said and self._requires_something(call))
             name = self._tools.resolve_name(call.name)
-            begun = said.startswith("{") or (not said and self._tools.requires_something(name))
             complete = call.whole or not (cut or begun)
             if complete and not said and self._tools.accepts_nothing(name):
-                events.append(ArgumentsDelta(call.index, "{}"))
+                if self._tools.words_behind(call.name):  # which may be the arguments
+                    complete = False
+                else:
+                    events.append(ArgumentsDelta(call.index, "{}"))
             events.append(CallEnded(call.index, complete=complete))
         self._calls.clear()
         return self._pushed(events)
@@ -162,17 +204,30 @@ class NativeCalls:
         """What may go out: the deltas of the first open call, and of the next once the first is complete."""
         events: list[Event] = []
         for number, call in list(self._calls.items()):
-            over = len(self._calls) > 1 and call.whole
+            over = len(self._calls) > 1 and call.whole and not (call.held and self._requires_something(call))
+            if not call.name and over:
+                events.append(_nameless(call))
+                del self._calls[number]
+                continue
             if over or self._has_name(call):
-                events += self._out(call)
+                events += self._out(call, is_over=over)
             if not over:
                 break
             events.append(CallEnded(call.index))
             del self._calls[number]
         return events
 
-    def _out(self, call: _Call) -> list[Event]:
-        """The begin of a call, if it has not gone out, and what waits of its arguments."""
+    def _requires_something(self, call: _Call) -> bool:
+        return self._tools.requires_something(self._tools.resolve_name(call.name))
+
+    def _tell(self, what: str, value: object) -> None:
+        self._odd = self._odd or OddForms(self._server.name)
+        self._odd.tell(what, value)
+
+    def _out(self, call: _Call, *, is_over: bool) -> list[Event]:
+        """The begin of a call, if it has not gone out, and what waits of its arguments. Those that say nothing go out
+        where it `is_over`.
+        """
         events: list[Event] = []
         if not call.started:
             call.started = True
@@ -180,11 +235,12 @@ class NativeCalls:
             if id_ is not None:
                 self._ids.add(id_)
             elif call.id is not None:
-                self._odd = self._odd or OddForms(self._server.name)
-                self._odd.tell("the id of one call for another, which gets a new one", call.id)
+                self._tell("the id of one call for another, which gets a new one", call.id)
             events.append(CallStarted(call.index, call.name, id=id_))
         events += [ArgumentsDelta(call.index, text) for text in call.waiting]
         call.waiting.clear()
+        if is_over and call.held:
+            events.append(ArgumentsDelta(call.index, call.held))
         return events
 
     def _pushed(self, events: list[Event]) -> list[Event]:
@@ -267,10 +323,15 @@ def _take_out(call: Call | None, events: list[Event]) -> None:
     events[at] = ContentDelta(f"{said.text[:begin].rstrip()}{said.text[end:]}")
 
 
+def _nameless(call: _Call) -> Problem:
+    """Of a call without a name nobody knows what it is to do: it does not leave as one."""
+    return Problem("malformed_call", "the server sent a call without a name", text="".join(call.said))
+
+
 def _is_another(call: _Call, delta: ToolCallDelta) -> bool:
     """Whether a delta under the index of a call begins another one: a name and arguments, behind all of its own."""
-    is_named = bool(delta.name and delta.arguments.strip()) and (delta.id is None or delta.id != call.id)
-    return is_named and call.whole
+    is_named = bool(delta.name and delta.name.strip() and delta.arguments.strip())
+    return is_named and (delta.id is None or delta.id != call.id) and call.whole
 
 
 def _says_nothing(call: _Call, delta: ToolCallDelta) -> bool:

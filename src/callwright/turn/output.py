@@ -4,24 +4,30 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
+from msgspec.structs import replace
+
 from callwright.calls.check import Check
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
+from callwright.conversation import Conversation, ToolChoice
 from callwright.dialects.base import get_dialect
 from callwright.events import (
     AnnotationsDelta,
     AnswerMetadata,
+    ArgumentsDelta,
+    CallEnded,
+    CallStarted,
     ContentDelta,
     Event,
+    Finished,
     FinishReason,
     Problem,
     ReasoningDelta,
     RefusalDelta,
     Usage,
 )
-from callwright.free_text.recover import RecoveredCall, TextSegment, recover_arguments
-from callwright.parser import OutputParser
+from callwright.parser import OutputParser, PassThrough
 from callwright.stream_reader import StreamReader
+from callwright.tolerant_json.find import json_places
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
@@ -95,6 +101,7 @@ class GenerationReader:
         self._may_print = False
         self._is_whole = not generation.streamed
         self._last = ""  # text that is read when it is known whether more comes, which costs less
+        self._reasoned: list[str] = []  # the reasoning that a native server has told, while there is no text
         self._early: list[Event] = []
         if generation.dialect is not None:
             prompt = generation.prompt
@@ -142,6 +149,8 @@ class GenerationReader:
             elif type(delta) is ToolCallDelta:
                 out += (self._native_calls or self._native).call(delta)
             elif type(delta) is ReasoningTextDelta:
+                if self._may_print or self._reasoned:
+                    self._reasoned.append(delta.text)
                 out += self._native.reasoning(delta.text)
             elif type(delta) is FinishDelta:
                 self._reason = delta.reason
@@ -180,21 +189,63 @@ class GenerationReader:
     def _salvaged(self, text: str, told: str) -> list[Event]:
         """What the server could not parse, as calls if it can be parsed here, else as text."""
         out: list[Event] = [Problem("call_unread", f"the server could not read what the model wrote: {told}")]
-        pieces = recover_arguments(text, self._tools) if text else []
-        for number, piece in enumerate(pieces):
-            match piece:
-                case TextSegment(words, problem):
+        if not text:
+            return out
+        begun: dict[int, list[Event]] = {}  # the events of each call
+        has_problem = False
+        for event in self._read_salvaged(text):
+            match event:
+                case ContentDelta(words):
                     out += self._native.text(words) if words.strip() else []
-                    out += [problem] if problem else []
-                case RecoveredCall(complete=False):
-                    out += piece.problems  # their text is the call
-                case RecoveredCall(name, arguments, _, problems):
-                    out += [*self._native.call(ToolCallDelta(_SALVAGED + number, None, name, arguments)), *problems]
-                case _:
-                    assert_never(piece)
-        if text and not any(isinstance(piece, RecoveredCall) for piece in pieces):
+                case CallStarted(index) | ArgumentsDelta(index) | Problem(call=int(index)):
+                    begun.setdefault(index, []).append(event)
+                case CallEnded(index, complete):
+                    out += self._salvaged_call(index, begun[index], complete=complete)
+                case Problem():
+                    has_problem = True
+                    out.append(event)
+        if not (begun or has_problem):
             out.append(Problem("malformed_call", "the server took it for a call, and it is none"))
         return out
+
+    def _salvaged_call(self, index: int, events: Sequence[Event], *, complete: bool) -> list[Event]:
+        """A call that was read in what the server could not parse."""
+        name = next(event.name for event in events if isinstance(event, CallStarted))
+        arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
+        told = [event for event in events if isinstance(event, Problem)]
+        number = _SALVAGED + index
+        if complete:
+            problems = [replace(problem, call=None) for problem in told]
+            return [*self._native.call(ToolCallDelta(number, None, name, arguments)), *problems]
+        words = f"a call of {name!r} that is not whole"
+        return [*[replace(problem, call=None) for problem in told], Problem("malformed_call", words, text=arguments)]
+
+    def _read_salvaged(self, text: str) -> list[Event]:
+        """The events of a text that is a call, or the arguments of one, whatever words stand around it."""
+        choice = "required" if self._tools.choice == "auto" else self._tools.choice
+        events = self._read_again(text, choice=choice)
+        if any(isinstance(event, CallStarted) for event in events):
+            return events
+        for place in json_places(text, names=self._tools.names):
+            inner = self._read_again(text[place.begin : place.end], choice=choice)
+            if any(isinstance(event, CallStarted) for event in inner):
+                return [ContentDelta(text[: place.begin]), *inner, ContentDelta(text[place.end :])]
+        return events
+
+    def _in_reasoning(self) -> list[Event]:
+        """The calls with which the reasoning ends of an answer that is nothing else."""
+        if not self._reasoned or self._has_text or self._reason != "stop" or self._native.has_calls:
+            return []
+        thought = "".join(self._reasoned)
+        events = self._read_again(f"{thought}</think>", "reasoning", choice=self._tools.choice)
+        said = ReasoningDelta | Finished
+        return [event for event in events if not isinstance(event, said | ContentDelta)]
+
+    def _read_again(self, text: str, start: str = "assistant", *, choice: ToolChoice) -> list[Event]:
+        """The events of a whole text that a native server did not read."""
+        tools = self._tools
+        again = Toolset(tools.ordered, choice, hints=tools.hints, is_text=tools.is_text, bounds=tools.bounds)
+        return OutputParser(get_dialect(_PRINTED), again, PassThrough(), start).finish("stop", text)
 
     def abandoned(self) -> list[Event]:
         """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the
@@ -213,6 +264,8 @@ class GenerationReader:
 
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []
+        if self._reasoned:
+            self.check.push(self._in_reasoning(), out)
         if self._native_calls is not None:
             out += self._native_calls.end(cut=self._reason != "stop")
         if self.parser is not None:

@@ -1,6 +1,7 @@
 """Builds the request to the upstream: mode, prompt or messages, tools, constraint. A pure function of its arguments."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -8,8 +9,9 @@ from msgspec.structs import replace
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
 from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart
-from callwright.dialects.base import RenderOptions, get_dialect
-from callwright.dialects.detect import history_form
+from callwright.dialects.base import RenderOptions, get_dialect, read_options
+from callwright.dialects.detect import history_form, options_by_name
+from callwright.dialects.prompts.chat_messages import format_note
 from callwright.errors import ConfigError
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
@@ -26,8 +28,6 @@ __all__ = ["build_generation_request", "is_large", "is_slow"]
 # From so many items or characters on, to render a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
 _MANY_CHARACTERS: Final = 65_536
-# What of the arguments of a chat template the options of a dialect hold; the second is what some templates call it.
-_THINKING: Final = frozenset(("enable_thinking", "thinking"))
 
 
 def is_large(conversation: Conversation) -> bool:
@@ -57,13 +57,15 @@ def build_generation_request(
     asked = GenerationRequest(model=model.upstream_model, conversation=conversation, fields={**model.fields, **fields})
     mode, name = _select_mode(model, conversation)
     if mode == "native":
-        return _native(asked, conversation, objects=model.arguments_as_objects)
+        return _native(asked, conversation, model)
     if name is None:
         raise ConfigError(f"Model {model.name!r} in mode {mode!r} needs a dialect.")
     dialect = get_dialect(name)
     asked = replace(asked, dialect=name)
-    given = model.options if isinstance(model.options, dialect.options) else dialect.options()
-    options, done = _options(given, fields, today, speaks=bool(conversation.prefill))
+    given = (
+        model.options if isinstance(model.options, dialect.options) else _options_by_name(name, model.upstream_model)
+    )
+    options, heeded = _options(given, fields, today, speaks=bool(conversation.prefill))
     names = [item.name for item in conversation.items if type(item) is Message and item.name]
     unsaid = frozenset(["messages.name"] if names else [])
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
@@ -77,7 +79,7 @@ def build_generation_request(
         return replace(
             asked,
             fields={name: value for name, value in asked.fields.items() if name not in chat_only},
-            unsent=(chat_only - done).union(unsaid),
+            unsent=(chat_only - heeded).union(unsaid),
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
@@ -120,13 +122,20 @@ def _select_mode(model: Model, conversation: Conversation) -> tuple[Mode, str | 
     return model.mode, model.dialect
 
 
-def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bool) -> GenerationRequest:
-    """The request to a server that renders and parses itself, with a history that its chat template can render."""
+def _native(asked: GenerationRequest, conversation: Conversation, model: Model) -> GenerationRequest:
+    """The request to a server that renders and parses itself, with a history that its chat template can render.
+
+    Most servers hold all of an answer to a `response_format`, and let no call through. While one is possible the model
+    reads it instead; the answer is checked here, and asked for again.
+    """
     items = apply_history_rules(conversation.items, history_form(asked.model))
     messages = shared_messages(items)
     fields = dict(asked.fields)
     if conversation.response_format is not None:
-        fields["response_format"] = write_response_format(conversation.response_format)
+        if model.format_beside_tools or not conversation.tools or conversation.tool_choice == "none":
+            fields["response_format"] = write_response_format(conversation.response_format)
+        else:
+            messages = _with_note(messages, "\n\n".join(format_note(conversation)))
     if conversation.tools and not conversation.parallel_tool_calls:
         fields["parallel_tool_calls"] = False
     if conversation.prefill:
@@ -136,10 +145,18 @@ def _native(asked: GenerationRequest, conversation: Conversation, *, objects: bo
     return replace(
         asked,
         fields=fields,
-        messages=list(map(_with_objects, messages)) if objects else messages,
+        messages=list(map(_with_objects, messages)) if model.arguments_as_objects else messages,
         tools=[tool.openai for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
     )
+
+
+def _with_note(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
+    """The messages with a note to the model, in the first where that is the system's: many templates take one."""
+    first = messages[0] if messages else {}
+    if first.get("role") == "system" and isinstance(first.get("content"), str):
+        return [{**first, "content": f"{first['content']}\n\n{note}"}, *messages[1:]]
+    return [{"role": "system", "content": note}, *messages]
 
 
 def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
@@ -151,25 +168,34 @@ def _with_objects(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "tool_calls": calls} if calls else message
 
 
+@lru_cache(maxsize=256)
+def _options_by_name(dialect: str, model: str) -> RenderOptions:
+    """The options of a model for which none are configured."""
+    return read_options(dialect, options_by_name(dialect, model))
+
+
 def _options(
     options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool
-) -> tuple[RenderOptions, set[str]]:
-    """The configured options; the request and the date fill in what they leave open. `speaks`: the answer has begun, so
-    nothing is thought before it. Also answers the fields that the options hold.
+) -> tuple[RenderOptions, frozenset[str]]:
+    """The configured options; the request and the date fill in what they leave open. Also the fields of the request
+    that have their effect by this. `speaks`: the answer has begun, so nothing is thought before it.
     """
+    used: set[str] = set()
+    effort = fields.get("reasoning_effort")
+    if effort and (with_effort := options.with_effort(effort)) is not None:
+        options = with_effort
+        used.add("reasoning_effort")
     wanted: dict[str, Any] = {}
-    done: set[str] = set()
     if getattr(options, "current_date", today) is None:
         wanted["current_date"] = today
-    if "reasoning_effort" in options.__struct_fields__ and fields.get("reasoning_effort"):
-        wanted["reasoning_effort"] = fields["reasoning_effort"]
-        done.add("reasoning_effort")
     template = fields.get("chat_template_kwargs")
-    thinks = template.get("enable_thinking") if isinstance(template, Mapping) else None
-    if hasattr(options, "thinking") and isinstance(template, Mapping) and template.keys() <= _THINKING:
-        done.add("chat_template_kwargs")
-    if hasattr(options, "thinking") and (speaks or thinks is False):
-        wanted["thinking"] = "off"
-    elif thinks is True and getattr(options, "thinking", None) == "off":
-        wanted["thinking"] = "open"
-    return replace(options, **wanted), done
+    flags = template if isinstance(template, Mapping) else {}
+    thinks = flags.get("enable_thinking", flags.get("thinking"))
+    if hasattr(options, "thinking"):
+        if speaks or thinks is False:
+            wanted["thinking"] = "off"
+        elif thinks is True and options.thinking == "off":
+            wanted["thinking"] = "open"
+        if isinstance(thinks, bool) and flags.keys() <= {"enable_thinking", "thinking"}:
+            used.add("chat_template_kwargs")
+    return replace(options, **wanted), frozenset(used)

@@ -196,6 +196,11 @@ class RetryPolicy:
     def _judge(self, attempt: Attempt, form: StructuredAnswer) -> None:
         """Look at the form of a whole text, and mend it where it has not left and can be mended."""
         said = attempt.said
+        if not said.strip() and form.is_answer(thought := attempt.thought.strip()):
+            for event in (ContentDelta(thought), Problem("answer_repaired", "the answer stood in the reasoning")):
+                attempt.add(event)
+                attempt.hold(event)
+            return
         judged = form.judge(said)
         problem = judged.problem
         if judged.text is not None and judged.text != said:

@@ -4,7 +4,8 @@ A text that fits goes out as the model wrote it. Of one that does not, the one J
 of a fence or of prose, after the repairs that arguments of calls get. What was cut off is never completed.
 """
 
-from typing import Final
+import json
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -48,6 +49,10 @@ class StructuredAnswer:
         begun = text.lstrip()[:1]
         return not begun or self._opener is None or begun == self._opener
 
+    def is_answer(self, text: str) -> bool:
+        """Whether a text is JSON of this form and nothing else."""
+        return bool(text) and self._fault(text) is None
+
     def judge(self, text: str) -> JudgedAnswer:
         """Whether a whole text has the form. One that is not demanded is left as it is."""
         fault = self._fault(text)
@@ -66,6 +71,8 @@ class StructuredAnswer:
             return begins if text.strip() else "the answer is empty, and not JSON"
         faults = self._validator.faults(value)
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])
+        if not told and self.is_demanded and (names := _repeated(text)):
+            told = f"{names[0]!r} is given twice, with different values"
         return f"the answer does not fit: {told}" if told else None
 
     def _mended(self, text: str) -> str | None:
@@ -76,8 +83,26 @@ class StructuredAnswer:
                 return None
             made = repair_arguments(node, self._schema)[0]
             try:
-                if self._validator.is_valid(made.value()):
+                if self._validator.is_valid(made.value()) and not _repeated(made.text()):
                     found[made.text()] = made
             except NotJsonError:
                 continue
         return next(iter(found)) if len(found) == 1 else None
+
+
+def _repeated(text: str) -> list[str]:
+    """The names in a JSON text that one object has twice, with different values: nobody knows which is meant."""
+    found: list[str] = []
+
+    def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for name, value in pairs:
+            if given.setdefault(name, value) != value:
+                found.append(name)
+        return given
+
+    try:
+        json.loads(text, object_pairs_hook=noted)
+    except (ValueError, RecursionError):
+        return []
+    return found

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
+from callwright.upstreams.received import Tell, read_leniently
 
 __all__ = ["HalfCharacters", "RawAnswer", "RawFields", "UnreadableError", "is_unfinished", "read_json"]
 
@@ -27,8 +28,9 @@ class UnreadableError(Exception):
     """A server sent something whose meaning is not plain; the message says what ("sent …")."""
 
 
-def read_json(data: bytes | bytearray, kind: type[T], most_values: int) -> T:
-    """The value of an answer or an event, checked against `kind`.
+def read_json(data: bytes | bytearray, kind: type[T], most_values: int, tell: Tell | None = None) -> T:
+    """The value of an answer or an event, checked against `kind`. Where there is somebody to `tell` what is odd in it,
+    a side field costs no answer (`callwright.upstreams.received`).
 
     A text may begin or end in half of a surrogate pair: servers that count UTF-16 cut a character in two. Raises
     `NotJsonError`; `UnreadableError` for more values than `most_values`, before any of them takes memory. Values that
@@ -45,12 +47,20 @@ def read_json(data: bytes | bytearray, kind: type[T], most_values: int) -> T:
         read: msgspec.json.Decoder[T] = decoder(kind)  # type: ignore[arg-type]  # a type is hashable
         return read.decode(data)
     except UNDECODABLE as error:
-        if not _SURROGATE_ESCAPE.search(data):
-            raise NotJsonError(str(error)) from error
+        failure = NotJsonError(str(error))
+        failure.__cause__ = error
+    if _SURROGATE_ESCAPE.search(data):
+        try:
+            return msgspec.convert(_with_halves(json.loads(data)), kind)
+        except (ValueError, RecursionError) as error:
+            failure = NotJsonError(str(error))
+            failure.__cause__ = error
+    if tell is None:
+        raise failure
     try:
-        return msgspec.convert(_with_halves(json.loads(data)), kind)
-    except (ValueError, RecursionError) as error:
-        raise NotJsonError(str(error)) from error
+        return read_leniently(data, kind, tell)
+    except (ValueError, RecursionError):
+        raise failure from failure.__cause__
 
 
 def is_unfinished(data: bytes | bytearray) -> bool:

@@ -117,7 +117,7 @@ class _Function(Struct):
 class _Call(Struct):
     """A call or a piece of one. Some servers leave `function` out, and write what is in it beside the id."""
 
-    index: int | str | None = None
+    index: int | float | str | None = None
     id: int | str | None = None
     type: Any = None
     function: _Function | None = None
@@ -157,8 +157,10 @@ class _Choice(Struct):
     index: int | None = None
     delta: _Delta | None = None
     message: _Delta | None = None
+    text: Any = None
     finish_reason: str | None = None
     logprobs: dict[str, Any] | None = None
+    usage: "CountedTokens | None" = None
 
     @property
     def is_whole(self) -> bool:
@@ -166,7 +168,9 @@ class _Choice(Struct):
 
 
 class CountedTokens(Struct):
-    """`usage` of an answer, with the fields that servers send."""
+    """`usage` of an answer, with the fields that servers send: those of Chat Completions, or the words of the Responses
+    and the Messages API.
+    """
 
     class Prompt(Struct):
         cached_tokens: int | float | None = None
@@ -178,13 +182,20 @@ class CountedTokens(Struct):
     completion_tokens: int | float | None = None
     prompt_tokens_details: Prompt | None = None
     completion_tokens_details: Completion | None = None
+    input_tokens: int | float | None = None
+    output_tokens: int | float | None = None
+    input_tokens_details: Prompt | None = None
+    output_tokens_details: Completion | None = None
 
     def usage(self, odd: OddForms) -> Usage:
         """The token counts. One that is missing, or no count, is 0."""
-        said, written = self.prompt_tokens_details, self.completion_tokens_details
+        said = self.prompt_tokens_details or self.input_tokens_details
+        written = self.completion_tokens_details or self.output_tokens_details
         return Usage(
-            prompt_tokens=_count(self.prompt_tokens, odd),
-            completion_tokens=_count(self.completion_tokens, odd),
+            prompt_tokens=_count(self.input_tokens if self.prompt_tokens is None else self.prompt_tokens, odd),
+            completion_tokens=_count(
+                self.output_tokens if self.completion_tokens is None else self.completion_tokens, odd
+            ),
             cached_tokens=_count(said.cached_tokens, odd) if said else 0,
             reasoning_tokens=_count(written.reasoning_tokens, odd) if written else 0,
         )
@@ -246,6 +257,8 @@ class ChatAnswer:
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
         self._has_message = False  # messages are the pieces of this answer
+        self._has_blank_end = False  # the latest finish reason was an empty text
+        self.tell = self._odd.tell
         self.has_begun = False
         self.has_stopped = False
 
@@ -271,13 +284,34 @@ class ChatAnswer:
                 self._read_message(choice.delta, choice.logprobs, deltas, is_whole=False)
             elif choice.logprobs:
                 deltas.append(TextDelta("", choice.logprobs))
-            if choice.finish_reason:
+            if choice.text:
+                self._read_text(choice, deltas)
+            if choice.usage and not event.usage:
+                deltas.append(choice.usage.usage(self._odd))
+            if choice.finish_reason is not None and not choice.finish_reason:
+                self._has_blank_end = True
+                if choice.message:  # all of the answer is there
+                    self.marked_over()
+            elif choice.finish_reason:
                 self.has_stopped = True
                 for key, text in self._halves.left():
                     self._say(key, text, deltas)
                 deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
+
+    def marked_over(self) -> None:
+        """See `EventReader`. A server that has no reason for the end is taken at its word that this is the end."""
+        if self._has_blank_end and not self.has_stopped:
+            self._odd.tell("an empty finish_reason, read as 'stop'", "")
+            self.has_stopped = True
+
+    def _read_text(self, choice: _Choice, out: list[Delta]) -> None:
+        """A text where completions have it, in place of a message."""
+        beside = choice.message or choice.delta
+        if isinstance(choice.text, str) and not (beside and beside.content):
+            self._odd.tell("the text of a completion, read as content", choice.text)
+            self._say("content", choice.text, out)
 
     def _read_both(self, message: _Delta, choice: _Choice, out: list[Delta]) -> None:
         """A whole message, behind the delta that may stand beside it. Messages alone are pieces like deltas."""
@@ -317,7 +351,7 @@ class ChatAnswer:
             self._read_parts(delta, logprobs, out)
         elif content or logprobs:
             self._say("content", content or "", out, logprobs)
-        taken: set[int] | None = set() if is_whole else None
+        taken: dict[int, bool] | None = {} if is_whole else None
         for call in delta.tool_calls or ():
             self._read_call(call, out, taken)
         if function := delta.function_call:
@@ -362,9 +396,10 @@ class ChatAnswer:
         if annotations := tuple(one for one in found if isinstance(one, dict)):
             out.append(AnnotationsDelta(annotations))
 
-    def _read_call(self, call: _Call, out: list[Delta], taken: set[int] | None = None) -> None:
+    def _read_call(self, call: _Call, out: list[Delta], taken: dict[int, bool] | None = None) -> None:
         """Append what a piece of a call says. In a whole message each entry is a call of its own: `taken` has the
-        numbers of those before it, whatever index or id it shares with them. What says nothing is no call.
+        numbers of those before it, whatever index or id it shares with them, and whether they have arguments. Only what
+        has no name is the rest of one without. What says nothing is no call.
         """
         function = call.function or call.said
         id_ = str(call.id) if call.id is not None and call.id != "" else None
@@ -375,36 +410,39 @@ class ChatAnswer:
             return
         number = self._which(call.index, id_, function.name)
         if taken is not None:
-            if number in taken:
+            if number in taken and (function.name or taken[number]):
                 number = self._new()
-            taken.add(number)
+            taken[number] = bool(arguments)
         if function.name:
             self._named.add(number)
         first, *more = text_pieces(self._halves.joined(number, arguments))
         out.append(ToolCallDelta(number, id_, function.name, first))
         out += [ToolCallDelta(number, arguments=piece) for piece in more]
 
-    def _which(self, index: int | str | None, id_: str | None, name: str | None) -> int:
+    def _which(self, index: int | float | str | None, id_: str | None, name: str | None) -> int:
         """The number of the call that a delta belongs to.
 
         Another id than that of the index's call is that of another call, known or new, whatever the index says: some
-        servers give every call index 0. A new index begins a call, unless the id is known and there is no name. Without
-        an index a known id is that call's, and a name begins one unless the latest still lacks it. Without any of these
-        it is the latest call's.
+        servers give every call index 0. A new id begins one with a name only: other servers give every piece an id of
+        its own. A new index begins a call, unless there is no name, and the id is known or missing. Without an index a
+        known id is that call's, and a name begins one unless the latest still lacks it. Without any of these it is the
+        latest call's.
         """
         if index is None:
             number = self._by_id.get(id_) if id_ is not None else self._calls - 1
             if number is None or number < 0 or (id_ is None and name and number in self._named):
                 number = self._new()
         else:
-            key = str(index).strip()
+            key = str(int(index) if isinstance(index, float) and index.is_integer() else index).strip()
             known = self._number.get(key)
             is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
             if id_ is not None and (is_anothers or (known is None and not name)):
-                known = self._by_id.get(id_)
+                known = self._by_id.get(id_, None if name else known)
+            elif known is None and not (name or id_) and self._calls:
+                known = self._calls - 1
             number = self._number[key] = self._new() if known is None else known
         if id_ is not None:
-            self._ids[number] = id_
+            self._ids.setdefault(number, id_)
             self._by_id.setdefault(id_, number)
         return number
 

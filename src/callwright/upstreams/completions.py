@@ -79,7 +79,11 @@ class CompletionAnswer:
         self._own_stops = own_stops
         self._of_answer = SaidOnce()
         self._odd = OddForms(name)
+        self.tell = self._odd.tell
         self._halves = HalfCharacters()
+
+    def marked_over(self) -> None:
+        """See `EventReader`."""
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
         """See `EventReader`."""

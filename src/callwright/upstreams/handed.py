@@ -38,12 +38,17 @@ class _Choice(Struct):
 class _AnswerReader:
     """Passes each object on; an `EventReader`."""
 
+    tell = None
+
     def __init__(self, *, streamed: bool, ranks: bool) -> None:
         self.kind: Any = RawAnswer
         self._ranks = ranks
         self.has_stopped = not streamed
         self.number = 0
         self.usage: Usage | None = None
+
+    def marked_over(self) -> None:
+        """See `EventReader`."""
 
     def read(self, event: RawAnswer, deltas: list[RawFields]) -> None:
         """See `EventReader`."""

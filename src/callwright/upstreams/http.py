@@ -25,6 +25,7 @@ from callwright.upstreams.faults import FAILURES, fault_of
 from callwright.upstreams.http_client.connections import Connections, Timeouts
 from callwright.upstreams.http_client.errors import TooSlowError
 from callwright.upstreams.http_client.response import AT_ONCE, Response, whole
+from callwright.upstreams.received import Tell
 from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
 from callwright.upstreams.repeated_events import RepeatedEvents
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
@@ -59,6 +60,12 @@ _NOT_FOUND = 404
 _NOT_HERE = (_NOT_FOUND, 405)
 _SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
+# How many bytes tell events from JSON, and how either begins.
+_SNIFFED = 8
+_EVENTS_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:").match
+_JSON_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]").match
+_EVENTS = "text/event-stream"
+_JSON = "application/json"
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _DAY_S = 86_400
 
@@ -105,8 +112,17 @@ class EventReader(Protocol[T, D]):
     kind: type[T]
     has_stopped: bool
 
+    @property
+    def tell(self) -> Tell | None:
+        """Names what is odd in an answer; None where one has to be as its API says."""
+        ...
+
     def read(self, event: T, deltas: list[D]) -> None:
         """Append the deltas of an event."""
+        ...
+
+    def marked_over(self) -> None:
+        """The end mark of the stream has come."""
         ...
 
 
@@ -195,8 +211,12 @@ class HttpUpstream:
             async with sent as response:
                 if response.status >= _REDIRECTS:
                     raise await self._refused(response, path, body.get("model"))
-                if response.content_type != "text/event-stream":
-                    read, is_large = await self._whole(response, reader, silent_s)
+                response.most = self._bounds.max_answer_bytes
+                first, is_stream = b"", False
+                if streams or response.content_type != _JSON:
+                    first, is_stream = await _sniffed(response, reader.tell)
+                if not is_stream:
+                    read, is_large = await self._whole(response, first, reader, silent_s)
                     if read and not is_large:
                         yield read
                     elif read:
@@ -210,8 +230,8 @@ class HttpUpstream:
                 lines = SseLines(self._bounds.max_event_bytes)
                 known = RepeatedEvents(partial(self._deltas_of, reader))
                 now, begun_s = asyncio.get_running_loop().time, 0.0
-                response.most = self._bounds.max_answer_bytes
-                async for chunk in response:
+                chunk, first = first, b""
+                while chunk:
                     for part in (chunk,) if len(chunk) <= AT_ONCE else _parts(chunk):
                         is_large = lines.held > AT_ONCE
                         if lines.held > _LARGE:
@@ -234,16 +254,20 @@ class HttpUpstream:
                         if part is not chunk:
                             await asyncio.sleep(0)
                     if lines.is_over:
+                        reader.marked_over()
                         response.leave(_CLOSING_S)
                         break
+                    chunk = await anext(response, b"")
                 broken = response.broken
                 for data in lines.finish():
                     last: list[D] = []
-                    reader.read(await _beside(len(data), self._last, data, reader.kind, broken), last)
+                    reader.read(await _beside(len(data), self._last, data, reader, broken), last)
                     async for batch in _in_turns(last):
                         yield batch
                 if broken is not None and not lines.is_over:
                     raise broken
+                if lines.is_over:
+                    reader.marked_over()
             if not reader.has_stopped:
                 raise self.cut()
         except UpstreamError as error:
@@ -256,14 +280,17 @@ class HttpUpstream:
                 async for later in batches:
                     yield later
 
-    async def _whole(self, response: Response, reader: EventReader[T, D], silent_s: float) -> tuple[list[D], bool]:
-        """What `reader` makes of an answer that is not streamed, and whether that is large."""
-        if response.content_type != "application/json":
-            what = f"answered {response.content_type} instead of events"
-            raise self._lied(what, await self._error_body(response))
-        answer = await whole(response, self._bounds.max_answer_bytes, silent_s)
+    async def _whole(
+        self, response: Response, first: bytes, reader: EventReader[T, D], silent_s: float
+    ) -> tuple[list[D], bool]:
+        """What `reader` makes of an answer that is not streamed and begins with `first`, and whether that is large."""
+        if response.content_type != _JSON and not _JSON_BEGIN(first):
+            what = f"answered {response.content_type}, and neither events nor JSON"
+            raise self._lied(what, first + await self._error_body(response))
+        rest = await whole(response, self._bounds.max_answer_bytes, silent_s)
+        answer = first + rest if first else rest
         read: list[D] = []
-        reader.read(await _beside(len(answer), self._last, answer, reader.kind, None), read)
+        reader.read(await _beside(len(answer), self._last, answer, reader, None), read)
         return read, len(answer) > AT_ONCE
 
     async def _error_body(self, response: Response) -> bytes | bytearray:
@@ -282,7 +309,7 @@ class HttpUpstream:
 
     def _deltas_of(self, reader: EventReader[T, D], data: bytes) -> list[D]:
         deltas: list[D] = []
-        reader.read(read_json(data, reader.kind, self._bounds.max_answer_values), deltas)
+        reader.read(read_json(data, reader.kind, self._bounds.max_answer_values, reader.tell), deltas)
         return deltas
 
     def _read(
@@ -307,7 +334,7 @@ class HttpUpstream:
                 if mark not in data or b'"error"' in data or type(data) is ErrorData:
                     self._heed(data, reader, read, mark)
                 else:
-                    reader.read(read_json(data, kind, most), read)
+                    reader.read(read_json(data, kind, most, reader.tell), read)
                 known.learn(data, read[before:])
         except NotJsonError as error:
             return read, self._unknown(error, data)
@@ -321,21 +348,16 @@ class HttpUpstream:
         """Read an event that may be an error. What it says as an answer, too, is read before."""
         failure = self._maybe_failure(data, reader.kind)
         if failure is None:
-            reader.read(self._known(data, reader.kind), read)
+            reader.read(self._known(data, reader), read)
             return
         if mark and mark in data:
-            with suppress(NotJsonError, UnreadableError):  # the error says more
-                reader.read(read_json(data, reader.kind, self._bounds.max_answer_values), read)
+            with suppress(UpstreamError, UnreadableError):  # the error says more
+                reader.read(self._known(data, reader), read)
         raise failure
 
-    def _decoded(self, data: bytes | bytearray, kind: type[T]) -> T:
-        if failure := self._maybe_failure(data, kind):
-            raise failure
-        return self._known(data, kind)
-
-    def _known(self, data: bytes | bytearray, kind: type[T]) -> T:
+    def _known(self, data: bytes | bytearray, reader: EventReader[T, D]) -> T:
         try:
-            return read_json(data, kind, self._bounds.max_answer_values)
+            return read_json(data, reader.kind, self._bounds.max_answer_values, reader.tell)
         except NotJsonError as error:
             raise self._unknown(error, data) from error
 
@@ -357,10 +379,12 @@ class HttpUpstream:
         failure.said = self._without_secrets(found.words)
         return failure
 
-    def _last(self, data: bytes | bytearray, kind: type[T], broken: Exception | None) -> T:
+    def _last(self, data: bytes | bytearray, reader: EventReader[T, D], broken: Exception | None) -> T:
         """The last event, or all of an answer: where that lacks its end it was cut off. `broken`: by what."""
+        if failure := self._maybe_failure(data, reader.kind):
+            raise failure
         try:
-            return self._decoded(data, kind)
+            return self._known(data, reader)
         except UpstreamError as error:
             if error.fault == "protocol" and is_unfinished(data):
                 raise broken or self.cut()  # noqa: B904  # its cause is what it has
@@ -418,6 +442,22 @@ class HttpUpstream:
         end = "" if what.endswith("?") else "."
         what = self._without_secrets(what)
         return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
+
+
+async def _sniffed(response: Response, tell: Tell | None) -> tuple[bytes, bool]:
+    """The begin of a body, and whether that is a stream of events. What is labelled neither events nor JSON, or as the
+    other one, is told by its first bytes.
+    """
+    said = response.content_type == _EVENTS
+    first = b""
+    while len(first.lstrip()) < _SNIFFED and (piece := await anext(response, b"")):
+        first += piece
+        if said and not _JSON_BEGIN(first):
+            return first, True
+    is_stream = _EVENTS_BEGIN(first) is not None or (said and not _JSON_BEGIN(first))
+    if tell is not None and first.strip() and is_stream != said:
+        tell("an answer under a wrong label, read by its first bytes", response.content_type)
+    return first, is_stream
 
 
 async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:

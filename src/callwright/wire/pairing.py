@@ -9,16 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright.calls.history import are_readable, drop_unreadable_calls
-from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
+from callwright.calls.history import late_output
+from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.errors import RequestError
 from callwright.known_values import keep_along, known_along
 
-__all__ = ["Found", "found_before", "late_output", "paired"]
+__all__ = ["Found", "found_before", "paired"]
 
 _NOT_RUN = "This call was not run."
 _RUNNING = "This call is still running. Its output will follow."
-_MAX_SHOWN = 200  # characters of the arguments, where an output is told apart from its call
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -54,28 +53,16 @@ class _Paired(msgspec.Struct, frozen=True):
     behind: int
     found: tuple[Found, ...] = ()
     items: tuple[Item, ...] = ()
-    is_readable: bool = True
     ids: frozenset[str] = frozenset()
 
 
 _PAIRED: Final = "paired items"  # under which name a list keeps them
 
 
-def late_output(parts: Sequence[Part], call: Call | None = None) -> Message:
-    """An output that comes when the conversation has gone on: of this call, or of one that is not shown."""
-    whose = "a call that is not shown" if call is None else f"the call {call.name}({_shown(call.arguments)})"
-    return Message("user", (TextPart(f"The output of {whose}:\n"), *parts))
-
-
-def _shown(arguments: str) -> str:
-    return arguments if len(arguments) <= _MAX_SHOWN else f"{arguments[:_MAX_SHOWN]}…"
-
-
 def paired(
     found: Sequence[Found], *, mend: bool, given: Sequence[Any] = (), steady: int = 0, behind: int = 0
 ) -> tuple[Item, ...]:
-    """The items with each run of calls and its outputs side by side, what stood between them behind; none of the calls
-    is unreadable.
+    """The items with each run of calls and its outputs side by side, what stood between them behind.
 
     Raises `RequestError` for an output without its call, a call without its output where the conversation goes on, and
     an id that is given twice; with `mend` these are mended instead. A call that was cut off needs no output. An
@@ -93,9 +80,7 @@ def paired(
         items = _side_by_side(own[:number], outputs, mend=mend)
         before = _longer(before, more[:number], own[:number], items)
     keep_along(given, _PAIRED, before)
-    rest = _side_by_side(own[number:], outputs, mend=mend)
-    together = (*before.items, *rest)
-    return together if before.is_readable and are_readable(rest) else drop_unreadable_calls(together)
+    return (*before.items, *_side_by_side(own[number:], outputs, mend=mend))
 
 
 def _known(given: Sequence[Any], found: Sequence[Found], nothing: _Paired) -> _Paired:
@@ -112,7 +97,6 @@ def _longer(before: _Paired, found: Sequence[Found], own: Sequence[Found], items
         before.behind,
         (*before.found, *found),
         (*before.items, *items),
-        before.is_readable and are_readable(items),
         before.ids.union([each.item.id for each in own if isinstance(each.item, Call)]),
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from callwright.calls.history import normalized
 from callwright.conversation import Call, CallOutput, Item, MediaPart, Message, NamedTool, Reasoning, TextPart
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
 from callwright.wire.sealed import sealed
@@ -34,7 +35,7 @@ def read(*messages: Mapping[str, Any], **fields: Any) -> ParsedMessages:
 
 
 def items(*messages: Mapping[str, Any], **fields: Any) -> list[Item]:
-    return list(read(*messages, **fields).asked.conversation.items)
+    return list(normalized(read(*messages, **fields).asked.conversation.items))
 
 
 def user(*blocks: Any) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from callwright.agent.events import RunResult
 from callwright.agent.sessions import queries
 from callwright.agent.state import INTERRUPTED, open_calls
-from callwright.calls.history import drop_unreadable_calls
 from callwright.conversation import Call, Conversation, Item, Message, Reasoning
 from callwright.database.makers import Maker
 from callwright.database.transactions import Transactions
@@ -64,7 +63,7 @@ class HeldSession:
             for call in open_calls(read_messages(self._messages))
         ]
         await self._write(left)
-        self.items = drop_unreadable_calls(read_messages(mended([*self._messages, *left])))
+        self.items = read_messages(mended([*self._messages, *left]))
         self._count = len(self.items)
 
     @property

@@ -18,7 +18,7 @@ DIALECT = Dialect(
     name="harmony",
     aliases=("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony"),
     model_families="gpt-oss-20b, gpt-oss-120b, LLM-jp-4.1",
-    model_globs=("*gpt-oss*", "llm-jp-4*"),
+    model_globs=("gpt-oss", "llm-jp-4"),
     template_markers=("<|channel|> + <|message|> + commentary",),
     history_rules=HistoryRules(single_calls=True),
     source="openai/harmony 0.0.8, gpt-oss chat template, oss-harmony 0.0.11",

@@ -22,6 +22,7 @@ from callwright.events import (
 )
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.schema.keywords import properties
+from callwright.schema.plain import tool_schema
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, member_follows, pass_json
@@ -35,7 +36,7 @@ _BODY_ENDS: Final = ("", START, *STOPS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
 MAX_BODY = 4_194_304
-_JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS))
+_JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS), ends=STOPS)
 _BRACE_OR_END = Markers("{", START, *STOPS)
 _MAKERS: Final[Mapping[str, type[ContentDelta] | type[ReasoningDelta]]] = {"analysis": ReasoningDelta}
 # Look-ahead for the first key of arguments, and for what stands before the arguments of one call of several.
@@ -188,7 +189,7 @@ class Bodies:
         """
         source = self.source
         tool = self.tools.get(name)
-        declared = properties(tool.parameters if tool else None)
+        declared = properties(tool_schema(tool))
         while True:
             begin = source.ahead(_MAX_FIRST_KEY)
             if found := _FIRST_KEY.match(begin):

@@ -17,6 +17,7 @@ from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, B
 from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
+from callwright.dialects.readers.other_answers import reads_others
 from callwright.events import Markup, Problem, ProblemKind
 from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 
@@ -34,7 +35,7 @@ _MAX_FIRST_KEY = 200
 
 _HEADER_END = Markers(MESSAGE, START, *STOPS)
 _NEVER = Markers()
-_HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?+\s*+(?:{'|'.join(CHANNELS)})?+\s*+(?:to=\S++(?:\s++\w++)?+)?+\s*+\Z")
+_HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?\s*+(?:{'|'.join(CHANNELS)})?\s*+(?:to=\S++(?:\s++\w++)?)?\s*+\Z")
 # What may stand before the first token of a header whose `<|start|>` is missing, if the message is the model's own.
 _UNSTARTED = re.compile(r"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?)?\s*\Z")
 _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
@@ -50,13 +51,17 @@ _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|c
 Place = Literal["assistant", "start", "boundary"]
 
 
+_OWN = (START, CHANNEL, MESSAGE, CONSTRAIN)
+
+
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of a Harmony output.
 
     `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
     open analysis message).
     """
-    return _Reader(source, tools).read(start)
+    if not (yield from reads_others(source, start, tools, own=_OWN)):
+        yield from _Reader(source, tools).read(start)
 
 
 class _Pending(Struct, frozen=True):

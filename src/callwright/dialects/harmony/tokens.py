@@ -34,7 +34,10 @@ CHANNELS = ("analysis", "commentary", "final")
 
 _NEXT = f"{END}{START}assistant"
 CALLS: Final = CallLayout(
-    begin=f"{CHANNEL}commentary to=functions.${{name}} {CONSTRAIN}json{MESSAGE}", stop=CALL, several=False
+    begin=f"{CHANNEL}commentary to=functions.${{name}} {CONSTRAIN}json{MESSAGE}",
+    stop=CALL,
+    several=False,
+    variants=("<|start|>",),
 )
 MARKS: Final = TurnMarks(
     thought=(f"{CHANNEL}analysis{MESSAGE}", _NEXT),

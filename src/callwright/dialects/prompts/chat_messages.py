@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from callwright.conversation import (
     Conversation,
@@ -24,7 +24,9 @@ __all__ = [
     "chat_content",
     "chat_message",
     "choice_note",
+    "first_instruction",
     "format_note",
+    "gather_instructions",
     "is_of_user",
     "last_asked",
     "last_of_user",
@@ -34,14 +36,36 @@ __all__ = [
 ]
 
 
+# The roles of messages that instruct.
+_INSTRUCT: Final = ("system", "developer")
+
+
 def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
     """The texts of the system and developer messages at the start, and the items behind them."""
     texts: list[str] = []
     for item in items:
-        if not (isinstance(item, Message) and item.role in ("system", "developer")):
+        if not (isinstance(item, Message) and item.role in _INSTRUCT):
             break
         texts.append(item.text)
     return texts, tuple(items[len(texts) :])
+
+
+def first_instruction(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The same, where only one message stands at the start, and those behind it are turns."""
+    texts, behind = split_instructions(items[:1])
+    return texts, (*behind, *items[1:])
+
+
+def gather_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The texts of all system and developer messages, for formats that show each of them at the start, and the other
+    items.
+    """
+    texts, others = split_instructions(items)
+    later = [item for item in others if type(item) is Message and item.role in _INSTRUCT]
+    if not later:
+        return texts, others
+    said = {*map(id, later)}
+    return texts + [item.text for item in later], tuple([item for item in others if id(item) not in said])
 
 
 def user_turns(items: Sequence[Item]) -> Sequence[int]:

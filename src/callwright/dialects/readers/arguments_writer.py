@@ -11,6 +11,7 @@ from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, Event, Markup, Problem
 from callwright.schema.keywords import properties
+from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
 from callwright.stream_reader import Markers, Stretch, Taken
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
@@ -35,7 +36,7 @@ class ArgumentsWriter:
         tool = tools.get(tools.resolve_name(name))
         self._emit = emit
         self.call = index
-        self._root: Schema = (tool.parameters if tool else None) or _EMPTY
+        self._root: Schema = tool_schema(tool) or _EMPTY
         self._choices: Sequence[Schema] = branches(self._root, self._root)
         self._chooses = len(self._choices) > 1
         self._declared = merged(self._choices)
@@ -91,8 +92,12 @@ class ArgumentsWriter:
         return kinds, member
 
     def cast_to_schema(self, text: str, schema: object) -> str:
-        """The JSON for a text, as this schema wants it."""
-        return cast_to_schema(text, schema, self._root)
+        """The JSON for a text, as this schema wants it. That a number or null was written otherwise is named."""
+        value = cast_to_schema(text, schema, self._root)
+        bare = bare_text(text)
+        if value != bare and (value == "null" or (is_number(value) and not is_number(bare))):
+            self._emit(Problem("argument_coerced", f"{bare!r} was read as {value}", call=self.call))
+        return value
 
     def key(self, key: str) -> None:
         """Begin a member."""
@@ -221,7 +226,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     """The JSON for a text, by its schema: a member of an enum, null, a number, a boolean, an object or array if allowed
     and the text is one; else a string. Without a type, what JSON says; where text is allowed, too, only whole JSON.
 
-    For an integer `007` becomes `7`; where text is allowed, too, it stays `"007"`.
+    For an integer `007` becomes `7`, and `None` becomes null; where text is allowed, too, they stay `"007"`, `"None"`.
     """
     choices = branches(schema, root)
     kinds = _kinds(schema, root)
@@ -234,7 +239,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     if not kinds:
         return bare if _is_json(bare) else encode(text).decode()
     low = bare.lower()
-    if "null" in kinds and low in _NULLS:
+    if "null" in kinds and (bare == "null" or (low in _NULLS and not may_be_text)):
         return "null"
     if kinds & {"integer", "number"}:
         number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)

@@ -7,8 +7,9 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
-from callwright.dialects.readers.foreign import HEADED, OPENINGS, read_as, valid_calls
-from callwright.events import ContentDelta, Event, Markup, Problem
+from callwright.dialects.base import dialect_names
+from callwright.dialects.readers.foreign import openings, read_as, valid_calls
+from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["AutoReader", "detected_format"]
@@ -22,6 +23,8 @@ _HINTS: Final = {
     "(": "pythonic",
     "\n{": "functionary_v32",
 }
+# In these an answer begins with a header, before any text.
+_HEADED: Final = ("inkling", "muse", "beam", "harmony")
 _PLAIN: Final = "json"
 
 
@@ -50,12 +53,20 @@ def _best(text: str, start: str, tools: Toolset) -> tuple[str, list[Event]]:
     found = _PLAIN
     best: list[Event] = []
     for name, at in _candidates(text):
-        lead = text[: text.rfind("\n", 0, at) + 1] if name in HEADED and start == "assistant" else ""
+        lead = text[: text.rfind("\n", 0, at) + 1] if name in _HEADED and start == "assistant" else ""
         events = read_as(text[len(lead) :], name, start, tools)
         if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
             events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
         if not best or _worth(events, tools) > _worth(best, tools):
             found, best = name, events
+    called = any(isinstance(event, CallStarted) for event in best)
+    if called and found in _HEADED and start == "assistant":
+        return found, best
+    name = found if called else _PLAIN
+    again = read_as(text, name, start, tools, alone=False)
+    told = any(isinstance(event, CallStarted | Problem) for event in again)
+    if _worth(again, tools) > _worth(best, tools) or (told and not called):
+        found, best = name, again
     return found, best
 
 
@@ -63,8 +74,9 @@ def _candidates(text: str) -> Iterator[tuple[str, int]]:
     """The dialects whose markup stands in a text, in the order in which it does, and where; the plain one is the
     last.
     """
-    found = sorted((at, mark) for mark in OPENINGS if (at := text.find(mark)) >= 0)
-    names = [(name, at) for at, mark in found for name in OPENINGS[mark]]
+    found = sorted((at, mark) for mark in openings() if (at := text.find(mark)) >= 0)
+    own = dialect_names()
+    names = [(name, at) for at, mark in found for way in openings()[mark] if (name := way.form.name) in own]
     hints = [(name, at) for mark, name in _HINTS.items() if (at := text.find(mark)) >= 0]
     first: dict[str, int] = {}
     for name, at in (*names, *hints):

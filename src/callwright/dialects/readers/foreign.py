@@ -1,138 +1,241 @@
-"""Calls in the markup of another model family than the one that is read: models write what they saw in training.
+"""Calls in the markup of another model family than the one that is read: models write what they saw in training, and
+servers leave in the text what their own parsers refused.
 
-Only openings that mean nothing else are known here, each with the dialects that write it. What is read counts if it is
-a call of an offered tool, by its exact name, with arguments that hold as they stand.
+How calls may begin is derived from the layouts of all dialects, and of the forms of none (`dialects._foreign`), at the
+first answer for which tools are offered: dialects import readers. A text that begins so is read as each of these
+formats; the best reading counts. Its calls are read where at least one is of an offered tool, by its exact name, whole
+and with arguments that fit. Else what is wrong with it is named.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+import importlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Final
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.base import get_dialect
+from callwright.dialects.base import CallFormat, dialect_names, get_dialect
+from callwright.dialects.call_layout import CallLayout, JsonArguments, Slot, TaggedArguments, object_of, pieces_of
 from callwright.dialects.readers.trial import fitted_calls
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Problem
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
+from callwright.schema.keywords import properties
+from callwright.spans import SpanRecorder
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.markers import MARKS
 
 __all__ = [
-    "FOREIGN",
-    "HEADED",
-    "OPENINGS",
-    "ForeignCalls",
+    "Form",
+    "Reading",
+    "Way",
     "WholeText",
-    "counted_from",
     "foreign_to",
-    "headers",
+    "header_at",
+    "header_firsts",
+    "known_openings",
+    "numbered_from",
+    "openings",
     "read_as",
     "read_foreign",
+    "takes_as_much",
+    "unoffered_header",
     "valid_calls",
+    "wrong_with",
 ]
 
-# By the opening of a call or of a block of calls: the dialects that write it, the likelier first.
-OPENINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "<TOOLCALL>": ("nemotron_nano_v2",),
-    "<atem:function_calls>": ("muse",),
-    "<dots_function_call>": ("dots",),
-    '<function name="': ("minicpm5",),
-    "<function=": ("qwen3_coder", "functionary_v31"),
-    "<function_call>": ("granite_20b_fc",),
-    "<function_calls>": ("olmo3",),
-    "<ifm|tool_calls>": ("k2_horizon",),
-    "<iquest_tool_call>": ("iquest_q1",),
-    "<longcat_tool_call>": ("longcat",),
-    "<minimax:tool_call>": ("minimax_m2",),
-    "<seed:tool_call>": ("seed_oss",),
-    "<start_function_call>": ("functiongemma",),
-    "<tool_call>": ("hermes", "qwen3_coder", "glm45"),
-    "<tool_calls>": ("hy_v3", "jamba"),
-    "<|START_ACTION|>": ("cohere_command",),
-    "<|action_start|>": ("internlm2",),
-    "<|channel|>": ("harmony",),
-    "<|content_invoke_tool_json|>": ("inkling",),
-    "<|function_call|>": ("gigachat3",),
-    "<|open|>": ("kimi_k3",),
-    "<|plamo:begin_tool_requests:plamo|>": ("plamo3",),
-    "<|python_tag|>": ("llama3_json", "pythonic"),
-    "<|tool_call>": ("gemma4",),
-    "<|tool_call|>": ("granite",),
-    "<|tool_call:start|>": ("solar_open2",),
-    "<|tool_call_begin|>": ("kimi_k2",),
-    "<|tool_call_start|>": ("lfm2",),
-    "<|tool_calls_section_begin|>": ("kimi_k2",),
-    "<|tools_prefix|>": ("apertus",),
-    "<｜DSML｜ calls>": ("deepseek_v41",),
-    "<｜DSML｜function_calls>": ("deepseek_v32",),
-    "<｜DSML｜tool_calls>": ("deepseek_v4",),
-    "<｜tool_calls_begin｜>": ("step3",),
-    "<｜tool▁call▁begin｜>": ("deepseek_v31", "deepseek_v3"),
-    "<｜tool▁calls▁begin｜>": ("deepseek_v31", "deepseek_v3"),
-    "[TOOL_CALLS]": ("mistral_v11", "mistral_v3"),
-    "]<]minimax[>[": ("minimax_m3",),
-    "functools[": ("phi4_mini",),
-}
-
-
-# The dialects in which an answer may begin with a header that names the tool, and forms of it.
-HEADED: Final = ("inkling", "muse", "beam", "harmony")
+# What a tag of a layout looks like: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),
+# `[TOOL_CALLS]`, `functools[`, and a word that begins a layout, as in `Action:`.
+_TAG: Final = re.compile(r'(?:\]<\]|(?<!\[)<)[^\s<>\0/][^<>\0]*?(?:>|=(?="?\0)"?)|\[[A-Z_]+\]|\w+\[(?=\{)|\A[A-Z]\w+:')
+# So many characters behind the name tell that it stands in a header.
+_HEADER_TAIL: Final = 2
+_NAME: Final = re.compile(r"[^\s<>(){}\[\]:|=\"'`,]*")
 # Of texts of up to so many characters it is kept what was read last.
 _MAX_KEPT: Final = 65_536
-_HEADERS: Final = ("{}<|", "to={}<|", "to=functions.{}<|")
+# As so many formats a text is read at most.
+_MAX_WAYS: Final = 9
+# The name of a tool comes within so many characters behind the opening of its call.
+_MAX_NAME: Final = 200
+# A parameter is named within so many characters behind its tool, where it is one.
+_MAX_PARAMETER: Final = 400
 
-# Openings of calls that other families write, or any.
-FOREIGN: Final = tuple(dict.fromkeys((*MARKS, *OPENINGS)))
+
+class Form(msgspec.Struct, frozen=True, eq=False):
+    """A format in which calls may come: of a dialect, or of none. `is_sure`: its openings mean nothing else."""
+
+    name: str
+    calls: CallFormat
+    is_sure: bool = True
+
+
+class Way(msgspec.Struct, frozen=True, eq=False):
+    """A form that may begin with some opening. `lead` are the tags of the form that were left out before that."""
+
+    form: Form
+    is_sure: bool
+    lead: str = ""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """The calls with which a text begins, as events, read in one way up to `end`, where other words follow. `good` of
+    them hold, `bad` do not.
+    """
+
+    way: Way
+    events: Sequence[Event]
+    end: int
+    good: int
+    bad: int
+
+    @property
+    def problems(self) -> int:
+        """How many problems there are."""
+        return sum(isinstance(event, Problem) for event in self.events)
+
+    @property
+    def worth(self) -> tuple[int, int, int]:
+        """What tells the better of two readings."""
+        return self.good, -self.bad, -self.problems
+
+
+# --- how calls begin ---
+
+
+@cache
+def _forms() -> Sequence[Form]:
+    """All formats: those of dialects, then those of none."""
+    own = [Form(name, get_dialect(name).calls) for name in dialect_names()]
+    return (*own, *importlib.import_module("callwright.dialects._foreign").FORMS)
+
+
+@cache
+def openings() -> Mapping[str, tuple[Way, ...]]:
+    """By the opening of a call or of a block of calls: the ways to read it."""
+    found: dict[str, list[Way]] = {}
+    for form in _forms():
+        for tag in (*_tags(form.calls.layout), *form.calls.layout.variants):
+            found.setdefault(tag, []).append(Way(form, form.is_sure and not tag.endswith(":")))
+    return {tag: tuple(ways) for tag, ways in sorted(found.items())}
+
+
+@cache
+def known_openings() -> tuple[str, ...]:
+    """Openings of calls of any format."""
+    return tuple(dict.fromkeys((*MARKS, *openings())))
+
+
+@lru_cache(maxsize=256)
+def foreign_to(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
+    return tuple(
+        mark for mark in known_openings() if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)
+    )
+
+
+def _head(written: str) -> str:
+    """The begin of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
+    texts = [piece if isinstance(piece, str) else "\0" if piece.what == "name" else "" for piece in pieces_of(written)]
+    head = "".join(texts).lstrip()
+    return head[: head.rfind("\0") + 1]
+
+
+def _tags(layout: CallLayout) -> Iterator[str]:
+    """The tags before the name of a tool that open a call, or all of them."""
+    closing = layout.end + layout.close
+    for number, tag in enumerate(_TAG.findall(_head(layout.open + layout.begin))):
+        if not number or tag not in closing:
+            yield tag
+
+
+@cache
+def _headers() -> Mapping[str, Mapping[str, tuple[Way, ...]]]:
+    """The headers of calls without the tags before them: what stands before the name of the tool, then, but for white
+    space, with what it goes on behind it, and the ways to read that.
+    """
+    found: dict[str, dict[str, tuple[Way, ...]]] = {}
+    for form in _forms():
+        layout = form.calls.layout
+        for begin in dict.fromkeys((layout.open + layout.begin, layout.begin)) if _has_plain_name(layout.begin) else ():
+            written = _head(begin).partition("\0")[0]
+            tags = list(_TAG.finditer(written + "\0"))
+            at = tags[-1].end() if tags else 0
+            lead, before = written[:at], written[at:].lstrip()
+            if lead.endswith(("=", '"')) or '"' in before:
+                continue  # an attribute holds the name
+            tail = "".join(_behind_name(layout).split())[:_HEADER_TAIL]
+            for word in dict.fromkeys((before, before.rpartition(" ")[2])):
+                way = Way(form, form.is_sure and not lead and "<" in tail, lead + before.removesuffix(word))
+                tails = found.setdefault(word, {})
+                tails[tail] = (*tails.get(tail, ()), way)
+    return found
 
 
 @lru_cache(maxsize=64)
-def headers(names: tuple[str, ...]) -> tuple[str, ...]:
-    """How an answer may begin with the header of a call of one of these tools."""
-    return tuple(header.format(name) for name in names for header in _HEADERS)
+def header_firsts(names: tuple[str, ...]) -> frozenset[str]:
+    """The characters with which a header of a call of one of these tools begins."""
+    return frozenset(before[0] for before in _headers() if before) | frozenset(name[0] for name in names if name)
 
 
-def foreign_to(tags: tuple[str, ...]) -> list[str]:
-    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
-    return [mark for mark in FOREIGN if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)]
-
-
-class ForeignCalls(msgspec.Struct, frozen=True):
-    """The calls of a text as events, the dialect they were written in, and the text behind them."""
-
-    dialect: str
-    events: Sequence[Event]
-    behind: str
-
-
-def read_foreign(text: str, dialects: Sequence[str], tools: Toolset) -> ForeignCalls | None:
-    """The calls with which a text begins, in the first of these dialects that reads some; None if none does."""
-    return (_kept if len(text) <= _MAX_KEPT else _first_that_reads)(text, tuple(dialects), tools)
-
-
-def _first_that_reads(text: str, dialects: tuple[str, ...], tools: Toolset) -> ForeignCalls | None:
-    for name in dialects:
-        try:
-            events = read_as(text, name, "assistant", tools, _refuse_problems)
-        except _NotMeantError:
+def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
+    """The header of a call of one of these tools with which a text begins, and the ways to read it; else whether there
+    may be one when more of the text is there.
+    """
+    may_be = False
+    for before, tails in _headers().items():
+        if not begin.startswith(before):
+            may_be = may_be or before.startswith(begin)
             continue
-        if _holds(events, tools):
-            behind = "".join(event.text for event in events if isinstance(event, ContentDelta))
-            calls = [event for event in events if not isinstance(event, ContentDelta)]
-            return ForeignCalls(name, calls, behind)
-    return None
+        name = _NAME.match(begin, len(before)).group()  # type: ignore[union-attr]  # matches always
+        rest = begin[len(before) + len(name) :]
+        behind = "".join(rest.split())
+        if name in tools and (found := [ways for tail, ways in tails.items() if behind.startswith(tail)]):
+            return before + name, found[0], False
+        if name in tools:
+            may_be = may_be or any(tail.startswith(behind) for tail in tails)
+        if not rest:
+            may_be = may_be or any(known.startswith(name) for known in tools.names)
+    return "", (), may_be
 
 
-# What was read on trial is read again when it is known what it is.
-_kept = lru_cache(maxsize=4)(_first_that_reads)
+def unoffered_header(said: str, tools: Toolset) -> tuple[Way, ...]:
+    """The ways to read a text that begins with the header of a call of no offered tool: `to=f<|`, `[f(`."""
+    for before, tails in _headers().items():
+        if said.startswith(before) and (name := _NAME.match(said, len(before)).group()):  # type: ignore[union-attr]  # matches always
+            if name in tools:
+                continue
+            behind = "".join(said[len(before) + len(name) : _MAX_PARAMETER].split())
+            for tail, ways in tails.items():
+                if tail and behind.startswith(tail) and (before or tail[0] in "<{"):
+                    return ways
+    return ()
 
 
-class _NotMeantError(Exception):
-    """Something is wrong with a text in the format that it is read in: it is none of that."""
+def _has_plain_name(begin: str) -> bool:
+    """Whether the name of the tool stands in the begin of a call as it is, not as JSON."""
+    slots = [piece for piece in pieces_of(begin) if isinstance(piece, Slot) and piece.what == "name"]
+    return bool(slots) and not slots[0].form
 
 
-def _refuse_problems(event: Event) -> None:
-    if isinstance(event, Problem):
-        raise _NotMeantError
+def _behind_name(layout: CallLayout) -> str:
+    """What a call goes on with behind the name of the tool, up to what differs."""
+    pieces = iter(pieces_of(layout.begin))
+    for piece in pieces:
+        if isinstance(piece, Slot) and piece.what == "name":
+            break
+    behind = next(pieces, None)
+    if isinstance(behind, str):
+        text, is_all = behind, next(pieces, None) is None
+    else:
+        text, is_all = "", behind is None
+    if is_all and isinstance(layout.arguments, JsonArguments):
+        return text + "{"
+    if is_all and isinstance(layout.arguments, TaggedArguments):
+        first = pieces_of(layout.arguments.begin)[0]
+        return text + (first if isinstance(first, str) else "")
+    return text
+
+
+# --- reading ---
 
 
 class WholeText(StreamReader):
@@ -141,18 +244,101 @@ class WholeText(StreamReader):
     __slots__ = ()
 
 
-def read_as(
-    text: str, dialect: str, start: str, tools: Toolset, watch: Callable[[Event], None] | None = None
-) -> list[Event]:
-    """The events of a whole text, read in this dialect. `watch` sees each as it comes, and may end it by raising."""
-    events: list[Event] = []
+class _WordsFollowError(Exception):
+    """Words stand behind the calls with which a text begins."""
 
-    def watched(event: Event) -> None:
-        assert watch is not None
-        watch(event)
+
+def read_foreign(text: str, ways: Sequence[Way], tools: Toolset) -> Reading | None:
+    """The best reading of the calls with which a text begins; None where nothing reads as a call."""
+    return (_kept if len(text) <= _MAX_KEPT else _best)(text, tuple(ways), tools)
+
+
+def _best(text: str, ways: tuple[Way, ...], tools: Toolset) -> Reading | None:
+    best: Reading | None = None
+    for way in _likeliest(text, ways):
+        reading = _read(text, way, tools)
+        if reading.good + reading.bad and (best is None or reading.worth > best.worth):
+            best = reading
+        if best is not None and best.good and not (best.bad or best.problems):
+            break
+    return best
+
+
+# What was read on trial is read again when it is known what it is.
+_kept = lru_cache(maxsize=8)(_best)
+
+
+def _likeliest(text: str, ways: tuple[Way, ...]) -> Sequence[Way]:
+    """The ways to read a text, those first of whose layout it has most."""
+    if len(ways) == 1:
+        return ways
+    begin = "".join(text[:_MAX_PARAMETER].split())
+
+    def agreed(way: Way) -> int:
+        layout = way.form.calls.layout
+        heads = ["".join(_head(head).partition("\0")[0].split()) for head in (layout.open + layout.begin, layout.begin)]
+        return max((len(head) for head in heads if begin.startswith(head)), default=0)
+
+    return sorted(ways, key=agreed, reverse=True)[:_MAX_WAYS]
+
+
+def _read(text: str, way: Way, tools: Toolset) -> Reading:
+    """The calls with which a text begins, up to other words."""
+    recorder = SpanRecorder()
+    events: list[Event] = []
+    called = False
+
+    def watch(event: Event) -> None:
+        nonlocal called
+        if isinstance(event, CallStarted):
+            called = True
+        recorder.add(event, source.place)
+        if isinstance(event, ContentDelta) and event.text.strip():
+            raise _WordsFollowError
         events.append(event)
 
-    source = WholeText(watched if watch else events.append)
+    whole = way.lead + text
+    source = WholeText(watch)
+    source.push(whole)
+    source.end()
+    end = len(whole)
+    try:
+        for _ in way.form.calls.parse(source, "assistant", tools):
+            raise AssertionError("the text is all there")
+    except _WordsFollowError:
+        recorder.feed(whole)
+        end = _words_begin(recorder, whole) if called else 0
+    if not called:
+        return Reading(way, (), 0, 0, 0)
+    calls = sum(isinstance(event, CallStarted) for event in events)
+    good = len(valid_calls(events, tools))
+    return Reading(way, _without(events, way.lead), end - len(way.lead), good, calls - good)
+
+
+def _words_begin(recorder: SpanRecorder, text: str) -> int:
+    """Where the words begin that were read last."""
+    said = [span for span in recorder.spans() if span.part == "content" and not text[span.begin : span.end].isspace()]
+    assert said, "content is a part of the text"
+    return said[-1].begin
+
+
+def _without(events: Sequence[Event], lead: str) -> list[Event]:
+    """The events of a text without its `lead`, which the model has not written."""
+    out: list[Event] = []
+    for event in events:
+        if lead and isinstance(event, Markup):
+            size = len(lead) - len(lead.removeprefix(event.text)) or len(event.text) - len(
+                event.text.removeprefix(lead)
+            )
+            lead, event = lead[size:], Markup(event.text[size:])
+        out.append(event)
+    return out
+
+
+def read_as(text: str, dialect: str, start: str, tools: Toolset, *, alone: bool = True) -> list[Event]:
+    """The events of a whole text in this dialect; `alone`: nothing foreign is looked for in it."""
+    events: list[Event] = []
+    source = (WholeText if alone else StreamReader)(events.append)
     source.push(text)
     source.end()
     for _ in get_dialect(dialect).parse(source, start, tools):
@@ -160,17 +346,64 @@ def read_as(
     return events
 
 
-def _holds(events: Sequence[Event], tools: Toolset) -> bool:
-    """Whether there are calls, all of which hold."""
-    calls = sum(isinstance(event, CallStarted) for event in events)
-    return calls > 0 and len(valid_calls(events, tools)) == calls
+# --- what was read ---
 
 
-def counted_from(events: Iterable[Event], first: int) -> Iterator[Event]:
+def wrong_with(text: str, reading: Reading | None, tools: Toolset, *, begins: bool) -> Problem | None:
+    """What is wrong with a text that begins as calls do, of which none holds; None where nothing says that it is one:
+    it neither reads as a call nor has the name of an offered tool soon, and that of a parameter behind it. `begins`: it
+    begins a line.
+    """
+    if reading is None:
+        name = _names_tool(text, tools, begins=begins)
+        return Problem("malformed_call", f"what may be a call of {name!r} is in no known format") if name else None
+    kind = reading.way.form.name
+    for _, name, fitted in fitted_calls(reading.events, tools):
+        if tools.resolve_name(name) not in tools:
+            if reading.end < len(text.rstrip()) and not _has_arguments(reading):
+                return None  # a word between tags, in a sentence
+            return Problem("unknown_tool", f"no tool is called {name!r}, of which this is a call as {kind} writes it")
+        if fitted is not None:
+            told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])
+            return Problem("invalid_arguments", f"the arguments of {name!r} do not fit: {told}")
+        return Problem("malformed_call", f"a call of {name!r} as {kind} writes it, which is not whole")
+    return None
+
+
+def takes_as_much(reading: Reading, tools: Toolset) -> bool:
+    """Whether some tool has all parameters that the first call gives, which are some: who is called may be a slip."""
+    given = "".join([event.text for event in reading.events if isinstance(event, ArgumentsDelta) and not event.index])
+    keys = object_of(given).keys()
+    return bool(keys) and any(keys <= properties(tool.parameters).keys() for tool in tools)
+
+
+def _has_arguments(reading: Reading) -> bool:
+    return any(isinstance(event, ArgumentsDelta) and event.text.strip("{} \n") for event in reading.events)
+
+
+def _names_tool(text: str, tools: Toolset, *, begins: bool) -> str:
+    """The tool that a text names soon, with the name of a parameter behind it; `""` for none. Where it has none, its
+    name is enough in a text that `begins` a line.
+    """
+    for name in tools.names:
+        at = text.find(name, 0, _MAX_NAME + len(name))
+        if at < 0 or "`" in text[:at]:
+            continue
+        tool = tools.get(name)
+        own = properties(tool.parameters) if tool else {}
+        behind = text[at + len(name) : at + len(name) + _MAX_PARAMETER]
+        if any(key in behind for key in own) or (begins and not own):
+            return name
+    return ""
+
+
+def numbered_from(events: Iterable[Event], first: int) -> Iterator[Event]:
     """Events whose calls are counted from 0, counted from `first`."""
     for event in events:
         if isinstance(event, CallStarted | ArgumentsDelta | CallEnded):
             yield msgspec.structs.replace(event, index=first + event.index)
+        elif isinstance(event, Problem) and event.call is not None:
+            yield msgspec.structs.replace(event, call=first + event.call)
         else:
             yield event
 

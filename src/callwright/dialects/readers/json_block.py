@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from callwright.calls.fit import json_problems, repair_and_validate
-from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS, JsonCall, find_json_calls
+from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS, JsonCall, find_json_calls, is_record
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.schema.keywords import properties
@@ -45,19 +45,20 @@ _HEAD = re.compile(
 _KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
 _MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
 # Behind the arguments the call's object ends, or goes on with a member: `, "id": "1"}`.
-_END_OR_MEMBER = re.compile(r'\s*+(?:(?P<end>\})|,\s*+"(?:[^"\\]|\\.)*+"\s*+:)')
-_MAY_BE_END = re.compile(r'\s*+(?:,\s*+(?:"(?:[^"\\]|\\.)*+\\?(?:"\s*+)?)?)?\Z')
-_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+)*+\}}?\Z")
+_END_OR_MEMBER = re.compile(r'\s*+(?:(?P<end>\})|,\s*+"(?:[^"\\]|\\.|(?!))*+"\s*+:)')
+_MAY_BE_END = re.compile(r'\s*+(?:,\s*+(?:"(?:[^"\\]|\\.|(?!))*+\\?(?:"\s*+)?)?)?\Z')
+_PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+|(?!))*+\}}?\Z")
 # What stands around the arguments of a call in JSON, and means nothing: keys and identifiers, no words.
 _AROUND = re.compile(
-    rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.)*+"'
-    r'|"(?:[\w.:-]|\\.)*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b)*+\Z'
+    rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.|(?!))*+"'
+    r'|"(?:[\w.:-]|\\.|(?!))*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b|(?!))*+\Z'
 ).match
 # What stands behind an item of a list; then closers that nothing opened.
 _NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+,?\s*+\]")
 _MAY_BE_NEXT = re.compile(r"\s*+,?\s*+\Z")
 _SURPLUS = re.compile(r"\s*+[}\]][\s}\]]*+")
 # What may follow the arguments and means nothing: closers and a fence, too many of them included.
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 _NO_MARKS = re.compile(r"[\s`]+")
 
@@ -212,7 +213,7 @@ class MarkedJson:
             self._trailing(members)
         doubtful = (
             others or not behind or not is_sure or (any(again) and not first) or any(key in own for key in beside)
-        )
+        ) or is_record(beside, own)
         self._emit(CallEnded(index, complete=not doubtful))
 
     def _is_call(self, member: Member, before: str) -> bool:
@@ -288,6 +289,9 @@ class MarkedJson:
             self._doubt = "a quote before its end is missing, or one too many"
         if forms:
             self._calls(forms, block)
+            bare = "" if self._repairs or self._doubt else _STRINGS.sub("", block)
+            if sum(map(bare.count, "}]")) > sum(map(bare.count, "{[")):
+                self._mend("closing brackets or commas too many")
             return
         self.cut = cut = cut and self._source.ended
         detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
@@ -363,7 +367,7 @@ class MarkedJson:
         """Whether parameters that stand beside the name are all the tool's, be it under other names."""
         tool = self._tools.get(form.name)
         own = properties(tool.parameters) if tool else {}
-        if not form.flat or not own or form.arguments is None:
+        if not form.flat or tool is None or form.arguments is None:
             return True
         made = repair_and_validate(form.arguments, form.name, self._tools).node
         return {member.name for member in made.members} <= own.keys()

@@ -6,7 +6,7 @@ Where one may begin, the rest of the answer is held, and `callwright.free_text.r
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 import msgspec
 
@@ -30,6 +30,9 @@ from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
+if TYPE_CHECKING:
+    from callwright.dialects.readers.foreign_in_text import ForeignInText
+
 __all__ = ["JsonInText", "TextLoop"]
 
 _BRACES: Final = ("{", "[")
@@ -46,9 +49,9 @@ _NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
 # How an object begins, with the brackets and blanks that may stand before it. Each character is taken once: where they
 # could be given back, every `{` of many cost a search through all that follow.
-_OPENING: Final = r"(?:[\s\ufeff\[]*+\{)++[\s\ufeff]*+"
+_OPENING: Final = r"(?:[\s\ufeff\[]*+\{|(?!))++[\s\ufeff]*+"
 _FIRST_KEY = re.compile(
-    _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.)*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
+    _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.|(?!))*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
     r"""|(?P<word>[\w$.-]++)["']?\s*+[:=]>?\s*(?P<value>\S)|(?P<comment>//|/\*|\#))"""
 )
 _BRACKETS = re.compile(r"[\[{]++")
@@ -56,7 +59,7 @@ _BEGINS_VALUE: Final = "\"'`“‘{["
 _MAY_BE_OBJECT = re.compile(
     r"[\s\ufeff\[{]*+\Z|"
     + _OPENING
-    + r"""(?:"(?:[^"\\\n]|\\.)*+\\?|'[^'\n]*+|[`“‘][^`”’\n]*+|[\w$.-]++["']?\s*+(?:[:=]>?\s*+)?|/)\Z"""
+    + r"""(?:"(?:[^"\\\n]|\\.|(?!))*+\\?|'[^'\n]*+|[`“‘][^`”’\n]*+|[\w$.-]++["']?\s*+(?:[:=]>?\s*+)?|/)\Z"""
 )
 
 
@@ -73,6 +76,7 @@ class TextLoop(Protocol):
     replays: bool
     rest: str
     calls: int
+    foreign: "ForeignInText"
 
     def say(self, text: str) -> TextEvent: ...
 
@@ -88,9 +92,9 @@ class TextLoop(Protocol):
 
 
 @lru_cache(maxsize=64)
-def _beginnings(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
+def _beginnings(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
     """With what an answer may begin that is held, and the first characters of that."""
-    beginnings = (*_ENCODED, *[f"{name}{{" for name in names], *others)
+    beginnings = (*_ENCODED, *[f"{name}{{" for name in names])
     return beginnings, frozenset(word[0] for word in beginnings)
 
 
@@ -101,19 +105,19 @@ class JsonInText:
         self._text = text
         self._keys = CallKeySet(text.tools)
 
-    def begins_held(self, others: Sequence[str]) -> Parse[str]:
-        """With what the answer begins: with JSON inside a JSON string, a tool's name glued to its arguments (`f{"a":
-        1}`), or one of `others`; `""` for neither.
+    def begins_held(self) -> Parse[bool]:
+        """Whether the answer begins with JSON inside a JSON string, or a tool's name glued to its arguments, as in
+        `f{"a": 1}`.
         """
-        beginnings, firsts = _beginnings(self._text.tools.names, tuple(others))
+        beginnings, firsts = _beginnings(self._text.tools.names)
         while True:
             begin = self._text.source.ahead(_MAX_PEEK).lstrip()
             if begin.startswith(beginnings):
-                return next(word for word in beginnings if begin.startswith(word))
+                return True
             if begin and begin[0] not in firsts:
-                return ""
+                return False
             if not self._text.source.more(_MAX_PEEK) or not any(word.startswith(begin) for word in beginnings):
-                return ""
+                return False
             yield
 
     def fence(self, blanks: str, ticks: str) -> Parse[None]:
@@ -257,7 +261,9 @@ class JsonInText:
                         self._trimmed(words)
                     if problem:
                         self._text.emit(problem)
+                        self._text.foreign.settle()
                 case RecoveredCall():
+                    self._text.foreign.settle()
                     mark = next((mark for mark in MARKS if piece.text.lstrip().startswith(mark)), "")
                     if mark and mark not in self._text.tags:
                         detail = f"a call behind {mark}, which is none of the format's own tags"

@@ -16,6 +16,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import all_ends
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags, broken_tag
@@ -28,10 +29,10 @@ __all__ = ["KeyValueForm", "KeyValueReader"]
 # The greatest length of a name or a key, in characters.
 _MAX_HEAD: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-_GAP = re.compile(r"(?:\s|\\n)*+")
-_GAP_SO_FAR = re.compile(r"(?:\s|\\n)*+(?:\\\Z)?")
+_GAP = re.compile(r"(?:\s|\\n|(?!))*+")
+_GAP_SO_FAR = re.compile(r"(?:\s|\\n|(?!))*+(?:\\\Z)?")
 _LONE_END = re.compile(r"\A>\s*+(?=\{|\Z)")
-_NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++)*+)""")
+_NAME = re.compile(r"""\s*+(?P<name>[^\s<>{}()\[\]"'`\\|,;:]++(?:[ ][^\s<>{}()\[\]"'`\\|,;:]++|(?!))*+)""")
 
 
 class KeyValueForm(Struct, frozen=True):
@@ -90,7 +91,7 @@ def _looked_for(tags: KeyValueTags, ends: tuple[str, ...]) -> _LookedFor:
         behind_name=Markers(*follows, tags.call),
         behind_key=Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *over),
         before_value=Markers(*tags.values, tags.value_end, tags.key, *over),
-        stops=JsonTerminators(*over, then=over),
+        stops=JsonTerminators(*over, then=over, ends=all_ends(ends)),
     )
 
 
@@ -234,7 +235,7 @@ class KeyValueReader(ParameterReader):
         if not self.source.text.startswith(("{", "["), self.source.at):
             yield from super()._call()
             return
-        yield from self._json_block("", self._stops, (self._form.call_end,))
+        yield from read_json_block(self, "", self._stops, (self._form.call_end,))
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         head, marker = yield from read_until(self.source, self._behind_name, _MAX_HEAD)
@@ -248,6 +249,7 @@ class KeyValueReader(ParameterReader):
         if self.tools.resolve_name(name) not in self.tools and (first := self._name_in(name)):
             text = name[len(first) :]
             self._odd("text behind the name", self.calls, "arguments_trailing_text", text)
+            self._misplaced = True
             return first, head
         return name, head
 

@@ -59,7 +59,7 @@ def with_escapes(firsts: str) -> Callable[[str], re.Match[str] | None]:
     `firsts`: the characters that matter, as the first of something.
     """
     others = f"[^{re.escape(firsts)}]*+"
-    return re.compile(rf"{others}(?:{_SHORT_ESCAPE}{others})*+(\\?)\Z", re.DOTALL).match
+    return re.compile(rf"{others}(?:{_SHORT_ESCAPE}{others}|(?!))*+(\\?)\Z", re.DOTALL).match
 
 
 def read_escape(source: StreamReader, *, raw: bool) -> Parse[str]:
@@ -124,8 +124,8 @@ def key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...]
     """How a key is found. `separator`: the characters that may stand behind it; `verbatim`: quotes without escapes;
     `odd` are keys that stand without quotes, whatever is in them, each before those that it begins with.
     """
-    quoted = r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""
-    half = r""""(?:[^"\\]|\\.)*+\\?|'(?:[^'\\]|\\.)*+\\?"""
+    quoted = r""""(?:[^"\\]|\\.|(?!))*+"|'(?:[^'\\]|\\.|(?!))*+'"""
+    half = r""""(?:[^"\\]|\\.|(?!))*+\\?|'(?:[^'\\]|\\.|(?!))*+\\?"""
     bare = "|".join((*map(re.escape, odd), _BARE))
     end = rf"\s*+[{re.escape(separator)}]"
     marks = (

@@ -16,7 +16,7 @@ from callwright.dialects.readers.literal_strings import QUOTES, StringReader
 from callwright.events import ArgumentsDelta, Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode
-from callwright.tolerant_json.scalars import scalar
+from callwright.tolerant_json.scalars import is_number, scalar
 
 __all__ = ["Bare", "Ends", "LiteralReader"]
 
@@ -24,6 +24,7 @@ _MAX_KEY: Final = 1_000
 _MAX_WORD: Final = 65_536
 Bare: TypeAlias = Literal["text", "any", ""]
 _OPENERS: Final = {"{": "}", "[": "]", "(": ")"}
+_EXTRA_COMMA: Final = "extra comma"
 _RADIX: Final = ("0x", "0o", "0b")
 
 
@@ -77,12 +78,16 @@ class LiteralReader(StringReader):
         source = self._source
         mark = source.text[source.at]
         if mark in CLOSERS and any(mark == outer.closer for outer in self._levels):
+            if level.parted and level.begun and self._verbatim:  # in Python such a comma is legal
+                self._tell("json_repaired", _EXTRA_COMMA, doubt=False)
             source.emit(Markup(source.take(source.at + 1)))
             missing = next(n for n, outer in enumerate(reversed(self._levels)) if outer.closer == mark)
             self._supply(missing)
             self._close()
         elif mark == ",":
             source.emit(Markup(source.take(source.at + 1)))
+            if level.parted:
+                self._tell("json_repaired", _EXTRA_COMMA, doubt=level.kind == "array" and not level.begun)
             level.parted = True
         elif level.kind == "array":
             if level.parted:
@@ -298,6 +303,8 @@ class LiteralReader(StringReader):
             source.unread(marker)
             literal = _literal(word)
             value = encode(word).decode() if literal is None or bare == "text" else literal
+            if is_number(value) and not is_number(word):
+                self._tell("argument_coerced", f"{word!r} was read as {value}", doubt=False)
             source.markup(text if value != text else "")
             self._put(value, lead)
             if literal is None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.json_block import MarkedJson
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
@@ -49,9 +50,9 @@ class CallMarks(Struct, frozen=True, kw_only=True):
     Any of `opens` begins a call or a block of calls, any of `closes` ends it; without `closes` the last bracket does.
     `around` are markers without meaning of their own, of sections or of the content. `ends` are stop tokens.
 
-    `header` matches what stands between an opening marker and the arguments; its last group is the tool's name. Without
-    a header the name is in the JSON: under `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may
-    begin with its calls, without a marker.
+    `header` matches what stands between an opening marker and the arguments; its last group is the tool's name, its
+    group `id`, if it has one, the id that the model gave the call. Without a header the name is in the JSON: under
+    `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may begin with its calls, without a marker.
 
     `special`: the markers are control tokens, which nobody types. Then a call in reasoning that is never closed ends
     it. `thoughts` are the tags around reasoning. Where these are control tokens, too (`<|inner|>`, but not `<think>`),
@@ -112,7 +113,7 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     return _LookedFor(
         marks=Marks(tags, form.thoughts, form.ends, form.special),
         tokens=tokens,
-        stops=JsonTerminators(*stops, then=stops),
+        stops=JsonTerminators(*stops, then=stops, ends=tuple(end for end in ends if end not in form.closes)),
         markers=Markers(*stops),
         header_ends=Markers("{", *stops),
         after=(*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends),
@@ -139,6 +140,7 @@ class MarkedReader(ProseReader):
         self._fenced = False  # the call stands in a code fence
         self._sections: list[str] = []  # the ends of sections that were begun, the innermost first
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
+        self._ids: set[str | None] = set()  # of the calls so far, as the model gave them
 
     def _answer(self, start: str) -> Parse[None]:
         """See `ProseReader`."""
@@ -252,7 +254,7 @@ class MarkedReader(ProseReader):
         """Read one block of calls, from its first bracket on."""
         form = self._form
         ends_itself = bool(form.header) or not form.closes
-        block = yield from self._json_block(opening, self._stops, form.closes, ends_itself, form.keyed)
+        block = yield from read_json_block(self, opening, self._stops, form.closes, ends_itself, form.keyed)
         if ends_itself and not block.refused:
             yield from self._close(misses=not block.cut)
 
@@ -293,14 +295,16 @@ class MarkedReader(ProseReader):
             self.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
         self._fenced = "```" in found.group()
-        yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group())
+        id_ = found.groupdict().get("id")
+        yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group(), id_=id_)
 
-    def _headed_call(self, name: str, opening: str, *, marked: bool = True) -> Parse[None]:
+    def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
         """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
         self.call_begins()
         index = self.calls
         self.calls += 1
-        self.emit(CallStarted(index, name))
+        self.emit(CallStarted(index, name, id=None if id_ in self._ids else id_))
+        self._ids.add(id_)
         self.markup(opening)
         yield from self.skip_blanks()
         arguments = partial(ArgumentsDelta, index)
@@ -308,12 +312,12 @@ class MarkedReader(ProseReader):
             closed, stop, is_sure = yield from pass_json(self.source, self._stops, arguments, index)
         else:
             text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
-            closed, is_sure = False, bool(stop)
+            closed, is_sure = False, bool(stop) and (bool(text.strip()) or stop not in self._stops.ends)
             if text.strip():
                 self.emit(arguments(text))
             else:
                 self.markup(text)
-                if stop and not self.tools.requires_something(name):
+                if is_sure and not self.tools.requires_something(name):
                     self.emit(arguments("{}"))
         # Words beside the name are no part of it, so nobody knows which tool was meant.
         is_name = " " not in name or self.tools.resolve_name(name) in self.tools
@@ -391,7 +395,7 @@ class MarkedReader(ProseReader):
 
     def _bare(self, lead: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""
-        yield from self._json_block(lead, self._stops, (), ends_itself=True)
+        yield from read_json_block(self, lead, self._stops, (), ends_itself=True)
         yield from self._close(misses=False)
 
     # --- calls in thoughts ---
@@ -426,7 +430,7 @@ class MarkedReader(ProseReader):
 def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:
     """Finds an opening marker, with the markers of `around` directly before it."""
     before, begin = ("|".join(map(re.escape, literals)) or "(?!)" for literals in (around, opens))
-    return re.compile(rf"(?:(?:{before})\s*+)*+(?:{begin})")
+    return re.compile(rf"(?:(?:{before})\s*+|(?!))*+(?:{begin})")
 
 
 def _last(text: str, literals: tuple[str, ...], end: int) -> tuple[int, str] | None:

@@ -13,6 +13,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import DelimitedArguments
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.literals import Ends, LiteralReader
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
@@ -80,7 +81,7 @@ def _looked_for(form: Notation) -> _LookedFor:
         stops=stops,
         call_ends=Ends((form.call_end,), (form.call,), ends),
         behind=Markers(*stops),
-        json_stops=JsonTerminators(*json_stops, then=json_stops),
+        json_stops=JsonTerminators(*json_stops, then=json_stops, ends=ends),
     )
 
 
@@ -126,7 +127,7 @@ class NotationReader(ProseReader):
         else:
             inner = yield from self.held_blanks()
             if self.source.text.startswith(("{", "["), self.source.at):
-                yield from self._json_block(blanks + tag + inner, self._json_stops, (form.call_end,))
+                yield from read_json_block(self, blanks + tag + inner, self._json_stops, (form.call_end,))
             elif (yield from self.comes(form.call_end)):
                 self.empty_call(blanks + tag + inner, form.call_end)
             elif (yield from self.comes(tag)):
@@ -199,6 +200,9 @@ class NotationReader(ProseReader):
             names=self.tools.names_in(self.tools.resolve_name(head["name"])),
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
+        if whole and (yield from self._opens_again()):
+            self.emit(Problem("markup_repaired", "arguments may stand behind those that were read", call=index))
+            whole = False
         behind = yield from self._after(closing if whole else "")
         whole = whole and not _MEMBER(behind)
         if whole and (yield from self.comes(self._form.quote)):
@@ -206,6 +210,14 @@ class NotationReader(ProseReader):
             self._lost = True
         self.emit(CallEnded(index, complete=whole and not self._lost))
         self._lost = self._lost or reader.lost
+
+    def _opens_again(self) -> Parse[bool]:
+        """Whether an opening bracket follows arguments that were closed."""
+        while True:
+            behind = self.source.ahead(_MAX_CLOSERS).lstrip()
+            if behind or not self.source.more(_MAX_CLOSERS):
+                return behind[:1] in _BRACKETS
+            yield
 
     def _after(self, closing: str) -> Parse[str]:
         """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it, which

@@ -53,5 +53,9 @@ def parameter_marks(
         tag_end=Markers(tags.end),
         inside=Markers(tags.parameter, tags.call_end, tags.call, *begins, *block_ends, *every_end),
         over_all=Markers(tags.call_end, *block_ends, *every_end),
-        in_object=JsonTerminators(*stops, then=tuple(stop for stop in stops if stop != tags.call_end)),
+        in_object=JsonTerminators(
+            *stops,
+            then=tuple(stop for stop in stops if stop != tags.call_end),
+            ends=tuple(end for end in every_end if end != tags.call_end),
+        ),
     )

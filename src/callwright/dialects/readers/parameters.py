@@ -13,9 +13,10 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
-from callwright.dialects.readers.tag_heads import attributes, named_schema, surplus
+from callwright.dialects.readers.tag_heads import attributes, may_be_parameters, named_schema, surplus
 from callwright.dialects.readers.tagged_values import (
     Ending,
     ParameterTags,
@@ -75,9 +76,9 @@ class ParameterReader(ProseReader):
         self._whole = True  # the last call is complete
         self._unread = False  # an opening tag became text
         # Of the call that is being read: whether it is certain what was meant, also by its tag; whether text stood
-        # before the next tag, the parameters of its tool, and the values that were given.
+        # before the next tag, and in any place of a parameter; the parameters of its tool, the values that were given.
         self._sure = self._sure_head = True
-        self._strayed = False
+        self._strayed = self._misplaced = False
         self._declared: Collection[str] = ()
         self._given: dict[str, TaggedValue | str] = {}
         self._differing: set[str] = set()
@@ -123,8 +124,10 @@ class ParameterReader(ProseReader):
         elif (yield from self.comes(self._form.call)):
             self._opens_block(blanks + tag + inner, tag)
             yield from self._calls("")
-        elif (yield from self.comes(dict(self._form.blocks)[tag])) or (yield from self.comes(tag)):
-            self.emit(Markup(blanks + tag + inner))  # an empty block, or its tag twice
+        elif (yield from self.comes(closer := dict(self._form.blocks)[tag])):
+            self.empty_call(blanks + tag + inner, closer)
+        elif (yield from self.comes(tag)):
+            self.emit(Markup(blanks + tag + inner))
         else:
             yield from self._unknown_block(blanks, tag, inner)
 
@@ -155,8 +158,11 @@ class ParameterReader(ProseReader):
         yield from self.lone_end(blanks, tag)
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
-        """A block that does not begin with a call: text, unless a dialect's subclass knows better."""
-        yield from self._becomes_text(blanks, tag, inner)
+        """A block that does not begin with a call: one in JSON, or text, unless a dialect's subclass knows better."""
+        if self.source.text.startswith(("{", "["), self.source.at):
+            yield from read_json_block(self, blanks + tag + inner, self._in_object, (dict(self._form.blocks)[tag],))
+        else:
+            yield from self._becomes_text(blanks, tag, inner)
 
     def _becomes_text(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """An opening tag without a call."""
@@ -253,6 +259,7 @@ class ParameterReader(ProseReader):
 
     def _call(self) -> Parse[None]:
         """Read one call, from its name on."""
+        self._misplaced = False
         name, head = yield from self._read_name()
         self.call_begins()
         index = self.calls
@@ -292,11 +299,15 @@ class ParameterReader(ProseReader):
                 marker, self._sure = "", False
                 break
         self._end(marker, index)
-        has_begun = bool(number) or self._ends_call(marker) or not self.tools.requires_something(name)
-        self._whole = self._sure and bool(marker) and has_begun
+        has_begun = bool(number) or self._ends_call(marker) or self._needs_nothing(marker, name)
+        self._whole = self._sure and bool(marker) and has_begun and (bool(number) or not self._misplaced)
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
+
+    def _needs_nothing(self, marker: str, name: str) -> bool:
+        """Whether a call without a parameter may end at a marker that is not its closer."""
+        return marker in self._block_ends and not self.tools.requires_something(name)
 
     def _surplus(self, index: int, marker: str) -> Parse[str]:
         """Read past the parameters that are too many; answers what ends the call."""
@@ -343,7 +354,9 @@ class ParameterReader(ProseReader):
         self._strayed = bool(self._behind_blanks(text))
         if self._strayed:
             self.emit(Problem("arguments_trailing_text", "text between the tags of a call", call=index, text=text))
-            self._sure = self._sure and not broken_tag(self._form, text)
+            self._misplaced = True
+            parameters = may_be_parameters(text, self._declared)
+            self._sure = self._sure and not parameters and not broken_tag(self._form, text)
         else:
             self.markup(text)
         return marker
@@ -373,7 +386,7 @@ class ParameterReader(ProseReader):
             self._odd("the tag of a parameter is broken", index)
             self._sure = False
             return True
-        if key not in self._declared and (self._strayed or _ODD_KEY(key)):
+        if key not in self._declared and (self._strayed or self._is_odd_key(key)):
             self._odd(f"what should be the tag of a parameter names {key!r}", index)
             self._sure = False
         again = key in writer.given
@@ -385,11 +398,11 @@ class ParameterReader(ProseReader):
         def is_sibling(other: str) -> bool:
             return (not self._declared or other in self._declared) and other != key and other not in writer.given
 
-        value = yield from self._read_value(writer if flows else None, is_sibling)
+        value = yield from self._read_value(key, writer if flows else None, is_sibling)
         if value.holds:
             self._odd("a value holds tags of the format", index, "markers_in_value")
-        if value.odd_lines:
-            self._odd("a line break stands on one side of a value only", index)
+        if value.odd:
+            self._odd(value.odd, index)
         if value.ending is Ending.CUT:
             if not flows:
                 writer.cut(value.text)
@@ -405,8 +418,15 @@ class ParameterReader(ProseReader):
             writer.close_text()
             self._given[key] = value
         else:
-            self._given[key] = self._write(writer, key, value.text, rest)
+            written = self._given[key] = self._write(writer, key, value.text, rest)
+            # JSON that was broken off and begun again holds tags, too.
+            self._sure = self._sure and not (value.holds and written[0] in "{[" and written != value.text.strip())
         return True
+
+    @staticmethod
+    def _is_odd_key(key: str) -> bool:
+        """Whether what should be the name of a parameter hardly is one."""
+        return _ODD_KEY(key) is not None
 
     def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
@@ -471,9 +491,11 @@ class ParameterReader(ProseReader):
         """The JSON of a held value."""
         return writer.cast_to_schema(text, named_schema(writer, key, rest))
 
-    def _read_value(self, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]) -> Parse[TaggedValue]:
+    def _read_value(
+        self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
+    ) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
-        return (yield from self._values.read(writer, is_sibling))
+        return (yield from self._values.read(key, writer, is_sibling))
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of the literals, or the end of the output, follows white space."""

@@ -9,24 +9,20 @@ certain, and stream, behind nothing, behind reasoning, another call or an announ
 is held, and what it holds is judged as a whole, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Final
 
 from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.closed_thought import calls_at_end, is_over
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import (
-    FOREIGN,
-    HEADED,
-    OPENINGS,
-    headers,
-)
+from callwright.dialects.readers.foreign import Way, known_openings, openings
 from callwright.dialects.readers.foreign_in_text import ForeignInText
-from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, is_token, markers
 from callwright.dialects.readers.trial import Trial, TrialSpan
 from callwright.events import (
+    CallStarted,
     ContentDelta,
     Event,
     Markup,
@@ -38,26 +34,24 @@ from callwright.free_text.intent import find_runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, emit_text_until, read_blanks, read_until
-from callwright.tolerant_json.passthrough import JsonTerminators
+from callwright.tolerant_json.markers import MARKS
 
 __all__ = ["ProseReader", "is_token"]
 
 _BOM: Final = "\ufeff"
-# The name of a tool follows so soon; and so often is looked for foreign calls in one answer.
-_MAX_NAME_AHEAD: Final = 200
-_MAX_FOREIGN: Final = 4
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
 # The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
 _REMEMBERED: Final = 400
 _EVERYTHING = Markers()
-_FOREIGN: Final = frozenset(FOREIGN)
 
 
 class ProseReader:
     """Parses one answer. Subclasses override `_marked`, which reads what follows an opening tag. `calls` counts the
-    calls.
+    calls. `reads_headers`: calls of others may begin an answer without any mark; in some formats own ones do.
     """
+
+    reads_headers = True
 
     def __init__(self, source: StreamReader, tools: Toolset, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
         self.source = source
@@ -76,6 +70,7 @@ class ProseReader:
         self._control = marks.control
         self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
+        self._is_first = True  # nothing was said before a thought
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
         self.replays = False  # held text is being parsed again
         self.rest = ""  # the part of it that is parsed after it
@@ -98,16 +93,16 @@ class ProseReader:
             yield from self.skip(opening)
             yield from self._think(close)
         yield from self._parts()
+        if self.tools.ordered and (self.foreign.unread is not None or not self.calls):
+            self.foreign.tell_unread()
 
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
         if self.tools.ordered and not (self.before or self._shows):
-            others = headers(self.tools.names) if self.foreign.left else ()
-            begin = yield from self.in_json.begins_held(others)
-            if begin in others:
-                yield from self.foreign.calls("", HEADED)
-            elif begin:
+            if (yield from self.in_json.begins_held()):
                 yield from self.in_json.held("")
+            elif self.reads_headers:
+                yield from self.foreign.begins_with_header()
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_text, self.say)
             if marker:
@@ -133,8 +128,11 @@ class ProseReader:
         elif marker in BRACES:
             self.source.at -= 1
             yield from self.value(blanks)
-        elif marker in _FOREIGN:
-            if (yield from self.foreign.calls(blanks + marker, OPENINGS.get(marker, ()))):
+        elif marker in known_openings():
+            behind = yield from read_blanks(self.source)
+            is_json = marker in MARKS and self.source.text.startswith(("{", "[", "`"), self.source.at)
+            self.source.unread(behind)
+            if (yield from self.foreign.calls(blanks + marker, openings().get(marker, ()), strict=is_json)):
                 return
             behind = yield from read_blanks(self.source)
             if self.source.text.startswith(("{", "[", "<", "`"), self.source.at):
@@ -165,7 +163,7 @@ class ProseReader:
         """A tag of the format itself: read at once where it is certain, else with all that follows it."""
         if holds_broken(self.before):
             self.emit(self.say(blanks + tag))  # a text that the prompt has broken is repeated
-        elif len(OPENINGS.get(tag, ())) > 1 and (yield from self._is_foreign(blanks, tag)):
+        elif tag in openings() and self.tools.ordered and (yield from self._is_foreign(blanks, tag)):
             return
         else:
             yield from self._judge(blanks, tag, self._marked(blanks, tag))
@@ -175,7 +173,7 @@ class ProseReader:
         marked.
         """
         if not self._is_certain(blanks, own=own):
-            yield from self._doubtful(blanks + opening, own=own)
+            yield from self.doubtful(blanks + opening, own=own)
             return
         source, trial, calls = self.source, self._trial, self.calls
         begin, first = source.at - len(opening), len(trial.events) if trial else 0
@@ -186,9 +184,9 @@ class ProseReader:
     def _is_foreign(self, blanks: str, tag: str) -> Parse[bool]:
         """Whether an own tag goes on as another family's that looks the same; then its calls are read."""
         inner = yield from read_blanks(self.source)
-        own = yield from self._may_begin_call(tag)
+        own = self.source.text.startswith("`", self.source.at) or (yield from self._may_begin_call(tag))
         self.source.unread(inner)
-        return not own and (yield from self.foreign.calls(blanks + tag, OPENINGS[tag]))
+        return not own and (yield from self.foreign.own_tag(blanks, tag))
 
     def _is_certain(self, blanks: str, *, own: bool) -> bool:
         """Whether what may begin a call here does, whatever follows."""
@@ -202,20 +200,27 @@ class ProseReader:
             or is_announcement(self.before + blanks, self.tools.names)
         )
 
-    def _doubtful(self, opening: str, *, own: bool) -> Parse[None]:
+    def doubtful(self, opening: str, *, own: bool) -> Parse[None]:
         """Hold the rest of an answer whose tags may be talked about, read it on trial, and judge what it holds."""
         held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
         text = opening + held
         before = (self.calls, self._apart, self._apart_by, self.before, copy(self._code))
+        left = self.foreign.left
         trial = self._try(text)
         found = find_runs(text, trial.places(len(text)), before[3], self.tools.is_text)
-        meant = not trial.spans or verdict(found, own=own) == "certain"
+        demanded = self.tools.choice != "auto"
+        names = {event.name for event in trial.events if isinstance(event, CallStarted)}
+        is_sure = demanded or all(trial.spans[number].is_sure for run in found.runs for number in run)
+        own = own and all(trial.spans[number].own for run in found.runs for number in run)
+        decided = verdict(found, own=own, demanded=demanded, names=names) if is_sure else "ambiguous"
+        meant = not trial.spans or decided == "certain"
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
                 self.emit(event)
             return
         self.calls, self._apart, self._apart_by, self.before, self._code = before
+        self.foreign.left = left
         self.show(text[:begin] if meant else text)
         if meant:
             for event in self._try(text[begin:]).events:
@@ -224,6 +229,7 @@ class ProseReader:
         for number in (number for run in found.runs for number in run):
             for problem in trial.doubts(number, self.tools):
                 self.emit(problem)
+                self.foreign.settle()
 
     def _try(self, text: str) -> Trial:
         """Read held text with all its tags taken as meant; nothing goes out."""
@@ -233,6 +239,22 @@ class ProseReader:
         self.replay(text)
         self.emit, self.markup, self._trial = emit, markup, outer
         return trial
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether held text is being read as if its tags were meant."""
+        return self._trial is not None
+
+    def read_on_trial(self, begin: int, end: int, events: Sequence[Event], way: Way) -> None:
+        """Take calls that were read in another way from a part of the text."""
+        trial = self._trial
+        assert trial is not None
+        first = len(trial.events)
+        for event in events:
+            self.emit(event)
+        if trial.source is self.source:
+            trial.spans.append(TrialSpan(begin, end, first, len(trial.events), own=False, is_sure=way.is_sure))
+        self.source.at = end
 
     # --- text ---
 
@@ -265,6 +287,8 @@ class ProseReader:
 
     def go_on_from(self, other: "ProseReader") -> None:
         """Take over the answer where another reader is, with all that it knows of it."""
+        if other.calls > self.calls:
+            self.foreign.settle()
         self.source, self.emit, self.markup = other.source, other.emit, other.markup
         self.calls, self.before = other.calls, other.before
         self._apart, self._apart_by, self._code, self._make = other._apart, other._apart_by, other._code, other._make
@@ -276,12 +300,13 @@ class ProseReader:
     def call_begins(self) -> None:
         """Note that a call begins here: text behind it stands apart, and reasoning may begin again."""
         self._apart, self._apart_by = True, ""
+        if self.foreign.unread is not None:
+            self.foreign.call_begins()
 
     def skip_blanks(self) -> Parse[None]:
         self.markup((yield from read_blanks(self.source)))
 
     def held_blanks(self) -> Parse[str]:
-        """Read white space, up to something else or the end."""
         return read_blanks(self.source)
 
     def skip(self, literal: str) -> Parse[None]:
@@ -291,7 +316,6 @@ class ProseReader:
             self.emit(Markup(self.source.take(self.source.at + len(literal))))
 
     def comes(self, literal: str) -> Parse[bool]:
-        """Whether a literal comes next."""
         return comes_next(self.source, literal)
 
     def empty_call(self, opening: str, closer: str) -> None:
@@ -314,41 +338,6 @@ class ProseReader:
             yield from self.stray(blanks, tag)
         else:
             self.emit(self.say(blanks + tag))
-
-    def _json_block(
-        self,
-        opening: str,
-        stops: JsonTerminators,
-        closers: tuple[str, ...],
-        ends_itself: bool = False,
-        keyed: bool = False,
-    ) -> Parse[MarkedJson]:
-        """Read calls in JSON behind `opening`, up to one of `closers` or another terminator; what is no call becomes
-        text.
-
-        Answers the block that was read. For `ends_itself` and `keyed` see `MarkedJson`.
-        """
-        apart = self._apart
-        self.call_begins()
-        block = MarkedJson(self.source, self.tools, stops, self.calls, ends_itself=ends_itself, keyed=keyed)
-        stop, rest = yield from block.read()
-        self.calls = block.calls
-        closing = stop if stop in closers else next((closer for closer in closers if rest.startswith(closer)), "")
-        rest = rest if stop else rest.removeprefix(closing)
-        if block.refused:
-            self._apart = apart
-            self.emit(self.say(opening + block.refused + closing))
-        else:
-            self.markup(opening)
-            self.markup(closing)
-            if closers and not (closing or ends_itself or block.cut):
-                self.emit(Problem("markup_repaired", f"{closers[0]} is missing", call=self.calls - 1))
-        if rest:
-            self.replay(rest)
-        if stop and not closing:
-            self.source.unread(stop)
-        yield from self.skip_blanks()
-        return block
 
     def stray(self, blanks: str, token: str) -> Parse[None]:
         """A control token of a call where no call is: no content, but the words on both sides are."""
@@ -391,6 +380,7 @@ class ProseReader:
         self._make, code, self._code = ReasoningDelta, self._code, CodeContext()
         before, self.before = self.before, ""
         apart, self._apart = self._apart, False
+        self._is_first = not (before.strip() or self.calls)
         gap, self._apart_by = self._apart_by, ""
         while not self.source.done:
             blanks, marker = yield from emit_text_until(self.source, self._in_thought[close], self.say)
@@ -424,7 +414,13 @@ class ProseReader:
                 return False
         held, end = yield from read_until(self.source, Markers(close, *self._ends), _MAX_HELD)
         text = opening + held
-        at = len(text) if end == close else self._last_call(text)
+        problem: Problem | None = None
+        if end != close:
+            at = self._last_call(text)
+        elif self._is_first and (yield from is_over(self.source, self._ends)):
+            at, problem = calls_at_end(self, text, self._last_call(text))
+        else:
+            at = len(text)
         thought = text[:at].rstrip()
         shown = recover(text, self.tools, before=self.before) if end != close and at == len(text) else ()
         if thought:
@@ -433,11 +429,22 @@ class ProseReader:
         for piece in shown:
             if isinstance(piece, TextSegment) and piece.problem:
                 self.emit(piece.problem)
+        if problem is not None:
+            self.emit(problem)
         if at < len(text):
             self._make, self._code, self.before = ContentDelta, CodeContext(), ""
             self.replay(text[at:])
         self.markup(end)
         return True
+
+    def read_in_thought(self, text: str) -> Sequence[Event]:
+        """The events of a part of a thought, read as if it stood behind that."""
+        left, calls, code, before = self.foreign.left, self.calls, self._code, self.before
+        self._make, self._code, self.before = ContentDelta, CodeContext(), ""
+        events = self._try(text).events
+        self.foreign.left, self.calls, self._code, self.before = left, calls, code, before
+        self._make, self._apart, self._apart_by = ReasoningDelta, False, ""
+        return events
 
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """Whether the inside of a call follows this tag; for formats that can tell."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.literals import Ends, LiteralReader
+from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
@@ -26,7 +27,7 @@ _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
 _MAX_BETWEEN: Final = 400
 _NAME_ONLY: Final = r"(?P<name>[^\W\d][\w./-]*+)"
-_NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++)*+"
+_NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++|(?!))*+"
 _KEY: Final = r"""(?:[\w.$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
 _CALL = re.compile(rf"(?P<name>{_NAME})\s*+\(\s*+(?P<named>\)|{_KEY})?")
 _MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
@@ -76,13 +77,15 @@ def _looked_for(form: PythonForm) -> _LookedFor:
         blocks=blocks,
         block_ends=block_ends,
         stops=stops,
-        json_stops=JsonTerminators(*stops, then=stops),
+        json_stops=JsonTerminators(*stops, then=stops, ends=ends),
         call_ends=Ends(block_ends, tuple(blocks), ends),
     )
 
 
 class PythonReader(ProseReader):
     """Parses prose with calls in Python."""
+
+    reads_headers = False
 
     def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
         looked_for = _looked_for(form)
@@ -108,7 +111,7 @@ class PythonReader(ProseReader):
             yield from self._calls(bracket, self._blocks[tag])
         elif source.text.startswith(("{", '"'), source.at):
             source.unread(bracket + inner)
-            yield from self._json_block(opening, self._json_stops, self._block_ends)
+            yield from read_json_block(self, opening, self._json_stops, self._block_ends)
         elif bracket and (yield from self.comes("]")):
             self.empty_call(opening + bracket + inner, "]")
             yield from self.skip_blanks()

@@ -1,15 +1,19 @@
 """The rest of an opening tag behind its name: `="f" type="string"` in the forms that models give it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 
-__all__ = ["attributes", "named_schema", "surplus"]
+__all__ = ["attributes", "may_be_parameters", "named_schema", "surplus"]
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
+
+# What begins an element, and what gives a name a value.
+_ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
+_GIVEN = re.compile(r"""([\w.-]+)["']?\s*[:=]""").findall
 
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:
@@ -28,7 +32,7 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
 
 
 def surplus(head: str) -> str:
-    """What is neither name nor attribute in the rest of an opening tag."""
+    """What is neither name nor attribute in the rest of an opening tag, or names it once more."""
     if head.isidentifier():
         return ""
     head = head.strip().removesuffix("/").rstrip()
@@ -40,7 +44,14 @@ def surplus(head: str) -> str:
         bare = _BARE.match(head)
         assert bare is not None  # it matches always
         rest = head[bare.end() :]
+    if any(key == "name" for key, *_ in _ATTRIBUTE.findall(rest)):
+        return rest.strip()
     return _ATTRIBUTE.sub("", rest).strip()
+
+
+def may_be_parameters(text: str, declared: Collection[str]) -> bool:
+    """Whether a text between the tags of a call may be parameters in another form."""
+    return _ELEMENT(text) is not None or any(name in declared for name in _GIVEN(text))
 
 
 def named_schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> object:

@@ -14,7 +14,9 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
+from callwright.dialects.readers.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
+from callwright.dialects.readers.tag_heads import may_be_parameters
 from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.schema.keywords import properties
@@ -121,9 +123,9 @@ class TaggedForm(Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def _looked_for(form: TaggedForm) -> tuple[Markers, JsonTerminators]:
-    """What ends a text in a call, and JSON. The same for each answer of a format."""
-    return Markers(*form.marks), JsonTerminators(*form.marks)
+def _looked_for(form: TaggedForm) -> tuple[Markers, Markers, JsonTerminators]:
+    """What begins tags, what may end a text in a call, and JSON. The same for each answer of a format."""
+    return Markers(*form.marks), Markers(*form.marks, OTHER_CLOSER), JsonTerminators(*form.marks)
 
 
 class TaggedReader(ParameterReader):
@@ -143,12 +145,15 @@ class TaggedReader(ParameterReader):
         also: tuple[str, ...] = (),
     ) -> None:
         super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also, tokens=(*form.marks, tags.end))
-        self._marks, self._in_json = _looked_for(form)
+        self._marks, self._flowing, self._in_json = _looked_for(form)
+        self._others = OtherClosers("")
+        self._key = ""  # of the value that is being read
         self._begins = form.marks
         self._piece = form.piece
         self._call_tags = form.calls
         self._around_json = form.around_json
         self._index = 0
+        self._strayed = False  # text stood where a parameter should
         self._certain = True  # nothing in the call was broken so that its values are a guess
         self._guesses = False  # a value was found to end before what was held: no other is held as long
         self._siblings: frozenset[str] = frozenset()  # the names of tags that begin a value
@@ -164,6 +169,10 @@ class TaggedReader(ParameterReader):
     def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
         """The name of the tag that ends a value, the value's name, and its schema."""
         raise NotImplementedError
+
+    def _says_json(self, tag: Tag) -> bool:
+        """Whether a tag says that the value which it begins is JSON, and no text."""
+        return False
 
     def _is_misplaced(self, call: Tag, value: Tag) -> bool:
         """Whether the tool that one tag calls has no such parameter as another tag begins."""
@@ -193,7 +202,7 @@ class TaggedReader(ParameterReader):
     def call_begins(self) -> None:
         """See `ProseReader`."""
         super().call_begins()
-        self._index, self._certain = self.calls, not self._values.lost
+        self._index, self._certain, self._strayed = self.calls, not self._values.lost, False
 
     # --- calls ---
 
@@ -217,7 +226,7 @@ class TaggedReader(ParameterReader):
                 whole = False
                 break
             if self._is_end(tag, writer):
-                whole = bool(values) or self._closes_call(tag) or not self.tools.requires_something(name)
+                whole = bool(values) or self._closes_call(tag)
                 self._close_call(tag)
                 break
             if not tag.closes and values == self.tools.max_parameters:
@@ -235,7 +244,7 @@ class TaggedReader(ParameterReader):
                 self._doubt(f"{tag.text} closes nothing")
             else:
                 self._repaired(f"{tag.text} twice")
-        self._whole = whole and self._certain
+        self._whole = whole and self._certain and (bool(values) or not self._strayed)
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
@@ -290,6 +299,9 @@ class TaggedReader(ParameterReader):
         `given` are the values before, by their names.
         """
         name, key, schema = self._value_tag(tag, writer)
+        self._key = key
+        if key == tag.head and self._is_odd_key(key) and not writer.declares(key):
+            self._doubt(f"{tag.text} names no parameter")
         if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
             pieces: list[str] = []
             writer.key(key)
@@ -302,7 +314,10 @@ class TaggedReader(ParameterReader):
         value = yield from self._value_of((name,), schema, writer)
         if value is None:
             return False
-        if unread := unread_json(writer, key, value, self._index):
+        unread = unread_json(writer, key, value, self._index)
+        if not unread and value[0] == '"' and self._says_json(tag):
+            unread = Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=self._index)
+        if unread:
             self._certain = False
             self.emit(unread)
         if key not in given:
@@ -339,7 +354,8 @@ class TaggedReader(ParameterReader):
         if not text.strip():
             self.markup(text)
             return
-        self._certain = self._certain and not self._piece.search(text)
+        self._strayed = True
+        self._certain = not (self._piece.search(text) or may_be_parameters(text, ())) and self._certain
         self.emit(Problem("arguments_trailing_text", "text between tags", call=self._index, text=text))
 
     def _repaired(self, detail: str) -> None:
@@ -360,25 +376,30 @@ class TaggedReader(ParameterReader):
 
         A tag behind its closer shows that it is one. What else holds a tag is held until it is known where it ends.
         """
-        source = self.source
+        source, key = self.source, name if around else self._key
 
         def flow(text: str) -> None:
-            pieces.append(text)
-            if writer is not None:
-                writer.text(text)
-
-        stretch = written_stretch(self._marks, writer, pieces.append)
-        while True:
-            text, mark = source.scan(self._marks)
             if text:
-                flow(text)
-            if mark:
-                if found := (yield from self._tag(mark)):
-                    break
-                flow(mark)
-            elif source.done:
+                pieces.append(text)
+                if writer is not None:
+                    writer.text(text)
+
+        stretch = written_stretch(self._flowing, writer, pieces.append)
+        found: Tag | None = None
+        while not found:
+            text, mark = source.scan(self._flowing)
+            text = stretch.held + text
+            if mark == OTHER_CLOSER:
+                text += mark + (yield from self._others.rest(source, key))
+            elif mark and not (found := (yield from self._tag(mark))):
+                text += mark
+            at = self._others.place(text, key)
+            flow(text[:at])
+            stretch.held = text[at:]
+            if not mark and source.done:
+                flow(stretch.held)
                 return False
-            else:
+            if not mark:
                 source.wait_in(stretch)
                 yield
         held = HeldText(name, around, self._call_tags, self._siblings if not around else frozenset())
@@ -387,7 +408,13 @@ class TaggedReader(ParameterReader):
         guess = self._guesses or (not found.closes and self._values.is_never_closed)
         while not held.is_over(text, tag, source.place, guess=guess):
             text, tag = yield from self._read_tag()
-        if tag is None and not held.closer and not held.ends_outside:
+        is_cut = tag is None and not held.closer and not held.ends_outside
+        other = ""
+        if not (held.closer or is_cut or self._piece.search("".join(pieces))):
+            other = stretch.held if self._others.closes(pieces, stretch.held, 0) else ""
+        self.markup(other)
+        flow(stretch.held.removeprefix(other))
+        if is_cut:
             self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=held.text))
             return False
         value, rest = held.value()

@@ -6,6 +6,9 @@ on; if none comes, the text behind the closer is no value. An opening is part of
 again before the value's own closer; if not, the value's closer is missing, and it ends there. What is not decided yet
 is held; a value that holds tags is named.
 
+A closer may be written twice, or be named as its parameter is, or as another format names it: where nothing that it may
+close was opened in the value, and what follows a value comes behind it, it is no part of the value.
+
 The formats themselves, how a key is written and what a call begins with, are the reader's (`TagReader`).
 """
 
@@ -18,6 +21,7 @@ from typing import Final, NamedTuple, Protocol
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
+from callwright.dialects.readers.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.stream_reader import Markers, Parse, StreamReader
 
@@ -36,6 +40,8 @@ _MAX_NAME: Final = 1_000
 # So much of a tag is a piece of it, in characters: of its begin, and of its end.
 _BEGIN: Final = 4
 _END: Final = 5
+# So often a value's closer is read where it comes again.
+_MAX_AGAIN: Final = 16
 
 
 class Ending(Enum):
@@ -49,14 +55,14 @@ class Ending(Enum):
 class TaggedValue(NamedTuple):
     """A value that was read: its pieces, how it ended, and what was odd about it.
 
-    `holds`: it holds tags of the format. `odd_lines`: it has a line break of the format on one side only. `sure`: it is
-    certain that all of this, and nothing else, was meant.
+    `holds`: it holds tags of the format. `odd`: what is odd about its end, `""` if nothing is. `sure`: it is certain
+    that all of this, and nothing else, was meant.
     """
 
     pieces: list[str]
     ending: Ending
     holds: bool
-    odd_lines: bool
+    odd: str
     sure: bool
 
     @property
@@ -94,6 +100,8 @@ class _Literals:
         self.block_ends = tuple(dict.fromkeys(end for _, end in form.blocks))
         own = (form.parameter, form.call_end, form.call, *self.block_ends)
         self.in_value = Markers(form.parameter_end, *own, *self.begins, *ends)
+        self.flowing = Markers(*self.in_value.literals, OTHER_CLOSER)
+        self.others = OtherClosers(form.parameter_end, form.end, *form.inner)
         self.behind = sorted(dict.fromkeys((*own, *self.begins, *ends)), key=len, reverse=True)
         self.opens = (form.parameter, form.call)
         self.closers = (form.call_end, *self.block_ends, *ends)
@@ -138,7 +146,12 @@ class ValueReader:
         self._never_closed: set[int] = set()
         self._doubt_to = -1
         self._lost = False
-        self._is_odd = False  # the value went on behind its closer, where a tag seems to be broken, or never came
+        # Of the value that is being read: what was read of it, what is odd about its end, and whether it went on behind
+        # its closer where a tag seems to be broken, or never came.
+        self._pieces: list[str] = []
+        self._text = ""
+        self._ends_odd = ""
+        self._is_odd = False
 
     @property
     def lost(self) -> bool:
@@ -173,17 +186,17 @@ class ValueReader:
         # No search has to begin there again.
         self._never_closed.update(nesting.never_closed)
 
-    def read(self, writer: ArgumentsWriter | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
-        """Read a value to its end; its closer is read, and any other tag that ends it is not.
+    def read(self, key: str, writer: ArgumentsWriter | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
+        """Read the value of a parameter to its end; its closer is read, and any other tag that ends it is not.
 
         `writer` writes the pieces of a value that flows. `declares`: whether the call has a parameter of this name.
         """
-        source, form, marks = self._reader.source, self._form, self._known.in_value
+        source, form, marks = self._reader.source, self._form, self._known.flowing
         lines = form.lines
-        pieces: list[str] = []
+        pieces = self._pieces = []
         keep = pieces.append
         holds, lost, begun = False, self.lost, ""
-        self._is_odd = False
+        self._ends_odd, self._is_odd = "", False
         if lines:
             while source.more(1):
                 yield
@@ -197,7 +210,10 @@ class ValueReader:
             text, marker = source.scan(marks)
             text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
             ending: Ending | None = None
-            if marker:
+            if marker == OTHER_CLOSER:
+                text += marker + (yield from self._known.others.rest(source, key))
+            elif marker:
+                self._text = text
                 ending, inside = yield from self._judge(marker, declares, hopeless=hopeless)
                 if ending is None:
                     text += marker + (inside or "")
@@ -208,9 +224,10 @@ class ValueReader:
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
-                text, held = self._ended(text, ending)
-            elif keeps and text.endswith("\n"):
-                kept = max(len(text) - keeps, len(text.rstrip("\n")))
+                text, held = self._ended(key, text, ending)
+            elif text:
+                at = self._known.others.place(text, key)
+                kept = max(at - keeps, len(text[:at].rstrip("\n")))
                 text, stretch.held = text[:kept], text[kept:]
             if text:
                 keep(text)
@@ -225,16 +242,21 @@ class ValueReader:
         if ending is Ending.MISSING and self._holds_piece("".join(pieces)):
             self._lost = True
         self._is_odd = self._is_odd or (ending is Ending.MISSING and not pieces)  # it never came
-        odd = lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces)
-        return TaggedValue(pieces, ending, holds, odd, (lost or not self._lost) and not self._is_odd)
+        if lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces):
+            self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
+        return TaggedValue(pieces, ending, holds, self._ends_odd, (lost or not self._lost) and not self._is_odd)
 
     def _holds_piece(self, text: str) -> bool:
         """Whether what seems to be a piece of a tag stands in a text, or a tag that only a parameter has."""
         return self._known.pieces.search(text) is not None or any(tag in text for tag in self._form.inner)
 
-    def _ended(self, text: str, ending: Ending) -> tuple[str, str]:
-        """The end of a value, and the line breaks behind it that are the format's."""
-        said = text.removesuffix(self._form.gap) if ending is Ending.MISSING else text
+    def _ended(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
+        """The end of a value, and what is the format's behind it: line breaks, or another tag for its closer."""
+        said, others = text, self._known.others
+        if ending is Ending.MISSING:
+            at = others.place(text, key)
+            closes = at < len(text) and others.closes(self._pieces, text, at)
+            said = text[:at] if closes else text.removesuffix(self._form.gap)
         if self._form.lines:
             said = said.removesuffix("\n")
         return said, text[len(said) :]
@@ -285,6 +307,14 @@ class ValueReader:
         """Whether the value's closer, which was just read, ends it."""
         source, form = self._reader.source, self._form
         follows = yield from self._what_follows()
+        if follows is None and (again := (yield from self._comes_again())):
+            if self._known.others.is_open(self._pieces, self._text):
+                source.unread(again)
+                return None, ""
+            source.markup(form.parameter_end + again)
+            self._ends_odd = f"{form.parameter_end} stands there more than once"
+            yield from self._closes_again()
+            return Ending.CLOSED, ""
         if follows is None:
             inside = yield from self._up_to_closer(declares)
             if inside is not None and not self._known.pieces.search(inside):
@@ -295,6 +325,25 @@ class ValueReader:
             yield from self._closes_again()
         source.markup(form.parameter_end)
         return Ending.CLOSED, ""
+
+    def _comes_again(self) -> Parse[str]:
+        """Read the value's closer where it comes again, if what follows a value stands behind it; else nothing is read,
+        and this is `""`.
+        """
+        source, own = self._reader.source, (self._form.parameter_end,)
+        read: list[str] = []
+        follows: str | None = None
+        while follows is None and len(read) < 2 * _MAX_AGAIN:
+            blanks = yield from self._reader.gap()
+            if not (yield from self._literal(own)):
+                source.unread(blanks)
+                break
+            read += (blanks, source.take(source.at + len(own[0])))
+            follows = yield from self._what_follows()
+        if follows is None:
+            source.unread("".join(read))
+            return ""
+        return "".join(read)
 
     def _closes_again(self) -> Parse[None]:
         """Look behind the closers of calls that come next: where one of a value stands there, nobody knows whether they

@@ -10,16 +10,20 @@ from callwright.events import ArgumentsDelta, Call, CallEnded, CallStarted, Cont
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls"]
+__all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls", "has_words"]
 
 
 class TrialSpan(msgspec.Struct):
-    """Where calls stand in a held text, and which of the events are theirs."""
+    """Where calls stand in a held text, and which of the events are theirs. `own`: they are in the format
+    that is read. `is_sure`: what opens them means nothing else.
+    """
 
     begin: int
     end: int
     first: int
     last: int
+    own: bool = True
+    is_sure: bool = True
 
 
 class Trial(msgspec.Struct):

@@ -11,8 +11,8 @@ import msgspec
 from callwright.bounds import Bounds
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.chat_template.sources import ChatTemplate, read_template, template_of_file
-from callwright.dialects.base import get_dialect, read_options
-from callwright.dialects.detect import Detected, by_name, by_template
+from callwright.dialects.base import read_options
+from callwright.dialects.detect import Detected, by_name, options_by_name
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
@@ -124,6 +124,7 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
         ask_ambiguous=given.ask_ambiguous,
         keeps_reasoning=given.keep_reasoning,
         enforces_schema=given.server not in NO_CONSTRAINTS,
+        format_beside_tools=given.server == "openai",
         arguments_as_objects=given.arguments == "object",
         output_parser=_response_template(given),
         supports_tool_choice=given.server not in NO_TOOL_CHOICE,
@@ -134,8 +135,15 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
-    get_dialect(given.dialect)
-    return msgspec.structs.replace(model, options=read_options(given.dialect, given.options))
+    by_model = next((found for name in _model_names(given) if (found := options_by_name(given.dialect, name))), {})
+    return msgspec.structs.replace(model, options=read_options(given.dialect, {**by_model, **given.options}))
+
+
+def _model_names(given: ModelConfig) -> Sequence[str]:
+    """What a model is called, what tells most first."""
+    if given.file is None:
+        return [given.model or given.name]
+    return [read_gguf(given.file).name, given.file.stem, given.name]
 
 
 def _response_template(given: ModelConfig) -> ResponseTemplate | None:
@@ -156,8 +164,9 @@ def _auto(given: ModelConfig, config: Config) -> Model:
 
     _refuse_ignored(given, AUTO)
     named = given.dialect if given.dialect not in (AUTO, TEMPLATE) else None
+    flavour: dict[str, object] = {}
     if named is None and given.template is not None and (found := detected(given)) is not None:
-        named = found.dialect
+        named, flavour = found.dialect, dict(found.options)
     model = _made(msgspec.structs.replace(given, dialect=named), "native", config)
     server: Server | None = given.server if given.server != "openai" else None
 
@@ -180,7 +189,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
             upstream=bases,
             dialect=advised.dialect,
             server=advised.server,
-            options=given.options if advised.dialect == given.dialect else {},
+            options=given.options if advised.dialect == given.dialect else flavour or dict(findings.dialect_options),
             fields=fields,
             constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
         )
@@ -215,25 +224,25 @@ def with_dialect(given: ModelConfig) -> ModelConfig:
             f"dialect 'auto': nothing is known of {given.model or given.name!r}. Name its dialect (`callwright "
             "dialects` lists them; 'json' works with any model), or give its chat template: template = 'file'."
         )
-    return msgspec.structs.replace(given, dialect=found.dialect)
+    return msgspec.structs.replace(given, dialect=found.dialect, options={**dict(found.options), **given.options})
 
 
 def detected(given: ModelConfig) -> Detected | None:
-    """The dialect of a model, with the reason: by marks in its chat template, if there is one, else by its name, else
-    by what its template does. Raises `ConfigError` where `template` is asked for and there is none.
+    """The dialect of a model, with the reason: see `callwright.chat_template.detect`. Raises `ConfigError` where
+    `template` is asked for and there is none.
     """
+    if given.template is None and not given.file and given.dialect != TEMPLATE:
+        return by_name(given.model or given.name)
+    from callwright.chat_template.detect import by_rendering, detect  # here: it knows how every family writes calls
+
+    file = read_gguf(given.file) if given.file else None
     template = _chat_template(given)
     if given.dialect == TEMPLATE:
         if template is None:
             raise ConfigError("dialect 'template' needs a chat template: add template = 'file'.")
-        return _by_rendering(template)
-    found = by_template(template.template) if template is not None else None
-    if found is None and given.file:
-        file = read_gguf(given.file)
-        found = by_name(file.name) or by_name(file.path.stem) or by_name(given.name)
-    if found is None and template is None:
-        return by_name(given.model or given.name)
-    return found or (_by_rendering(template) if template is not None else None)
+        return by_rendering(template)
+    tokens = frozenset(file.tokens) if file is not None else frozenset()
+    return detect(template, _model_names(given), vocabulary=tokens, raw=mode_of(given) == "raw")
 
 
 def _chat_template(given: ModelConfig) -> ChatTemplate | None:
@@ -241,13 +250,6 @@ def _chat_template(given: ModelConfig) -> ChatTemplate | None:
         return read_template(path_of(given.template))
     file = read_gguf(given.file) if given.file else None
     return template_of_file(file) if file is not None and file.template else None
-
-
-def _by_rendering(template: ChatTemplate) -> Detected:
-    from callwright.chat_template.dialect import template_dialect  # here: it knows how every family writes calls
-
-    dialect = template_dialect(template)
-    return Detected(dialect.name, dialect.source)
 
 
 def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:

@@ -177,10 +177,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
     dialect: str | None = None
     """How the model writes calls, see [dialects](dialects.md); needed for prompt and raw, and for these only. `auto`
-    finds it by the model's chat template, which a file holds (and `auto` is its default), or by its name; the reason is
-    printed at the start. `template`: prompts by the [chat template](chat-templates.md) itself, and calls as it writes
-    them; `auto` comes to this where nothing else is known. For `*` it is found for each name that is asked for, and is
-    `json` for a name that says nothing.
+    finds it by what the model's [chat template](chat-templates.md#which-dialect-a-template-follows) renders, which a
+    file holds (and `auto` is its default), or by its name; the reason is printed at the start. `template`: prompts by
+    the [chat template](chat-templates.md) itself, and calls as it writes them; `auto` comes to this where nothing else
+    is known. For `*` it is found for each name that is asked for, and is `json` for a name that says nothing.
     """
     template: _Text | None = None
     """The model's chat template, for the dialects `auto` and `template`: a Jinja file, a `tokenizer_config.json`, a

@@ -27,6 +27,7 @@ _TYPES: Final[Mapping[int, str]] = {
 }
 _OVERLOADED: Final = 529
 _TOO_MANY: Final = 429
+_BUSY: Final = (503, _OVERLOADED)
 _BAD: Final = 400
 _FAILED: Final = 500
 # What this API has no status of its own for.
@@ -62,8 +63,8 @@ def thread_unsupported() -> RequestError:
 def anthropic_status(error: RequestError | UpstreamError) -> int:
     """The HTTP status of an error on this API."""
     if isinstance(error, UpstreamError):
-        if error.status == _TOO_MANY:
-            return _TOO_MANY
+        if error.status in (_TOO_MANY, *_BUSY):
+            return _TOO_MANY if error.status == _TOO_MANY else _OVERLOADED
         return {"unreachable": _OVERLOADED, "stopped": _OVERLOADED, "timeout": 504}.get(error.fault, _FAILED)
     status = _OTHERS.get(error.status, error.status)
     return status if status in _TYPES else _BAD if status < _FAILED else _FAILED

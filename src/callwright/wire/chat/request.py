@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from callwright.calls.history import are_readable, drop_unreadable_calls
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError
 from callwright.known_values import keep_along, known_along
@@ -64,7 +63,6 @@ class _History(msgspec.Struct, frozen=True):
 
     number: int = 0
     items: tuple[Item, ...] = ()
-    is_readable: bool = True
     asked: Mapping[str, int] = {}
     waiting: Mapping[str, int] = {}
 
@@ -169,7 +167,7 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
         model=request.model,
         conversation=msgspec.structs.replace(
             conversation,
-            items=history.items if history.is_readable else drop_unreadable_calls(history.items),
+            items=history.items,
             response_format=read_response_format(request.response_format),
         ),
         stream=bool(request.stream),
@@ -254,9 +252,8 @@ def _read_on(history: _History, messages: Sequence[ChatMessage | ReadMessage], g
         return history
     read = read_typed_messages(messages, given, history.number)
     items = items_of(read, history.items)
-    is_readable = history.is_readable and are_readable(items[len(history.items) :])
     asked, waiting = _paired(history, read)
-    history = _History(len(given), items, is_readable, asked, waiting)
+    history = _History(len(given), items, asked, waiting)
     keep_along(given, _HISTORY, history)
     return history
 

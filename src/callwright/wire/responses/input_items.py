@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from callwright.calls.custom_tools import input_arguments
+from callwright.calls.history import late_output
 from callwright.calls.tool_search import found_text, search_id
 from callwright.calls.web_search import NAME as WEB_SEARCH
 from callwright.calls.web_search import SearchResult
@@ -31,7 +32,7 @@ from callwright.known_values import KnownObject, keep_along, known_along
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
-from callwright.wire.pairing import Found, found_before, late_output
+from callwright.wire.pairing import Found, found_before
 from callwright.wire.responses import item_types as types
 from callwright.wire.responses.compaction import kept_beside_summary, unpack
 from callwright.wire.responses.output_schema import unfit_words

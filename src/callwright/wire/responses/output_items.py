@@ -387,14 +387,22 @@ class WholeCall(OpenItem[WrittenItem]):
             call.end(status)
             self.item = call.item
             return
-        super().begin()
         given = {key: it for key, it in value.items() if it is not None}
-        if self._tool.kind == "local_shell":
-            given = {"type": "exec", "env": {}, **given}
-        self.item = _built_in(self._tool.kind, self.item.id, self._call_id, given)
+        if self._tool.kind == "tool_search":
+            super().begin()  # OpenAI's begins without arguments
+        self.item = _built_in(
+            self._tool.kind, self.item.id, self._call_id, {**_WANTED.get(self._tool.kind, {}), **given}
+        )
+        if self._tool.kind != "tool_search":
+            super().begin()  # whole: the document requires its fields here, too
         self._done(status)
 
 
+# What the object of a call has, whether or not the model gave it.
+_WANTED: Final[Mapping[ToolKind, JsonObject]] = {
+    "shell": {"commands": [], "timeout_ms": None, "max_output_length": None},
+    "local_shell": {"type": "exec", "command": [], "env": {}},
+}
 _PREFIXES: Final[Mapping[ToolKind, str]] = {
     "tool_search": "tsc",
     "shell": "sh",

@@ -139,6 +139,7 @@ class ResponseFunctionShellToolCall(WrittenItem, kw_only=True):
     type: Literal["shell_call"] = "shell_call"
     call_id: str
     action: JsonObject = {}
+    environment: JsonObject | None = None
 
 
 class ResponseLocalShellCall(WrittenItem, kw_only=True):

@@ -1,0 +1,237 @@
+"""Reads the calls of DSML, by whatever token their tags begin with; see `_dsml.py`.
+
+Tags between other bars than those of the token are read, too: models and servers write characters that look alike.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
+from typing import Final
+
+from callwright.calls.toolset import Toolset
+from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.parameters import ParameterReader
+from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.events import Problem
+from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.tolerant_json.codec import NotJsonError, decode
+
+__all__ = ["TOKEN", "DsmlReader", "dsml_layout", "dsml_tags", "odd_openings"]
+
+TOKEN: Final = "｜DSML｜"
+_END: Final = "<｜end▁of▁sentence｜>"
+
+
+@cache
+def dsml_layout(calls: str, lead: str, no_arguments: str = "", token: str = TOKEN, gap: str = "\n\n") -> CallLayout:
+    """How a version writes its calls, `gap` before them."""
+    line = "" if no_arguments else "\n"  # what stands behind a parameter, or between two of them
+    return CallLayout(
+        open=f"{gap}<{token}{calls}>\n",
+        begin=f'<{token}{lead}invoke name="${{name}}">\n',
+        arguments=TaggedArguments(
+            begin=f'<{token}{lead}parameter name="${{key}}" string="${{type}}">',
+            end=f"</{token}{lead}parameter>{line}",
+            between=no_arguments,
+            types={"string": "true", "": "false"},
+        ),
+        end=f"{no_arguments}</{token}{lead}invoke>\n",
+        close=f"</{token}{calls}>",
+    )
+
+
+@cache
+def dsml_tags(calls: str, lead: str, token: str = TOKEN) -> ParameterTags:
+    """The tags of a version. The name in the opening tag of a block may be lost."""
+    begin, end = f"<{token}{calls}>", f"</{token}{calls}>"
+    return ParameterTags.of(dsml_layout(calls, lead, token=token), blocks=((begin, end), (f"<{token}", end)))
+
+
+# What models and servers write for the bars of a token: other characters that look alike, or each of them twice.
+_BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
+_BAR: Final = r"[|｜‖∣]{1,2}"
+_EVERYTHING: Final = Markers()
+_MAX_HELD: Final = 4_194_304
+# So much of a tag, and of one behind it, says whether it opens a call.
+_MAX_OPENING: Final = 120
+
+
+@cache
+def odd_openings(word: str) -> tuple[str, ...]:
+    """With what a tag between other bars than `｜` may begin."""
+    lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"]
+    return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
+
+
+@cache
+def _any_bars(word: str) -> re.Pattern[str]:
+    """A tag of the format between any bars; the group is its token."""
+    return re.compile(
+        rf"(?<=<)({_BAR}{word}{_BAR})(?= ?(?:(?:function_calls|tool_calls|calls)>|(?:invoke|parameter)\s))"
+        rf"|(?<=</)({_BAR}{word}{_BAR})(?= ?(?:function_calls|tool_calls|calls|invoke|parameter)>)"
+    )
+
+
+@cache
+def _opens_call(word: str) -> re.Pattern[str]:
+    """The begin of a call, with or without the tag of its block, between any bars."""
+    tag = rf"<({_BAR}{word}{_BAR}) ?"
+    block = rf"<(?P<block>{_BAR}{word}{_BAR}) ?(?:function_calls|tool_calls|calls)>\s*"
+    return re.compile(rf"(?:{block})?{tag}invoke\s+name=")
+
+
+@cache
+def _beside(
+    tags: ParameterTags, kin: ParameterTags | None, token: str, ends: tuple[str, ...], *, odd: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The stop tokens beside these tags, what may open a call with those of `kin`, and what may between other bars."""
+    own = dict(tags.blocks)
+    others = (*[begin for begin, _ in kin.blocks], kin.call) if kin else ()
+    # The closing tags of all versions: behind a call, none of them is text.
+    closers = (f"</{token}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
+    stops = (*ends, *[tag for tag in closers if tag not in own.values()])
+    return stops, tuple(tag for tag in others if tag not in own), odd_openings(token.strip("|｜‖∣")) if odd else ()
+
+
+class DsmlReader(ParameterReader):
+    """Prose, and calls in it whose parameters say whether they are text.
+
+    `names` are those of the blocks and the leads of a version, and of one whose calls are read, too. `token` begins its
+    tags. A call between other bars is read once all of the answer is there: any tag may have any bars. `odd` is whether
+    such are looked for.
+    """
+
+    def __init__(
+        self,
+        source: StreamReader,
+        tools: Toolset,
+        names: Sequence[tuple[str, str]],
+        token: str = TOKEN,
+        ends: tuple[str, ...] = (_END,),
+        *,
+        odd: bool = True,
+    ) -> None:
+        tags, *kin = (dsml_tags(*name, token) for name in names)
+        self._kin_tags = kin[0] if kin else None
+        stops, also, self._odd_openings = _beside(tags, self._kin_tags, token, ends, odd=odd)
+        super().__init__(source, tools, tags, ends=stops, also=(*also, *self._odd_openings))
+        self._names, self._token, self._stops = names, token, ends
+        self._foreign = also
+
+    @cached_property
+    def _kin(self) -> "DsmlReader":
+        """The reader of calls with `kin`."""
+        return DsmlReader(self.source, self.tools, self._names[1:], self._token, self._stops, odd=False)
+
+    def _odd_token(self, tag: str) -> Parse[str]:
+        """The token, between other bars, of the call that `tag` opens; `""` if it opens none of these."""
+        while self.source.more(_MAX_OPENING):
+            yield
+        word = self._token.strip("|｜‖∣")
+        found = _opens_call(word).match(tag + self.source.ahead(_MAX_OPENING))
+        if found is None or {*filter(None, found.groups())} == {self._token}:
+            return ""
+        return found["block"] or found[2]
+
+    def _between_other_bars(self, blanks: str, tag: str, token: str) -> Parse[None]:
+        """Read the rest of an answer with a call between other bars, all tags between those of its first one."""
+        held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
+        odd: list[str] = []
+
+        def respelled(found: re.Match[str]) -> str:
+            odd.extend([found[0]] if found[0] != token else [])
+            return token
+
+        rest = _any_bars(self._token.strip("|｜‖∣")).sub(respelled, tag + held)
+        self.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}", call=self.calls))
+        self.markup(blanks)
+        self.markup("".join(odd))  # what others begin with
+        self.source.text, self.source.at = rest + self.source.text[self.source.at :], 0
+        other = DsmlReader(self.source, self.tools, self._names, token, self._stops, odd=False)
+        other.go_on_from(self)
+        other._trial = self._trial
+        yield from other._parts()
+        self.go_on_from(other)
+        other.let_go()
+
+    def _may_begin_call(self, tag: str) -> Parse[bool]:
+        """See `ProseReader`."""
+        if tag in self._odd_openings:
+            return (yield from self._odd_token(tag)) != ""
+        if tag not in self._foreign:
+            return (yield from super()._may_begin_call(tag))
+        self._kin.source = self.source  # it is another one where held text is read again
+        return (yield from self._kin._may_begin_call(tag))
+
+    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`."""
+        if self._odd_openings and not tag.startswith("</"):
+            token = yield from self._odd_token(tag)
+            if token or tag in self._odd_openings:
+                if token:
+                    yield from self._between_other_bars(blanks, tag, token)
+                else:
+                    self.emit(self.say(blanks + tag))
+                return
+        if tag not in self._foreign:
+            yield from super()._marked(blanks, tag)
+            return
+        inner = yield from self.held_blanks()
+        if not (yield from self._may_begin_call(tag)):
+            self.emit(self.say(blanks + tag + inner))
+            return
+        self.call_begins()
+        self._kin.go_on_from(self)
+        opens_block = tag != self._kin._form.call
+        self.markup(blanks + tag + inner if opens_block else blanks)
+        yield from self._kin._calls("" if opens_block else tag)
+        self.go_on_from(self._kin)
+
+    def no_call(self, blanks: str, tag: str) -> Parse[None]:
+        """See `ProseReader`. An opening tag is the name of a token in brackets, and such are written about."""
+        if tag.startswith("</"):
+            yield from super().no_call(blanks, tag)
+        else:
+            self.emit(self.say(blanks + tag))
+
+    def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
+        """See `ParameterReader`."""
+        head = yield from super()._read_key()
+        kind = head[1].get("string") if head else None
+        if kind not in (None, "true", "false"):
+            self._odd(f'the tag of a parameter holds string="{kind}"', self.calls - 1)
+            self._sure = False
+        return head
+
+    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
+        """See `ParameterReader`: a text flows where the schema allows one."""
+        kind = rest.get("string")
+        return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
+
+    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """See `ParameterReader`. What should be JSON and is only a begin of it is no text."""
+        value = super()._write(writer, key, text, rest)
+        begun = rest.get("string") == "false" and text.lstrip()[:1] in ("{", "[", '"') and not writer.is_text(key)
+        if begun and self._sure and value[0] == '"' and not _is_json(text, scalars=True):
+            self._odd(f"the JSON of {key!r} cannot be read", self.calls - 1, "non_json_arguments")
+            self._sure = False
+        return value
+
+    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""
+        as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
+        if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
+            return text.strip()
+        return writer.cast_to_schema(text, writer.schema(key))
+
+
+def _is_json(text: str, *, scalars: bool) -> bool:
+    """Whether a text is JSON; without `scalars`, only a string or null."""
+    if not scalars and text.strip()[:1] not in ('"', "n"):
+        return False
+    try:
+        decode(text)
+    except NotJsonError:
+        return False
+    return True

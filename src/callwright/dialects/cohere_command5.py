@@ -1,0 +1,343 @@
+"""Command 5: `<cofl:tool_calls>` around calls, whose parameters are elements that say what they hold.
+
+    <cofl:tool_calls><cofl:tool_call id="0" name="f"><cofl:value name="k" type="raw">v</cofl:value></cofl:tool_call>
+    </cofl:tool_calls>
+
+`raw` is a text as it stands, `json` any JSON, `dict` and `list` hold elements; those of a list have no name. Attributes
+escape `&`, `<`, `>` and `"`. Source: Cohere's own encoder and parser, `cohere-melody` 0.15.3. An earlier form of it,
+`<cofl:tool_param name="k" string="true">`, is read, too. The prompt is that of Command 4 but for calls and results.
+"""
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from callwright.calls.toolset import Toolset
+from callwright.conversation import Conversation
+from callwright.dialects._cohere import ANSWERS, CITATIONS, TEXT, THOUGHT, TURNS, CommandForm, Effort, read_citation
+from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects.call_layout import CallLayout, TypedArguments
+from callwright.dialects.prompts.template import OpenThinkingOptions, Result
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.parameters import ParameterTags
+from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
+from callwright.events import Markup, Problem
+from callwright.prompt import Prompt, PromptBuilder
+from callwright.stream_reader import Parse, StreamReader, read_until
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
+
+__all__ = ["DIALECT"]
+
+
+class Options(OpenThinkingOptions, frozen=True, kw_only=True):
+    """`thinking`: `open` begins the answer in reasoning, `off` with a closed, empty one, `model` leaves it to the
+    model. `reasoning_effort`: `none` is `off`; the model knows no other level.
+    """
+
+    reasoning_effort: Effort | None = None
+
+
+def _escaped(text: str) -> str:
+    """A text in an element."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _in_attribute(text: str) -> str:
+    return _escaped(text).replace('"', "&quot;")
+
+
+_END: Final = "<|END_OF_TURN_TOKEN|>"
+_CALLS: Final = CallLayout(
+    open="<cofl:tool_calls>",
+    begin='<cofl:tool_call id="${number}" name="${name}">',
+    arguments=TypedArguments(
+        begin='<cofl:value name="${key}" type="${type}">',
+        item='<cofl:value type="${type}">',
+        end="</cofl:value>",
+        types={"string": "raw", "object": "dict", "array": "list", "": "json"},
+        key=_in_attribute,
+    ),
+    end="</cofl:tool_call>",
+    close="</cofl:tool_calls>",
+)
+_TAGS: Final = ParameterTags(
+    call="<cofl:tool_call ",
+    call_end="</cofl:tool_call>",
+    parameter="<cofl:value ",
+    parameter_end="</cofl:value>",
+    blocks=(("<cofl:tool_calls>", "</cofl:tool_calls>"),),
+)
+_OPEN: Final = "<cofl:"
+_CLOSE: Final = "</cofl:"
+_RESULTS: Final = ("<cofl:tool_results>", "</cofl:tool_results>")
+_CONTROLS: Final = (
+    *(*TURNS, *THOUGHT, *TEXT, *_RESULTS, *_TAGS.blocks[0]),
+    *("<cofl:tool_call ", "</cofl:tool_call>", "<cofl:value ", "</cofl:value>"),
+    *("<cofl:tool_result ", "</cofl:tool_result>", "<cofl:tool_result_item ", "</cofl:tool_result_item>"),
+)
+_FORM: Final = TaggedForm((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("tool_call", "tool_calls"))
+_VALUES: Final = ("value", "tool_param")
+_NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
+_TYPES: Final = frozenset(("raw", "json", "dict", "list"))
+_ATTRIBUTE: Final = re.compile(r"""(?<!\S)([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
+# What stands in a tag behind its name; in quotes there may be line breaks.
+_REST: Final = r"""(?:[^<>\n"']|"[^"<>]*"|'[^'<>]*')*"""
+_HEAD: Final = re.compile(rf"(?P<head>\w+)(?P<rest>(?:\s{_REST})?)>")
+_MAY_BE_HEAD: Final = re.compile(rf"""\w*(?:\s{_REST}(?:"[^"<>]*|'[^'<>]*)?)?\Z""")
+# The rest of a tag is at most so long, and elements stand at most so deep in each other.
+_MAX_HEAD: Final = 1_000
+_MAX_DEPTH: Final = 64
+
+
+# --- prompts ---
+
+
+def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
+    out.control(_RESULTS[0])
+    for result in results:
+        out.control("<cofl:tool_result ").text(f'id="{result.number}" is_error="false">')
+        out.control("<cofl:tool_result_item ").text('index="0">')
+        out.text(_escaped(json.dumps({"content": result.text}, ensure_ascii=False)))
+        out.control("</cofl:tool_result_item>", "</cofl:tool_result>")
+    out.control(_RESULTS[1])
+
+
+_PROMPT: Final = CommandForm(_CALLS, _results, _CONTROLS)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to the open or closed thought of the answer."""
+    if options.reasoning_effort == "none":
+        options = replace(options, thinking="off")
+    return _PROMPT.render(conversation, options)
+
+
+# --- output ---
+
+
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+    """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
+    return _Reader(source, tools).read(start)
+
+
+class _Reader(TaggedReader):
+    """Prose between tokens of its own, without its marks of citations, and calls whose values say what they hold."""
+
+    def __init__(self, source: StreamReader, tools: Toolset) -> None:
+        also = (*ANSWERS, "<|END_TEXT|>", "<|END_RESPONSE|>", *CITATIONS)
+        super().__init__(source, tools, _TAGS, _FORM, thoughts=(THOUGHT,), ends=(_END,), also=also)
+        self._around = frozenset(also)
+        self._kind = ""  # what the tag of the value that comes next says it holds
+        self._noise = ""  # what else stands in the tag of a call
+
+    # --- parts ---
+
+    def _part(self, blanks: str, marker: str) -> Parse[None]:
+        """See `ProseReader`: the tokens around a text are structure, and marks of citations are left out."""
+        if marker not in self._around or self._code.inside(blanks):
+            yield from super()._part(blanks, marker)
+        elif marker in CITATIONS:
+            yield from read_citation(self, blanks, marker)
+        else:
+            self.emit(Markup(blanks + marker))
+            if self._apart:
+                yield from self.skip_blanks()
+
+    def _draft(self, opening: str, close: str) -> Parse[bool]:
+        """See `ProseReader`: the begin of the answer's text ends a thought."""
+        marker = opening.strip()
+        if marker in ANSWERS:
+            self.source.unread(opening)
+            return True
+        if marker in self._around:
+            yield from self._part(opening.removesuffix(marker), marker)
+            return False
+        return (yield from super()._draft(opening, close))
+
+    def _last_call(self, text: str) -> int:
+        """See `ProseReader`."""
+        begins = [at for tag in (_TAGS.blocks[0][0], _TAGS.call) if (at := text.find(tag)) >= 0]
+        return min(begins, default=len(text))
+
+    # --- tags ---
+
+    def _tag(self, mark: str) -> Parse[Tag | None]:
+        """See `TaggedReader`."""
+        while True:
+            ahead = self.source.ahead(_MAX_HEAD)
+            if found := _HEAD.match(ahead):
+                break
+            if not self.source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(ahead):
+                return None
+            yield
+        closes = mark == _CLOSE
+        if found["head"] not in _NAMES or (closes and found["rest"].strip()):
+            return None
+        self.source.at += found.end()
+        return Tag(mark + found[0], found["head"], closes)
+
+    def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
+        return tag.head not in _VALUES
+
+    def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
+        named, noise = _attributes(tag.text)
+        if noise:
+            self._between(noise)
+            self._certain = False
+        if "name" not in named:
+            self._doubt(f"{tag.text} names no parameter")
+        key = named.get("name", "")
+        self._kind = self._kind_of(tag, named)
+        schema = writer.schema(key)
+        is_text = self._kind == "raw" and (writer.is_untyped(schema) or writer.allows_text(key))
+        return tag.head, key, {"type": "string"} if is_text and not writer.text_only(schema) else schema
+
+    def _kind_of(self, tag: Tag, named: Mapping[str, str]) -> str:
+        """What a tag says its value is; a text if it says nothing, as Cohere's parser has it."""
+        if tag.head == "tool_param":
+            return "json" if named.get("string") == "false" else "raw"
+        kind = named.get("type", "raw")
+        if kind not in _TYPES:
+            self._repaired(f"{kind!r} is no type of a value")
+            return "raw"
+        return kind
+
+    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
+        declared = self._parameters_of(_attributes(call.text)[0].get("name", ""))
+        key = _attributes(value.text)[0].get("name")
+        return bool(declared) and value.head in _VALUES and key is not None and key not in declared
+
+    def _names_of_values(self, tool: str) -> frozenset[str]:
+        return frozenset(_VALUES)
+
+    # --- calls ---
+
+    def _read_name(self) -> Parse[tuple[str, str]]:
+        """See `ParameterReader`."""
+        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
+        named, self._noise = _attributes(f"{_TAGS.call}{head}>")
+        return named.get("name", ""), head + end
+
+    def _name_ahead(self, ahead: str) -> str:
+        """See `ParameterReader`."""
+        return _attributes(f"{_TAGS.call}{ahead.partition('>')[0]}>")[0].get("name", "")
+
+    def _arguments(self, index: int, name: str) -> Parse[None]:
+        """See `TaggedReader`."""
+        if self._noise:
+            self._between(self._noise)
+        self._certain = self._certain and bool(name) and not self._noise
+        yield from super()._arguments(index, name)
+
+    # --- values ---
+
+    def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
+        """See `TaggedReader`. Elements hold elements if they say so."""
+        kind = self._kind
+        if kind in ("dict", "list") and len(names) < _MAX_DEPTH:
+            return (yield from self._elements(names, schema, writer, listed=kind == "list"))
+        if kind != "json":
+            return (yield from super()._value_of(names, schema, writer))
+        pieces: list[str] = []
+        whole = yield from self._text(names[-1], pieces, None, names[:-1])
+        text = "".join(pieces)
+        if not whole:
+            writer.cut(text)
+            return None
+        if (value := _json(text)) is None or (value[0] not in '"n' and writer.text_only(schema)):
+            value = writer.cast_to_schema(text, schema)
+            if value[0] in '"{[' and value != text.strip():
+                self.emit(Problem("json_repaired", "a value is not the JSON that its tag says", call=self._index))
+        self.markup(unwritten(text, value))
+        return value
+
+    def _elements(
+        self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter, *, listed: bool
+    ) -> Parse[str | None]:
+        """The JSON of an object or a list, from behind its tag on; None when the output was cut in it."""
+        members: dict[str, str] = {}
+        items: list[str] = []
+        said: list[str] = []
+        while True:
+            text, tag = yield from self._read_tag()
+            said.append(text)
+            if tag is None:
+                writer.cut("".join((*said, *items, *members.values())))
+                return None
+            if tag.closes and tag.head == names[-1]:
+                self.markup(tag.text)
+                break
+            if self._is_end(tag, writer):
+                self.source.unread(tag.text)
+                self._doubt(f"the end of {names[-1]!r} is missing")
+                break
+            self.emit(Markup(tag.text))
+            if tag.closes:
+                self._doubt(f"{tag.text} closes nothing")
+                continue
+            named, noise = _attributes(tag.text)
+            key = named.get("name")
+            if noise or (key is None) != listed:
+                self._doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
+            inner = writer.inside(schema, None if listed else key or "")[1]
+            self._kind = self._kind_of(tag, named)
+            if self._kind == "raw" and (writer.is_untyped(inner) or _takes_text(inner)):
+                inner = {"type": "string"}
+            value = yield from self._value_of((*names, tag.head), inner, writer)
+            if value is None:
+                writer.cut("".join((*items, *members.values())))
+                return None
+            if listed:
+                items.append(value)
+            elif members.setdefault(key or "", value) != value:
+                self._doubt(f"{key!r} is given twice, with different values")
+        written = "".join(said)
+        if written.strip() and not (items or members) and (whole := _json(written)) is not None:
+            self._repaired("a value is JSON where elements should stand")
+            if (whole[0] == "[") == listed and whole[0] in "[{":
+                return whole
+        for text in said:
+            self._between(text)
+        if listed:
+            return f"[{','.join(items)}]"
+        return f"{{{','.join(f'{encode(key).decode()}:{value}' for key, value in members.items())}}}"
+
+
+def _takes_text(schema: object) -> bool:
+    kinds = schema.get("type") if isinstance(schema, Mapping) else None
+    return kinds == "string" or (isinstance(kinds, list) and "string" in kinds)
+
+
+def _json(text: str) -> str | None:
+    """A text as it is if it is JSON; nothing is null, as Cohere's parser has it."""
+    try:
+        decode(text)
+    except NotJsonError:
+        return "null" if not text.strip() else None
+    return text.strip()
+
+
+def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
+    """The attributes of a tag, their escapes read, and what else stands in it."""
+    rest = tag.partition(" ")[2].removesuffix(">").strip().removesuffix("/")
+    named = {key: html.unescape(next(filter(None, values), "")) for key, *values in _ATTRIBUTE.findall(rest)}
+    return named, _ATTRIBUTE.sub("", rest).strip()
+
+
+DIALECT = Dialect(
+    name="cohere_command5",
+    aliases=("command5", "cohere_cofl"),
+    model_families="Command 5",
+    model_globs=("*command-5*", "*command5*"),
+    template_markers=("<cofl:tool_calls>",),
+    source="Cohere's own encoder and parser, cohere-melody 0.15.3: Command 5",
+    tokenizers=("cohere",),
+    stops=(_END,),
+    options=Options,
+    prompt=PromptBy(render=render, messages=_PROMPT.messages, write=_PROMPT.write, marks=_PROMPT.marks),
+    calls=ReadBy(_CALLS, parse),
+)

@@ -1,0 +1,50 @@
+"""A closed thought that is all of an answer: the calls with which it ends are meant, for nothing else was said."""
+
+from typing import TYPE_CHECKING, Final
+
+from callwright.dialects.readers.foreign import known_openings, valid_calls
+from callwright.dialects.readers.trial import has_words
+from callwright.events import CallStarted, Problem
+from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
+
+if TYPE_CHECKING:
+    from callwright.dialects.readers.prose import ProseReader
+
+__all__ = ["calls_at_end", "is_over"]
+
+# From so many places a thought is read on trial, for the calls with which it ends.
+_MAX_TRIED: Final = 8
+
+
+def is_over(source: StreamReader, ends: tuple[str, ...]) -> Parse[bool]:
+    """Whether nothing comes any more but white space and stop tokens; nothing is read."""
+    read: list[str] = []
+    token: str | None = ""
+    while token is not None:
+        read += [token, (yield from read_blanks(source))]
+        token = None
+        for end in ends if not source.done else ():
+            if (yield from comes_next(source, end)):
+                token = source.take(source.at + len(end))
+                break
+    over = source.done
+    source.unread("".join(read))
+    return over
+
+
+def calls_at_end(reader: "ProseReader", text: str, last: int) -> tuple[int, Problem | None]:
+    """Where the calls begin with which the `text` of a thought ends, perhaps at `last`, and what is said of them; the
+    length of the text if other words end it.
+    """
+    begins = {text.find(tag) for tag in (*reader.tags, *known_openings())} | {last, 0}
+    begins |= {text.rfind(tag) for tag in (*reader.tags, *known_openings(), "\n{", "\n[", "\n```")}
+    broken: Problem | None = None
+    for at in sorted(begins - {-1, len(text)})[-_MAX_TRIED:]:
+        events = reader.read_in_thought(text[at:])
+        calls = [event.name for event in events if isinstance(event, CallStarted)]
+        if calls and not has_words(events):
+            if len(valid_calls(events, reader.tools)) == len(calls):
+                return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", reader.calls)
+            told = f"a thought ends with a call of {calls[0]!r} that does not hold, and nothing follows"
+            broken = broken or Problem("malformed_call", told)
+    return len(text), broken

@@ -1,0 +1,60 @@
+"""The check of plain English finds marks in prose, not in code, and its ceilings only fall."""
+
+import runpy
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+
+CHECK: dict[str, Any] = runpy.run_path(str(ROOT / "scripts/plain_english.py"))
+PLAIN = "word " * 300
+
+
+def counts(**texts: str) -> dict[str, Any]:
+    return {f"docs/{name}.md": CHECK["count"](f"docs/{name}.md", text) for name, text in texts.items()}
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("a.py", '"""First.\n\nIt goes on.\n"""\n', [(3, "goes on")]),
+        ("a.py", 'def f():\n    """Nobody."""\n    class A:\n        "It is none."\n', [(2, "Nobody"), (4, "is none")]),
+        ("a.py", "x = 1  # behind it\n# at once\n", [(1, "behind"), (2, "at once")]),
+        ("a.py", 'x = "told"  # noqa: told\ny = "# told"\ntold = """\nsaid\n"""\n', []),
+        ("a.py", "# `told` and ``said``\n", []),
+        ("a.md", "A\n```\ntold\n```\nIt stands\nthere.\n", [(5, "stands")]),
+        ("a.md", "`told` [text](told.md)<!-- told -->\nWhere it is\n", [(2, "Where it")]),
+        ("a.md", "Retold, storytelling, whereas it is, a keeper\n", []),
+    ],
+)
+def test_marks_are_found_in_prose_alone(path: str, text: str, found: list[tuple[int, str]]) -> None:
+    assert [(mark.line, mark.word) for mark in CHECK["count"](path, text).marks] == found
+
+
+def test_a_new_file_has_few_marks_and_a_single_one_is_allowed() -> None:
+    now = counts(short="It is told.", long=PLAIN + "told said", plain=PLAIN + "told", old="told said kept")
+    ceilings = {"folders": {}, "files": ["docs/old.md"]}
+    assert CHECK["failures"](now, ceilings) == ([], ["docs/long.md"])
+
+
+@pytest.mark.parametrize(
+    ("text", "fails"),
+    [
+        ("told " * 10 + "word " * 90, False),
+        ("told " * 10 + "word " * 50, False),
+        ("told " * 12 + "word " * 200, False),
+        ("told " * 11 + "word " * 90, True),
+    ],
+)
+def test_a_folder_fails_if_both_its_marks_and_their_share_rise(text: str, fails: bool) -> None:
+    ceilings = {"folders": {"docs": [10, 100]}, "files": ["docs/a.md"]}
+    assert CHECK["failures"](counts(a=text), ceilings)[0] == ["docs"] * fails
+
+
+def test_an_update_lowers_ceilings_and_raises_none() -> None:
+    before = CHECK["lowered"](counts(a="told said " * 5 + PLAIN), None)
+    assert before == {"folders": {"docs": [10, 310]}, "files": ["docs/a.md"]}
+    more = counts(a="told said " * 9 + PLAIN, b="told said kept")
+    assert CHECK["lowered"](more, before) == before
+    assert CHECK["lowered"](counts(a="told " + PLAIN), before) == {"folders": {"docs": [1, 301]}, "files": []}
