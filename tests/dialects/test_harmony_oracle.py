@@ -265,6 +265,10 @@ def output_of_library(name: str, text: str) -> Any:
     return made.with_recipient("assistant").with_channel("commentary")
 
 
+# Arguments that are no object are told in words, whatever the format.
+SAID_IN_JSON = TEXT.map(lambda text: json.dumps({"said": text}, ensure_ascii=False))
+
+
 @st.composite
 def conversations(draw: st.DrawFn, names: Sequence[str]) -> Said:
     """Users ask, the assistant thinks, talks, calls and answers, or not yet; late instructions come in between."""
@@ -276,7 +280,7 @@ def conversations(draw: st.DrawFn, names: Sequence[str]) -> Said:
     for _ in range(draw(st.integers(1, 3))):
         said_by_user(draw, said)
         for _ in range(draw(st.integers(0, 2))):
-            calls = draw(st.lists(st.tuples(st.sampled_from(names), TEXT), min_size=1, max_size=2))
+            calls = draw(st.lists(st.tuples(st.sampled_from(names), SAID_IN_JSON), min_size=1, max_size=2))
             said_by_assistant(draw, said, calls)
         if draw(st.booleans()):
             said_by_assistant(draw, said, [])

@@ -125,7 +125,7 @@ def conversations(draw: st.DrawFn, *, beside_calls: bool, parts: bool = True) ->
             ]
             said = content(_SPOKEN) if beside_calls and draw(st.booleans()) else draw(st.sampled_from([None, ""]))
             messages.append({"role": "assistant", "content": said, **_reasoned(draw), "tool_calls": made})
-            for id_, _, _ in draw(st.permutations(calls)):
+            for id_, _, _ in calls:  # results out of order are put in that of the calls before any format
                 messages.append({"role": "tool", "tool_call_id": id_, "content": content(texts)})
         if draw(st.booleans()):
             messages.append({"role": "assistant", "content": content(_SPOKEN), **_reasoned(draw)})

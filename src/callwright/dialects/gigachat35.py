@@ -22,7 +22,7 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     user_turns,
 )
-from callwright.dialects.prompts.kept_parts import Apart, put_turns
+from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.template import in_words, tell_tools
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.prompt import Prompt, PromptBuilder
@@ -90,9 +90,13 @@ def _first_question(
     conversation: Conversation, message: Message, number: int, names: str, out: PromptBuilder, _: object
 ) -> None:
     """Append the first message of the user behind the tools."""
+    put_tools(out, conversation, _functions)
+    _turn(out, message, number, names, reasons=True)
+
+
+def _functions(out: PromptBuilder, conversation: Conversation) -> None:
     shown = "\n".join(map(_declaration, conversation.tools))
     _message(out, "function descriptions", f"namespace functions {{\n{shown}\n}} // namespace functions\n\n")
-    _turn(out, message, number, names, reasons=True)
 
 
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, names: str, *, reasons: bool) -> None:
