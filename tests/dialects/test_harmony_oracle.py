@@ -317,7 +317,7 @@ def said_by_assistant(draw: st.DrawFn, said: Said, calls: Sequence[tuple[str, st
         for id_, (name, arguments) in zip(ids, calls, strict=True)
     ]
     said.messages.extend(call_of_library(name, arguments) for name, arguments in calls)
-    for id_, (name, _) in draw(st.permutations(list(zip(ids, calls, strict=True)))):
+    for id_, (name, _) in zip(ids, calls, strict=True):
         text = draw(TEXT)
         said.chat.append({"role": "tool", "tool_call_id": id_, "content": text})
         said.messages.append(output_of_library(name, text))

@@ -112,10 +112,10 @@ def test_results_are_shown_in_the_order_of_their_calls(name: str) -> None:
 @pytest.mark.parametrize("name", dialect_names())
 def test_a_call_is_shown_as_the_model_wrote_it_however_a_client_escapes_it(name: str, bed: str) -> None:
     plain, escaped = (
-        [said("Dig."), Call("dig", encode({"bed": bed}).decode(), "c"), CallOutput("c")],
-        [said("Dig."), Call("dig", escaped_json(bed), "c"), CallOutput("c")],
+        ordered(name, [said("Dig."), Call("dig", arguments, "c"), CallOutput("c")])
+        for arguments in (encode({"bed": bed}).decode(), escaped_json(bed))
     )
-    assert ordered(name, plain) == ordered(name, escaped)
+    assert plain == escaped
 
 
 def escaped_json(bed: str) -> str:
@@ -132,7 +132,12 @@ def escaped_json(bed: str) -> str:
 def test_a_call_that_no_format_can_show_is_told_in_words_with_its_result(
     name: str, called: str, arguments: str
 ) -> None:
-    items = [said("Dig."), Call(called, arguments, "c"), CallOutput("c", (TextPart("NO TOOL"),)), said("Go on.")]
+    items: list[Item] = [
+        said("Dig."),
+        Call(called, arguments, "c"),
+        CallOutput("c", (TextPart("NO TOOL"),)),
+        said("Go on."),
+    ]
     text, messages = ordered(name, items)
     told = [message["content"] for message in messages]
     for shown in (text, "".join(map(str, told))):
