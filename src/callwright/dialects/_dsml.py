@@ -46,7 +46,7 @@ from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "v4_form", "v41_form"]
+__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "form_v4", "form_v41"]
 
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
@@ -292,7 +292,7 @@ assumption remains unchecked and no error remains undiscovered.
 _EFFORT_NUMBER: Final = "Reasoning Effort: {} (range 1-100, the higher the value, the more thorough the reasoning)\n\n"
 
 
-def v4_form() -> DsmlForm:
+def form_v4() -> DsmlForm:
     """The prompt of V4."""
     json_words = (
         "You are a helpful assistant designed to output JSON.\n## Response Format:\n\nReply with JSON object ONLY."
@@ -305,7 +305,7 @@ def v4_form() -> DsmlForm:
     )
 
 
-def v41_form() -> DsmlForm:
+def form_v41() -> DsmlForm:
     """The prompt of V4.1: other tags, a token before each system text, and the effort as a number."""
     return replace(
         _v4_words(" calls", " "),

@@ -6,13 +6,13 @@ deepseek-recipe 0.2.0; `_dsml.py` has what the versions share.
 
 from typing import Final
 
-from callwright.dialects._dsml import DsmlForm, EffortOptions, v4_form
+from callwright.dialects._dsml import DsmlForm, EffortOptions, form_v4
 from callwright.dialects.base import Dialect
 
 __all__ = ["DIALECT"]
 
 
-_FORM: Final[DsmlForm] = v4_form()
+_FORM: Final[DsmlForm] = form_v4()
 
 
 DIALECT = Dialect(

@@ -6,13 +6,13 @@ The token `<｜System｜>` stands before each system text. Source: DeepSeek's ow
 
 from typing import Final
 
-from callwright.dialects._dsml import DsmlForm, EffortOptions, v41_form
+from callwright.dialects._dsml import DsmlForm, EffortOptions, form_v41
 from callwright.dialects.base import Dialect
 
 __all__ = ["DIALECT"]
 
 
-_FORM: Final[DsmlForm] = v41_form()
+_FORM: Final[DsmlForm] = form_v41()
 
 
 DIALECT = Dialect(

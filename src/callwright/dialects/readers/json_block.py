@@ -58,7 +58,7 @@ _NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+,?\s*+\]")
 _MAY_BE_NEXT = re.compile(r"\s*+,?\s*+\Z")
 _SURPLUS = re.compile(r"\s*+[}\]][\s}\]]*+")
 # What may follow the arguments and means nothing: closers and a fence, too many of them included.
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"')
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.|(?!))*+"')
 _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 _NO_MARKS = re.compile(r"[\s`]+")
 

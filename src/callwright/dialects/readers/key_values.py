@@ -19,7 +19,8 @@ from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import all_ends
 from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import ParameterTags, broken_tag
+from callwright.dialects.readers.tag_literals import broken_tag
+from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators

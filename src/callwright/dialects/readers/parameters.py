@@ -5,7 +5,6 @@ further out or another call was written; what stands between the tags and is non
 broken, so that nobody knows what was meant, is not complete.
 """
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import count
@@ -16,13 +15,13 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread
 from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
-from callwright.dialects.readers.tag_heads import attributes, may_be_parameters, named_schema, surplus
+from callwright.dialects.readers.tag_heads import attributes, is_odd_key, may_be_parameters, named_schema, surplus
+from callwright.dialects.readers.tag_literals import broken_tag
 from callwright.dialects.readers.tagged_values import (
     Ending,
     ParameterTags,
     TaggedValue,
     ValueReader,
-    broken_tag,
     too_many_parameters,
 )
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
@@ -38,8 +37,6 @@ _MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
 _MAX_BETWEEN: Final = 1_000
 _MAX_VALUE: Final = 4_194_304
-# What hardly any key holds, but a tag around one does.
-_ODD_KEY = re.compile(r"[\s<>=\"']|/\w+>").search
 
 
 class ParameterReader(ProseReader):
@@ -299,15 +296,12 @@ class ParameterReader(ProseReader):
                 marker, self._sure = "", False
                 break
         self._end(marker, index)
-        has_begun = bool(number) or self._ends_call(marker) or self._needs_nothing(marker, name)
+        needs_nothing = marker in self._block_ends and not self.tools.requires_something(name)
+        has_begun = bool(number) or self._ends_call(marker) or needs_nothing
         self._whole = self._sure and bool(marker) and has_begun and (bool(number) or not self._misplaced)
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
-
-    def _needs_nothing(self, marker: str, name: str) -> bool:
-        """Whether a call without a parameter may end at a marker that is not its closer."""
-        return marker in self._block_ends and not self.tools.requires_something(name)
 
     def _surplus(self, index: int, marker: str) -> Parse[str]:
         """Read past the parameters that are too many; answers what ends the call."""
@@ -386,7 +380,7 @@ class ParameterReader(ProseReader):
             self._odd("the tag of a parameter is broken", index)
             self._sure = False
             return True
-        if key not in self._declared and (self._strayed or self._is_odd_key(key)):
+        if key not in self._declared and (self._strayed or is_odd_key(key)):
             self._odd(f"what should be the tag of a parameter names {key!r}", index)
             self._sure = False
         again = key in writer.given
@@ -422,11 +416,6 @@ class ParameterReader(ProseReader):
             # JSON that was broken off and begun again holds tags, too.
             self._sure = self._sure and not (value.holds and written[0] in "{[" and written != value.text.strip())
         return True
-
-    @staticmethod
-    def _is_odd_key(key: str) -> bool:
-        """Whether what should be the name of a parameter hardly is one."""
-        return _ODD_KEY(key) is not None
 
     def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
         """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 
-__all__ = ["attributes", "may_be_parameters", "named_schema", "surplus"]
+__all__ = ["attributes", "is_odd_key", "may_be_parameters", "named_schema", "surplus"]
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
@@ -14,6 +14,14 @@ _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""
 # What begins an element, and what gives a name a value.
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
 _GIVEN = re.compile(r"""([\w.-]+)["']?\s*[:=]""").findall
+
+# What hardly any key holds, but a tag around one does.
+_ODD_KEY = re.compile(r"[\s<>=\"']|/\w+>").search
+
+
+def is_odd_key(key: str) -> bool:
+    """Whether what should be the name of a parameter hardly is one."""
+    return _ODD_KEY(key) is not None
 
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:

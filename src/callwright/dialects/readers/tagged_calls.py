@@ -16,7 +16,7 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
-from callwright.dialects.readers.tag_heads import may_be_parameters
+from callwright.dialects.readers.tag_heads import is_odd_key, may_be_parameters
 from callwright.dialects.readers.tagged_values import too_many_parameters
 from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.schema.keywords import properties
@@ -300,7 +300,7 @@ class TaggedReader(ParameterReader):
         """
         name, key, schema = self._value_tag(tag, writer)
         self._key = key
-        if key == tag.head and self._is_odd_key(key) and not writer.declares(key):
+        if key == tag.head and is_odd_key(key) and not writer.declares(key):
             self._doubt(f"{tag.text} names no parameter")
         if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
             pieces: list[str] = []

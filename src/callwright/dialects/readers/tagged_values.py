@@ -12,18 +12,17 @@ close was opened in the value, and what follows a value comes behind it, it is n
 The formats themselves, how a key is written and what a call begins with, are the reader's (`TagReader`).
 """
 
-import re
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
-from callwright.dialects.readers.other_closers import OTHER_CLOSER, OtherClosers
+from callwright.dialects.readers.other_closers import OTHER_CLOSER
 from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.stream_reader import Markers, Parse, StreamReader
+from callwright.dialects.readers.tag_literals import tag_literals
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = [
     "Ending",
@@ -31,15 +30,11 @@ __all__ = [
     "TagReader",
     "TaggedValue",
     "ValueReader",
-    "broken_tag",
     "too_many_parameters",
 ]
 
 # The name of a call stands in so many characters behind its tag.
 _MAX_NAME: Final = 1_000
-# So much of a tag is a piece of it, in characters: of its begin, and of its end.
-_BEGIN: Final = 4
-_END: Final = 5
 # So often a value's closer is read where it comes again.
 _MAX_AGAIN: Final = 16
 
@@ -92,46 +87,6 @@ class TagReader(Protocol):
         """The white space of the format that comes next. It is read, the one exception."""
 
 
-class _Literals:
-    """The tags that count in a value, and in what follows a closer."""
-
-    def __init__(self, form: ParameterTags, ends: tuple[str, ...]) -> None:
-        self.begins = tuple(dict.fromkeys(begin for begin, _ in form.blocks))
-        self.block_ends = tuple(dict.fromkeys(end for _, end in form.blocks))
-        own = (form.parameter, form.call_end, form.call, *self.block_ends)
-        self.in_value = Markers(form.parameter_end, *own, *self.begins, *ends)
-        self.flowing = Markers(*self.in_value.literals, OTHER_CLOSER)
-        self.others = OtherClosers(form.parameter_end, form.end, *form.inner)
-        self.behind = sorted(dict.fromkeys((*own, *self.begins, *ends)), key=len, reverse=True)
-        self.opens = (form.parameter, form.call)
-        self.closers = (form.call_end, *self.block_ends, *ends)
-        self.closes = sorted(dict.fromkeys((form.parameter_end, *self.closers)), key=len, reverse=True)
-        self.pieces = _pieces(form)
-
-
-def _pieces(form: ParameterTags) -> re.Pattern[str]:
-    """Finds what seems to be a piece of a broken tag of a parameter."""
-    broken = (form.parameter, form.parameter_end, *form.inner, *((form.end,) if len(form.end) > 1 else ()))
-    whole = (*broken, form.call, form.call_end, *[tag for block in form.blocks for tag in block])
-    found = []
-    for tag in dict.fromkeys(broken):
-        head, tail = tag[: min(_BEGIN, len(tag) - 1)], tag[-min(_END, len(tag) - 1) :]
-        goes_on = "|".join(re.escape(each[len(head) :]) for each in whole if each.startswith(head))
-        comes_from = "".join(f"(?<!{re.escape(each[: -len(tail)])})" for each in whole if each.endswith(tail))
-        found += [f"{re.escape(head)}(?!{goes_on})", f"{comes_from}{re.escape(tail)}"]
-    return re.compile("|".join(found))
-
-
-@lru_cache(maxsize=256)
-def _literals(form: ParameterTags, ends: tuple[str, ...]) -> _Literals:
-    return _Literals(form, ends)
-
-
-def broken_tag(form: ParameterTags, text: str) -> bool:
-    """Whether a text between tags seems to hold a broken one, so that nobody knows what it is."""
-    return _literals(form, ()).pieces.search(text) is not None
-
-
 class ValueReader:
     """Reads values of one format. `ends` are the stop tokens of the output."""
 
@@ -139,7 +94,7 @@ class ValueReader:
         self._reader = reader
         self._form = form
         self._ends = ends
-        self._known = _literals(form, ends)
+        self._known = tag_literals(form, ends)
         # Of one source: openings that are known to be never closed, from a search that came by them, so that none
         # begins there again; and up to where it is not known what was meant.
         self._source: StreamReader | None = None
