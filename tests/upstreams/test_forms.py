@@ -125,7 +125,7 @@ ODD: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
             calls({"index": 0, "id": "a", "function": {"arguments": ARGUMENTS}}),
             calls({"index": 1, **SECOND}),
         ),
-        [("", {"city": "Paris"}), ROME_CALL],
+        [ROME_CALL],
     ),
     "name and arguments null in turn": (
         chat(

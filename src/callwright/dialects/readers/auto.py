@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import FunctionTool
-from callwright.dialects.base import dialect_names
+from callwright.conversation import Call, FunctionTool
+from callwright.dialects.base import dialect_names, get_dialect
 from callwright.dialects.readers.foreign import openings, read_as, valid_calls
-from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem
+from callwright.events import ArgumentsDelta, CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["AutoReader", "detected_format"]
@@ -57,7 +57,7 @@ def _best(text: str, start: str, tools: Toolset) -> tuple[str, list[Event]]:
         events = read_as(text[len(lead) :], name, start, tools)
         if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
             events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
-        if not best or _worth(events, tools) > _worth(best, tools):
+        if not best or _fit(name, text, events, tools) > _fit(found, text, best, tools):
             found, best = name, events
     called = any(isinstance(event, CallStarted) for event in best)
     if called and found in _HEADED and start == "assistant":
@@ -83,6 +83,19 @@ def _candidates(text: str) -> Iterator[tuple[str, int]]:
         first[name] = min(at, first.get(name, at))
     yield from first.items()
     yield _PLAIN, 0
+
+
+def _fit(name: str, text: str, events: list[Event], tools: Toolset) -> tuple[int, int, bool]:
+    """How well a dialect fits a text: by its reading, then by whether it writes these calls like that."""
+    written = "".join(get_dialect(name).calls.layout.text(_calls(events)).split())
+    return (*_worth(events, tools), bool(written) and written in "".join(text.split()))
+
+
+def _calls(events: list[Event]) -> list[Call]:
+    """The calls among these events, as they were written."""
+    names = {event.index: event.name for event in events if isinstance(event, CallStarted)}
+    given = [(event.index, event.text) for event in events if isinstance(event, ArgumentsDelta)]
+    return [Call(name, "".join([text for at, text in given if at == index])) for index, name in names.items()]
 
 
 def _worth(events: list[Event], tools: Toolset) -> tuple[int, int]:
