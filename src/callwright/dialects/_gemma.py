@@ -92,10 +92,7 @@ def _goes_on(_: object, turn: ConversationTurn) -> bool:
 def _united(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """A union as one schema with several types, for which the notation has words."""
     parts = [
-        _united(part)
-        for union in ("anyOf", "oneOf")
-        for part in (schema.get(union) if isinstance(schema.get(union), list) else ())
-        if isinstance(part, Mapping)
+        _united(part) for union in ("anyOf", "oneOf") for part in schema.get(union) or () if isinstance(part, Mapping)
     ]
     if not parts:
         return schema

@@ -78,6 +78,7 @@ DIALECT = Dialect(
     shown_keywords=ShownKeywords(
         frozenset(("type", "description", "enum", "default", "properties", "required", "items", "oneOf", "anyOf")),
         nested=frozenset(("type", "enum", "properties", "required", "items", "oneOf", "anyOf")),
+        items=frozenset(("type",)),
     ),
     prompt=_FRAME,
     calls=_MARKS,

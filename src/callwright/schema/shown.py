@@ -16,7 +16,8 @@ _SILENT: Final = frozenset(("title", "$schema", "$id", "$comment", "$defs", "def
 
 
 class ShownKeywords(Struct, frozen=True):
-    """The keywords that a prompt shows of a parameter, and of what is `nested` in one (None: the same).
+    """The keywords that a prompt shows of a parameter, and of what is `nested` in one (None: the same), such as the
+    `items` of an array (None: as any).
 
     `resolves`: references are followed first, see `callwright.schema.plain`. `text_enums`: an enumeration is shown for
     the type `string` alone.
@@ -24,6 +25,7 @@ class ShownKeywords(Struct, frozen=True):
 
     keywords: frozenset[str]
     nested: frozenset[str] | None = None
+    items: frozenset[str] | None = None
     resolves: bool = True
     text_enums: bool = False
 
@@ -35,6 +37,7 @@ def hidden_keywords(tool: FunctionTool, shown: ShownKeywords) -> frozenset[str]:
     root = schema or {}
     # Each is a schema, the keywords that are shown of it, and those of what is in it.
     inner = shown.keywords if shown.nested is None else shown.nested
+    items = inner if shown.items is None else shown.items
     found.update(key for key in root if key not in shown.keywords | {"type", "properties", "required"} | _SILENT)
     found -= {"additionalProperties"} if isinstance(root.get("additionalProperties"), bool) else set()
     waiting: list[tuple[object, frozenset[str]]] = [(part, shown.keywords) for part in properties(root).values()]
@@ -48,7 +51,7 @@ def hidden_keywords(tool: FunctionTool, shown: ShownKeywords) -> frozenset[str]:
             if key not in keywords or (key == "enum" and shown.text_enums and part.get("type") != "string"):
                 found.add(key)
             else:
-                waiting += [(one, inner) for one in _inside(key, value)]
+                waiting += [(one, items if key == "items" else inner) for one in _inside(key, value)]
     return frozenset(found)
 
 

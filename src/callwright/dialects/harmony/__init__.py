@@ -29,6 +29,7 @@ DIALECT = Dialect(
     options=Options,
     shown_keywords=ShownKeywords(
         frozenset(("type", "description", "enum", "default", "properties", "required", "items", "oneOf", "examples")),
+        items=frozenset(("type", "enum", "properties", "required", "items")),
         resolves=False,
         text_enums=True,
     ),
