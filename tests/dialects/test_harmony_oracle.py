@@ -65,6 +65,7 @@ def texts(*atoms: str, least: int = 0, most: int = 6) -> st.SearchStrategy[str]:
 
 LINE = texts(*ATOMS, *CONTROLS)
 TEXT = texts(*ATOMS, *CONTROLS, *BREAKS)
+OBJECTS = TEXT.map(lambda text: json.dumps({"said": text}, ensure_ascii=False) if text else "{}")
 # Floats that every JSON writer spells the same way; the others have a test of their own.
 PLAIN_FLOATS = st.sampled_from([0.5, -2.25, 100.0, 123456.789, 1e16, 1e20, -0.0])
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | PLAIN_FLOATS | TEXT
@@ -265,10 +266,6 @@ def output_of_library(name: str, text: str) -> Any:
     return made.with_recipient("assistant").with_channel("commentary")
 
 
-# Arguments that are no object are told in words, whatever the format.
-SAID_IN_JSON = TEXT.map(lambda text: json.dumps({"said": text}, ensure_ascii=False))
-
-
 @st.composite
 def conversations(draw: st.DrawFn, names: Sequence[str]) -> Said:
     """Users ask, the assistant thinks, talks, calls and answers, or not yet; late instructions come in between."""
@@ -280,7 +277,7 @@ def conversations(draw: st.DrawFn, names: Sequence[str]) -> Said:
     for _ in range(draw(st.integers(1, 3))):
         said_by_user(draw, said)
         for _ in range(draw(st.integers(0, 2))):
-            calls = draw(st.lists(st.tuples(st.sampled_from(names), SAID_IN_JSON), min_size=1, max_size=2))
+            calls = draw(st.lists(st.tuples(st.sampled_from(names), OBJECTS), min_size=1, max_size=2))
             said_by_assistant(draw, said, calls)
         if draw(st.booleans()):
             said_by_assistant(draw, said, [])
@@ -317,9 +314,10 @@ def said_by_assistant(draw: st.DrawFn, said: Said, calls: Sequence[tuple[str, st
         for id_, (name, arguments) in zip(ids, calls, strict=True)
     ]
     said.messages.extend(call_of_library(name, arguments) for name, arguments in calls)
-    for id_, (name, _) in zip(ids, calls, strict=True):
-        text = draw(TEXT)
-        said.chat.append({"role": "tool", "tool_call_id": id_, "content": text})
+    outputs = {id_: draw(TEXT) for id_ in ids}
+    for id_ in draw(st.permutations(ids)):
+        said.chat.append({"role": "tool", "tool_call_id": id_, "content": outputs[id_]})
+    for (name, _), text in zip(calls, outputs.values(), strict=True):  # the model sees them in the order of its calls
         said.messages.append(output_of_library(name, text))
 
 

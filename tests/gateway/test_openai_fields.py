@@ -7,12 +7,14 @@ from typing import Any, assert_never
 import pytest
 
 from callwright.gateway.http import DROPPED_HEADER
+from tests.conftest import Served, scripted_models
 from tests.support.chat_fields import CHAT
 from tests.support.field_outcomes import Done, HandedOn, Kept, Outcome, Refused, Told, outcome_of, rows
 from tests.support.http_client import CHAT as CHAT_PATH
 from tests.support.http_client import request
 from tests.support.openai_pages import fields_page
 from tests.support.openai_types import paths_of
+from tests.support.outputs import played
 from tests.support.paths import ROOT
 from tests.support.responses_client import RESPONSES as RESPONSES_PATH
 from tests.support.responses_client import fetch
@@ -129,3 +131,42 @@ def test_a_table_that_was_lost_comes_back() -> None:
     assert fields_page(page[:begin]) == page
     with pytest.raises(ValueError, match="chat"):
         fields_page(page[: page.index("## Chat Completions")])
+
+
+LIMITED = {"type": "object", "properties": {"days": {"type": "integer", "minimum": 1}, "city": {"const": "Oslo"}}}
+
+
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("raw-harmony-vllm", "tools.parameters.const, tools.parameters.minimum"),
+        ("raw-hermes-vllm", None),
+        ("native", None),
+    ],
+)
+def test_what_a_prompt_cannot_show_of_a_schema_is_told(
+    serve: Served, model: ModelServer, way: str, told: str | None
+) -> None:
+    gateway = serve(*scripted_models(model.url))
+    flat = {"name": "plan", "description": "Plans."}
+    asks: dict[str, Any] = {
+        "/v1/chat/completions": {
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tools": [{"type": "function", "function": {**flat, "parameters": LIMITED}}],
+        },
+        "/v1/responses": {
+            "input": "Hi",
+            "tools": [{"type": "function", **flat, "parameters": LIMITED, "strict": False}],
+            "store": False,
+        },
+        "/v1/messages": {
+            "messages": [{"role": "user", "content": "Hi"}],
+            "max_tokens": 9,
+            "tools": [{**flat, "input_schema": LIMITED}],
+        },
+    }
+    for path, body in asks.items():
+        for stream in (False, True):
+            model.plays(played(way, "text"))
+            reply = request(gateway + path, {"model": way, "stream": stream, **body})
+            assert (reply.status, reply.headers.get(DROPPED_HEADER)) == (200, told), (path, stream)

@@ -3,7 +3,7 @@ sorted keys.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
@@ -15,8 +15,14 @@ from callwright.dialects.readers.notation import Notation
 from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
+from callwright.schema.shown import ShownKeywords
 
-__all__ = ["GemmaTurns", "declare"]
+__all__ = ["SHOWN", "GemmaTurns", "declare"]
+
+# Source: the templates; no other keyword has a place there.
+SHOWN: Final = ShownKeywords(
+    frozenset(("type", "description", "enum", "properties", "required", "items", "anyOf", "oneOf"))
+)
 
 
 def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
@@ -83,10 +89,32 @@ def _goes_on(_: object, turn: ConversationTurn) -> bool:
     return isinstance(turn, ToolTurn) or (isinstance(turn, AssistantTurn) and bool(turn.calls))
 
 
+def _united(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A union as one schema with several types, for which the notation has words."""
+    parts = [
+        _united(part) for union in ("anyOf", "oneOf") for part in schema.get(union) or () if isinstance(part, Mapping)
+    ]
+    if not parts:
+        return schema
+    made: dict[str, Any] = {}
+    for part in reversed(parts):
+        made |= part
+    kinds = [_kind(part) for part in parts]
+    made["type"] = list(dict.fromkeys(one for kind in kinds for one in (kind if isinstance(kind, list) else [kind])))
+    if members := [member for part in parts for member in part.get("enum") or ()]:
+        made["enum"] = members
+    if inner := {name: each for part in reversed(parts) for name, each in properties(part).items()}:
+        made["properties"] = inner
+        made["required"] = [name for name in required(made) if all(name in required(p) for p in parts if properties(p))]
+    told = [text for part in (schema, *parts) if isinstance(text := part.get("description"), str) and text]
+    return {**made, **schema, "type": made["type"], **({"description": " ".join(told)} if told else {})}
+
+
 def _shown(schema: object) -> dict[str, Any]:
     """A schema as the templates show it: description, what its type adds, and the type at the end."""
     if not isinstance(schema, Mapping):
         return {}
+    schema = _united(schema)
     shown: dict[str, Any] = {}
     if schema.get("description"):
         shown["description"] = str(schema["description"])
@@ -95,9 +123,9 @@ def _shown(schema: object) -> dict[str, Any]:
     kind = _kind(schema)
     if schema.get("enum"):
         shown["enum"] = list(schema["enum"])
-    if kind == "OBJECT":
+    if kind == "OBJECT" or "OBJECT" in kind:
         shown |= _object(schema)
-    elif kind == "ARRAY" and schema.get("items"):
+    if (kind == "ARRAY" or "ARRAY" in kind) and schema.get("items"):
         shown["items"] = _shown(schema["items"])
     return {**shown, "type": kind}
 

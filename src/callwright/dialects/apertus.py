@@ -13,6 +13,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
+from callwright.schema.shown import ShownKeywords
 from callwright.schema.typescript_hf import declaration
 
 __all__ = ["DIALECT"]
@@ -74,6 +75,11 @@ DIALECT = Dialect(
     tokenizers=("apertus",),
     stops=("<|assistant_end|>",),
     options=ThinkingOptions,
+    shown_keywords=ShownKeywords(
+        frozenset(("type", "description", "enum", "default", "properties", "required", "items", "oneOf", "anyOf")),
+        nested=frozenset(("type", "enum", "properties", "required", "items", "oneOf", "anyOf")),
+        items=frozenset(("type",)),
+    ),
     prompt=_FRAME,
     calls=_MARKS,
 )

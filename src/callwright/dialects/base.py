@@ -21,12 +21,13 @@ from msgspec.structs import replace
 from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
-from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
+from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart, kept_with_tools
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
 from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, neutralise
+from callwright.schema.shown import ShownKeywords, hidden_keywords
 from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
@@ -44,6 +45,9 @@ __all__ = [
     "get_dialect",
     "read_options",
 ]
+
+
+_NO_KEYWORDS: Final[frozenset[str]] = frozenset()
 
 
 class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,6 +136,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
 
     `stops` are the stop strings for a raw completion, `stop_token_ids` their ids, empty where these differ by model.
+    `shown_keywords`: what a prompt shows of a tool's schema, None for all of it.
+
     `options` is the type of the options of `render` and `messages`. `is_slow`: to render takes milliseconds, whatever
     is rendered.
     """
@@ -151,6 +157,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     prompt: PromptFormat
     calls: CallFormat
     is_slow: bool = False
+    shown_keywords: ShownKeywords | None = None
 
     def __post_init__(self) -> None:
         unknown = sorted({*self.tokenizers} - {*TOKENIZERS})
@@ -170,6 +177,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         controls = _with_tokens(own, self.tokenizers)
         with self._named_depth():
             return _all_broken(self.prompt.messages(conversation, options), controls, own)
+
+    def hidden_keywords(self, tools: Sequence[FunctionTool]) -> frozenset[str]:
+        """The keywords in the schemas of these tools that a prompt does not show."""
+        shown = self.shown_keywords
+        if shown is None or not tools:
+            return _NO_KEYWORDS
+        make = lambda: frozenset[str]().union(*[hidden_keywords(tool, shown) for tool in tools])  # noqa: E731
+        return kept_with_tools(tools, "hidden keywords", shown, make)
 
     def write(self, turn: AssistantTurn) -> str:
         """See `PromptFormat`."""

@@ -8,7 +8,7 @@ developer's name. The model does not think; fine-tunes do, between `<think>` and
 from typing import Any, Final
 
 from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._gemma import GemmaTurns, declare
+from callwright.dialects._gemma import SHOWN, GemmaTurns, declare
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import format_note, split_instructions
 from callwright.dialects.prompts.kept_parts import put_tools
@@ -101,6 +101,7 @@ DIALECT = Dialect(
     tokenizers=("functiongemma",),
     stops=_STOPS,
     options=Options,
+    shown_keywords=SHOWN,
     prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),
     calls=_FORM,
 )

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._gemma import GemmaTurns, declare
+from callwright.dialects._gemma import SHOWN, GemmaTurns, declare
 from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import (
     format_note,
@@ -159,6 +159,7 @@ DIALECT = Dialect(
     tokenizers=("gemma4",),
     stops=_STOPS,
     options=Options,
+    shown_keywords=SHOWN,
     prompt=PromptBy(
         render=render,
         messages=messages,

@@ -18,6 +18,7 @@ from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
+from callwright.schema.shown import ShownKeywords
 
 __all__ = ["DIALECT"]
 
@@ -179,6 +180,7 @@ DIALECT = Dialect(
     tokenizers=("seed_oss",),
     stops=("<seed:eos>",),
     options=Options,
+    shown_keywords=ShownKeywords(frozenset(("type", "description"))),
     prompt=PromptBy(
         render=render,
         messages=messages,

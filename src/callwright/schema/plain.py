@@ -157,11 +157,11 @@ class _Resolver:
                 return {**({"type": kind} if kind else {}), **beside, "description": note}
             if not isinstance(target, Mapping):
                 return schema
-            return self._resolved({**target, **beside}, (*inside, reference))
+            return self._resolved(_beside(target, beside), (*inside, reference))
         if isinstance(all_of, list) and len(all_of) == 1 and isinstance(all_of[0], Mapping):
             beside = {key: value for key, value in schema.items() if key != "allOf"}
             if not (beside.keys() & all_of[0].keys()) - {"title", "description", "default"}:
-                return self._resolved({**all_of[0], **beside}, inside)
+                return self._resolved(_beside(all_of[0], beside), inside)
         made: dict[str, Any] = {}
         for key, value in schema.items():
             if isinstance(value, Mapping) and key in _ONE:
@@ -173,6 +173,12 @@ class _Resolver:
             else:
                 made[key] = value
         return _simpler(made)
+
+
+def _beside(schema: Schema, more: Schema) -> Schema:
+    """A schema with the keywords beside the reference that led to it; its own description follows theirs."""
+    told = [text for part in (more, schema) if isinstance(text := part.get("description"), str) and text]
+    return {**schema, **more, **({"description": " ".join(dict.fromkeys(told))} if told else {})}
 
 
 def _simpler(schema: dict[str, Any]) -> dict[str, Any]:
@@ -188,7 +194,7 @@ def _simpler(schema: dict[str, Any]) -> dict[str, Any]:
         others = [part for part in parts if part != _NULL]
         beside = schema.keys() - {union, "title", "description", "default"}
         if len(others) == 1 and len(parts) == 2 and isinstance(others[0].get("type"), str) and not beside:
-            own = {**others[0], **{key: value for key, value in schema.items() if key != union}}
+            own = dict(_beside(others[0], {key: value for key, value in schema.items() if key != union}))
             enum = {"enum": [*own["enum"], None]} if isinstance(own.get("enum"), list) else {}
             return {**own, **enum, "type": [own["type"], "null"]}
     return schema

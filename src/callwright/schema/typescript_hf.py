@@ -5,6 +5,7 @@ runs. Only for prompts that must equal what such a server makes.
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from callwright.conversation import FunctionTool
@@ -25,13 +26,32 @@ def declaration(tool: FunctionTool, *, resolved: bool = False) -> str:
     reference leads to.
     """
     head = f"// {tool.about or ''}\ntype {tool.name} = "
-    parameters = resolved_schema(tool) if resolved else tool.parameters
+    parameters = _with_unions(resolved_schema(tool)) if resolved else tool.parameters
     declared = properties(parameters)
     if not declared:
         return f"{head}() => any;"
     needed = set(required(parameters))
     lines = "".join(_parameter(name, schema, name in needed) for name, schema in declared.items())
     return f"{head}(_: {{\n{lines}}}) => any;"
+
+
+def _with_unions(schema: Any) -> Any:
+    """A resolved schema with unions, and enumerations that null belongs to, as the template shows these."""
+    if isinstance(schema, list):
+        return [_with_unions(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {"oneOf" if key == "anyOf" else key: value for key, value in schema.items()}
+    for key in ("oneOf", "items"):
+        if key in made:
+            made[key] = _with_unions(made[key])
+    if isinstance(made.get("properties"), Mapping):
+        made["properties"] = {name: _with_unions(part) for name, part in made["properties"].items()}
+    if isinstance(made.get("enum"), list):
+        made |= {"type": "string", "enum": [member for member in made["enum"] if member is not None]}
+    elif isinstance(made.get("type"), list) and made.keys() & {"properties", "items"}:
+        made["type"] = next((kind for kind in made["type"] if kind in ("object", "array")), "any")
+    return made
 
 
 def _parameter(name: str, schema: object, needed: bool) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
-from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart
+from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart, kept_with_tools
 from callwright.dialects.base import RenderOptions, get_dialect, read_options
 from callwright.dialects.detect import history_form, options_by_name
 from callwright.dialects.prompts.chat_messages import format_note
@@ -16,6 +16,7 @@ from callwright.errors import ConfigError
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
+from callwright.schema.plain import type_words
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
@@ -23,7 +24,7 @@ from callwright.turn.prefill import CONTINUES, with_prefill
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["build_generation_request", "is_large", "is_slow"]
+__all__ = ["build_generation_request", "hidden_keywords", "is_large", "is_slow"]
 
 # From so many items or characters on, to render a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
@@ -43,6 +44,19 @@ def _characters(before: int, items: Sequence[Item], start: int) -> int:
 def is_slow(model: Model) -> bool:
     """Whether it takes its time to build a request for this model, whatever the conversation."""
     return model.mode != "native" and model.dialect is not None and get_dialect(model.dialect).is_slow
+
+
+def hidden_keywords(model: Model, conversation: Conversation) -> frozenset[str]:
+    """What a prompt of this model does not show of its tools' schemas, and the types there that are read as others, as
+    fields of the request.
+    """
+    tools = conversation.shown_tools or conversation.tools
+    if not tools:
+        return frozenset()
+    words = kept_with_tools(tools, "type words", None, lambda: frozenset().union(*map(type_words, tools)))
+    name = _select_mode(model, conversation)[1] if model.mode != "native" else None
+    hidden = get_dialect(name).hidden_keywords(tools) if name is not None else ()
+    return frozenset([f"tools.parameters.{key}" for key in hidden] + [f"tools.parameters.type:{one}" for one in words])
 
 
 def build_generation_request(

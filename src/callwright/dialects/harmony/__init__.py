@@ -10,6 +10,7 @@ from callwright.dialects.base import Dialect, PromptBy, ReadBy
 from callwright.dialects.harmony.output import parse
 from callwright.dialects.harmony.prompt import Options, messages, render, write
 from callwright.dialects.harmony.tokens import CALLS, MARKS
+from callwright.schema.shown import ShownKeywords
 
 __all__ = ["DIALECT"]
 
@@ -26,6 +27,12 @@ DIALECT = Dialect(
     stops=("<|return|>", "<|call|>"),
     stop_token_ids=(200002, 200012),
     options=Options,
+    shown_keywords=ShownKeywords(
+        frozenset(("type", "description", "enum", "default", "properties", "required", "items", "oneOf", "examples")),
+        items=frozenset(("type", "enum", "properties", "required", "items")),
+        resolves=False,
+        text_enums=True,
+    ),
     prompt=PromptBy(render=render, messages=messages, write=write, marks=MARKS),
     calls=ReadBy(CALLS, parse),
 )
