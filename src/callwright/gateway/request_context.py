@@ -62,6 +62,7 @@ _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
 _CARRIED: Final = (b"traceparent", b"tracestate")
 _GONE: Final = 499
 _OUR_FAULT: Final = 500
+_SCHEMA: Final = "tools.parameters"
 # What a field of chat requests is called in the other APIs, by the path of their endpoints.
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "/v1/responses": {
@@ -132,7 +133,8 @@ class RequestContext(Struct, kw_only=True):
         if self.latest is None or not (unsent := self.latest.unsent):
             return self.not_passed
         words = _WORDS.get(self.endpoint, {})
-        spelled = [words.get(name, name) for name in unsent]
+        schema = "tools.input_schema" if self.api == "anthropic" else _SCHEMA
+        spelled = [words.get(name, name.replace(_SCHEMA, schema)) for name in unsent]
         return self.not_passed.union(name for name in spelled if name.partition(".")[0] in self.given)
 
     @property

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
 from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart, kept_with_tools
-from callwright.dialects.base import RenderOptions, get_dialect, read_options
+from callwright.dialects.base import Dialect, RenderOptions, get_dialect, read_options
 from callwright.dialects.detect import history_form, options_by_name
 from callwright.dialects.prompts.chat_messages import format_note
 from callwright.errors import ConfigError
@@ -24,7 +24,7 @@ from callwright.turn.prefill import CONTINUES, with_prefill
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["build_generation_request", "hidden_keywords", "is_large", "is_slow"]
+__all__ = ["build_generation_request", "is_large", "is_slow"]
 
 # From so many items or characters on, to render a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
@@ -46,17 +46,16 @@ def is_slow(model: Model) -> bool:
     return model.mode != "native" and model.dialect is not None and get_dialect(model.dialect).is_slow
 
 
-def hidden_keywords(model: Model, conversation: Conversation) -> frozenset[str]:
-    """What a prompt of this model does not show of its tools' schemas, and the types there that are read as others, as
+def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
+    """What a prompt of this dialect does not show of the tools' schemas, and the types there that are read as others, as
     fields of the request.
     """
     tools = conversation.shown_tools or conversation.tools
     if not tools:
-        return frozenset()
+        return []
     words = kept_with_tools(tools, "type words", None, lambda: frozenset().union(*map(type_words, tools)))
-    name = _select_mode(model, conversation)[1] if model.mode != "native" else None
-    hidden = get_dialect(name).hidden_keywords(tools) if name is not None else ()
-    return frozenset([f"tools.parameters.{key}" for key in hidden] + [f"tools.parameters.type:{one}" for one in words])
+    hidden = dialect.hidden_keywords(tools) if dialect is not None else ()
+    return [f"tools.parameters.{key}" for key in hidden] + [f"tools.parameters.type:{one}" for one in words]
 
 
 def build_generation_request(
@@ -162,6 +161,7 @@ def _native(asked: GenerationRequest, conversation: Conversation, model: Model) 
         messages=list(map(_with_objects, messages)) if model.arguments_as_objects else messages,
         tools=[tool.openai for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
+        unsent=frozenset(_unshown(conversation, None)),
     )
 
 

@@ -48,7 +48,6 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
-from callwright.turn.plan import hidden_keywords
 from callwright.turn.run import Events, run_turn
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_choices
@@ -100,7 +99,6 @@ class ChatEndpoint:
         searches = self._search is not None
         chat = await off_loop(lambda: read_decoded(given, servers, searches_web=searches), slow=slow)
         chat = _passed(chat, model.passes)
-        note_dropped(hidden_keywords(model, chat.conversation))
         keeps = self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False
         if keeps:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))

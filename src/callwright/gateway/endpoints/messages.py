@@ -40,7 +40,6 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import with_truncation
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.turn.model import Model
-from callwright.turn.plan import hidden_keywords
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
 from callwright.wire.anthropic.response import MessageWriter
 from callwright.wire.anthropic.tools import read_servers
@@ -145,7 +144,7 @@ def _passed(parsed: ParsedMessages, model: Model, session: str | None) -> Parsed
     asked = parsed.asked
     fields, dropped = model.passes.fields_passed(asked.fields)
     items, inside = model.passes.items_passed(asked.conversation.items)
-    note_dropped(parsed.dropped | dropped | inside | hidden_keywords(model, asked.conversation))
+    note_dropped(parsed.dropped | dropped | inside)
     note_not_run(asked.offer)
     conversation = msgspec.structs.replace(
         asked.conversation, items=items, session_id=session[:_MOST_SESSION] if session else None

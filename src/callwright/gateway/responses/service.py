@@ -37,7 +37,6 @@ from callwright.gateway.store.store import Store, StoreDownError, StoredResponse
 from callwright.known_values import made_with
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.turn.model import Model
-from callwright.turn.plan import hidden_keywords
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED
@@ -200,7 +199,6 @@ class ResponseService:
             slow=slow,
         )
         asked = _passed(asked, model.passes, unknown_fields(given), unread_fields(given, items))
-        note_dropped(hidden_keywords(model, asked.conversation))
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
