@@ -438,6 +438,7 @@ def test_the_command_tells_it_and_what_it_prints_is_a_configuration(posing: Posi
     (tmp_path / "callwright.toml").write_text(toml)
     (model,) = build_models(load_config(tmp_path / "callwright.toml")).values()
     assert (model.name, model.mode, model.dialect, model.constrain) == ("Qwen/Qwen3-32B", "raw", "hermes", False)
+    assert model.requests.is_lenient
 
 
 @pytest.mark.parametrize("pose", POSES)

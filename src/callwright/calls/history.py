@@ -263,11 +263,13 @@ def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput],
     yield calls, outputs, behind
 
 
-def describe_media(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, with a note in place of each image or file: for models that take text only."""
+def describe_media(
+    items: Sequence[Item], kinds: tuple[type[Message | CallOutput], ...] = (Message, CallOutput)
+) -> tuple[Item, ...]:
+    """The items, with a note in place of each image or file in one of these kinds: for models that take text only."""
     found: list[Item] = []
     for item in items:
-        if isinstance(item, Message | CallOutput) and item.has_media:
+        if isinstance(item, kinds) and item.has_media:
             item = msgspec.structs.replace(item, parts=tuple(map(_told, item.parts)))
         found.append(item)
     return tuple(found)

@@ -21,6 +21,8 @@ from callwright.upstreams.completions import RAW_SERVERS, ServerKind
 __all__ = ["Advice", "ModeChoice", "advice", "constraining", "raw_works", "server_kind_of", "server_of"]
 
 _PLAIN: Final = "openai"
+# Servers whose users send what OpenAI refuses only for its form.
+_LOCAL: Final = ("vllm", "sglang", "llamacpp", "ollama", "lmstudio")
 _NO_DIALECT: Final = (
     "neither its name nor a template tells more, and json works with any model; its own is better, where you know it: "
     "--dialect D, of those that `callwright dialects` lists"
@@ -111,6 +113,8 @@ def advice(
         # What was found of the server's own template has no name elsewhere: mode auto finds it again.
         choices["dialect"] = ModeChoice(TEMPLATE, findings.dialect_reason)
         settings = {"mode": AUTO}
+    if asked in _LOCAL or findings.server in _LOCAL:
+        settings["requests"] = "lenient"  # as these servers take them
     toml = _toml(findings, settings, api_key_env)
     return Advice(True, chosen, dialect, asked, constrain, choices, toml)
 

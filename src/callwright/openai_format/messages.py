@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -35,6 +35,7 @@ from callwright.openai_format.message_types import (
     ToolCall,
     ToolMessage,
 )
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import (
     check_named,
@@ -61,13 +62,15 @@ _TEXT_ONLY = ("text",)
 _NO_TURNS: Final = TurnsAlong()
 _READ: Final = "message"  # under which name a message keeps how it was read
 
-_PARTS: Mapping[str, tuple[str, ...]] = {
+_Known: TypeAlias = Mapping[str, tuple[str, ...]]
+_PARTS: _Known = {
     "user": ("text", "image_url", "input_audio", "file"),
     "assistant": ("text", "refusal"),
     "system": _TEXT_ONLY,
     "developer": _TEXT_ONLY,
     "tool": _TEXT_ONLY,
 }
+_LENIENT_PARTS: Final = {**_PARTS, "tool": _PARTS["user"]}
 
 _MESSAGE_FIELDS = frozenset(
     {
@@ -133,7 +136,10 @@ def _maybe_read(raw: Any, number: int) -> ReadMessage | None:
 
 
 def read_typed_messages(
-    messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Mapping[str, Any]], start: int = 0
+    messages: Sequence[ChatMessage | ReadMessage],
+    given: Sequence[Mapping[str, Any]],
+    start: int = 0,
+    rules: RequestRules = STRICT,
 ) -> list[ReadMessage]:
     """The messages from number `start` on as they are read; `given` are all, as they came. Raises `RequestError` that
     names the field.
@@ -142,8 +148,8 @@ def read_typed_messages(
     for number, message in enumerate(messages, start):
         if not isinstance(message, ReadMessage):
             raw = given[number]
-            message = _read(message, raw, number)
-            if type(raw) is KnownObject:
+            message = _read(message, raw, number, _LENIENT_PARTS if rules.is_lenient else _PARTS)
+            if type(raw) is KnownObject and not rules.is_lenient:
                 raw.kept[_READ] = message
         found.append(message)
     return found
@@ -161,18 +167,23 @@ def items_of(messages: Sequence[ReadMessage], before: Sequence[Item] = ()) -> tu
     return tuple(items)
 
 
-def _read(message: ChatMessage, raw: Mapping[str, Any], number: int) -> ReadMessage:
+def _read(message: ChatMessage, raw: Mapping[str, Any], number: int, known: _Known) -> ReadMessage:
+    """`known` are the types of parts that each role may have."""
     path = f"messages[{number}]"
     match message:
         case AssistantMessage():
             asks = dict(Counter([call.id or "" for call in message.tool_calls or ()]))
             return ReadMessage(number, tuple(_read_assistant(message, raw, number)), asks)
         case ToolMessage(tool_call_id=id_):
-            return ReadMessage(number, (CallOutput(id_, _parts(message.content, raw, "tool", path)),), answers=id_)
+            return ReadMessage(
+                number, (CallOutput(id_, _parts(message.content, raw, known["tool"], path)),), answers=id_
+            )
         case FunctionMessage(name=name):
             return ReadMessage(number, (CallOutput("", (TextPart(message.content or ""),)),), output_of=name)
     role: Role = raw["role"]
-    return ReadMessage(number, (Message(role, _parts(message.content, raw, role, path), message.name, _extra(raw)),))
+    return ReadMessage(
+        number, (Message(role, _parts(message.content, raw, known[role], path), message.name, _extra(raw)),)
+    )
 
 
 def _read_assistant(message: AssistantMessage, raw: Mapping[str, Any], number: int) -> list[Item]:
@@ -183,7 +194,7 @@ def _read_assistant(message: AssistantMessage, raw: Mapping[str, Any], number: i
     content = message.content if message.content is not None else message.refusal
     calls = message.tool_calls or []
     if content or not (calls or message.function_call):
-        parts = _parts(content or "", raw, "assistant", f"messages[{number}]")
+        parts = _parts(content or "", raw, _PARTS["assistant"], f"messages[{number}]")
         items.append(Message("assistant", parts, message.name, _extra(raw)))
     path = f"messages[{number}].tool_calls"
     items += [_read_call(call, f"{path}[{place}]") for place, call in enumerate(calls)]
@@ -201,12 +212,11 @@ def _read_call(call: ToolCall, path: str) -> Call:
     return Call(call.function.name or "", call.function.arguments, id=call.id or "")
 
 
-def _parts(content: Content, raw: Mapping[str, Any], role: str, path: str) -> tuple[Part, ...]:
+def _parts(content: Content, raw: Mapping[str, Any], known: Sequence[str], path: str) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
     parts: list[Part] = []
     for number, part in enumerate(content):
-        known = _PARTS[role]
         field = f"{path}.content[{number}]"
         if part.type not in known:
             raise RequestError(

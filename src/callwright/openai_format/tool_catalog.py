@@ -17,6 +17,7 @@ from callwright.errors import RequestError
 from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.skills import with_skills
 from callwright.openai_format.tool_names import ClientTool, ToolKind, ToolNames
 from callwright.openai_format.tools import ApiShape, FoundTool, check_name, check_parameters, find_tool, twice
@@ -59,14 +60,16 @@ class ToolCatalog:
         *,
         checks: bool = True,
         searches_web: bool = False,
+        rules: RequestRules = STRICT,
     ) -> None:
         """`servers`: what MCP servers have, by their labels. `checks`: names and schemas must be those that OpenAI's
-        API takes. `searches_web`: the gateway can.
+        API takes, or those that the `rules` let through. `searches_web`: the gateway can.
         """
         self._servers = servers or {}
         self._checks = checks
         self.mark = object()
-        self.names = ToolNames()
+        self.rules = rules
+        self.names = ToolNames(aliases=rules.is_lenient)
         self.search: SearchWay = "none"
         self.web: WebSearchTool | None = None
         self.left_out: dict[str, str] = {}
@@ -77,7 +80,7 @@ class ToolCatalog:
 
     def copy(self) -> "ToolCatalog":
         """The same catalogue, which goes on by itself."""
-        made = ToolCatalog(self._servers, checks=self._checks, searches_web=self._searches_web)
+        made = ToolCatalog(self._servers, checks=self._checks, searches_web=self._searches_web, rules=self.rules)
         made.mark, made.names, made.search, made.web = self.mark, self.names.copy(), self.search, self.web
         made.left_out, made._given = self.left_out.copy(), self._given.copy()
         made._shown, made._deferred = self._shown.copy(), self._deferred.copy()
@@ -130,11 +133,17 @@ class ToolCatalog:
         if not given:
             return
         self.mark = object()
-        kinds = [_kind(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
+        kinds = [self._kind_of(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
         self.search = _search_way(given, kinds, param) or self.search
         before = {*self._shown, *self._deferred}
         for number, (tool, kind) in enumerate(zip(given, kinds, strict=True)):
             self._add(tool, kind, f"{param}[{number}]", shape, before)
+
+    def leave_out(self, kind: str, at: str) -> bool:
+        """Leave out a tool of a type that nobody here knows, which stands there; answers whether the rules let it."""
+        if self.rules.is_lenient:
+            self.left_out[kind] = at
+        return self.rules.is_lenient
 
     def offer_tool(self, tool: FunctionTool, given: Mapping[str, Any], at: str, *, is_deferred: bool = False) -> str:
         """Take a function that was read already, as the client gave it; answers its flat name. Raises `RequestError`
@@ -145,7 +154,7 @@ class ToolCatalog:
         self.mark = object()
         flat = self.names.add(ClientTool(tool.name))
         self._given[flat] = given
-        (self._deferred if is_deferred else self._shown)[flat] = tool
+        (self._deferred if is_deferred else self._shown)[flat] = _named(tool, flat)
         return flat
 
     def offer_as_named(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> None:
@@ -177,7 +186,7 @@ class ToolCatalog:
     def check_run(self) -> None:
         """Raises `RequestError` where nothing is left of the tools because nobody runs them."""
         for kind, at in self.left_out.items():
-            if not (self._shown or self._deferred):
+            if not (self._shown or self._deferred or self.rules.is_lenient):
                 raise refused_kind(kind, f"{at}.type", searches=self._searches_web)
 
     def check_demanded(self, kind: str, param: str) -> None:
@@ -191,12 +200,18 @@ class ToolCatalog:
         names: list[str] = []
         for number, tool in enumerate(given):
             at = f"{param}[{number}]"
-            names += self._add(tool, _kind(tool, at, "responses"), at, "responses", before, loads=True)
+            names += self._add(tool, self._kind_of(tool, at, "responses"), at, "responses", before, loads=True)
         return names
 
     def show(self, flat: str) -> None:
         """Show a deferred tool from now on."""
         self._shown.setdefault(flat, self._deferred[flat])
+
+    def _kind_of(self, tool: object, at: str, shape: ApiShape) -> str:
+        """The kind of a tool; none for a type that is left out."""
+        kind = tool.get("type") if isinstance(tool, Mapping) else None
+        is_unknown = isinstance(kind, str) and kind not in _KINDS and _hosted(kind) is None
+        return "" if is_unknown and self.leave_out(str(kind), at) else _kind(tool, at, shape)
 
     def _add(
         self, tool: Mapping[str, Any], kind: str, at: str, shape: ApiShape, before: set[str], *, loads: bool = False
@@ -212,7 +227,7 @@ class ToolCatalog:
             except msgspec.ValidationError as error:
                 raise type_error(error, at, tool) from error
             if self._checks:
-                check_name(space.name, f"{at}.name")
+                check_name(space.name, f"{at}.name", self.rules)
             if space.name in self._servers:
                 raise twice(space.name, at)
             names: list[str] = []
@@ -291,10 +306,10 @@ class ToolCatalog:
         if not self._checks:
             return _held(find_tool(given, at, shape), shape)
         try:
-            tool, path = _read_checked(encode(given), shape)
+            tool, path = _read_checked(encode(given), shape, self.rules)
             return FoundTool(tool, at + path)
         except RequestError:
-            _check(find_tool(given, at, shape))  # to tell where it stands
+            _check(find_tool(given, at, shape), self.rules)  # to tell where it stands
             raise
 
     def _place(
@@ -330,10 +345,10 @@ class ToolCatalog:
 
 
 @kept_by_text
-def _read_checked(text: bytes, shape: ApiShape) -> FoundTool:
+def _read_checked(text: bytes, shape: ApiShape, rules: RequestRules) -> FoundTool:
     """A tool, wherever it stands: its path goes on from there."""
     found = find_tool(decode(text), "", shape)
-    _check(found)
+    _check(found, rules)
     return _held(found, shape)
 
 
@@ -442,9 +457,13 @@ def _expect(kind: str, known: Sequence[str], at: str) -> None:
         )
 
 
-def _check(found: FoundTool) -> None:
-    check_name(found.tool.name, f"{found.path}.name")
-    check_parameters(found.tool, f"{found.path}.parameters")
+def _check(found: FoundTool, rules: RequestRules) -> None:
+    check_name(found.tool.name, f"{found.path}.name", rules)
+    check_parameters(found.tool, f"{found.path}.parameters", rules)
+
+
+def _named(tool: FunctionTool, flat: str) -> FunctionTool:
+    return tool if tool.name == flat else msgspec.structs.replace(tool, name=flat)
 
 
 def _search_way(given: Sequence[JsonObject], kinds: Sequence[str], param: str) -> SearchWay | None:

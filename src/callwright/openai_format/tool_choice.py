@@ -11,6 +11,7 @@ __all__ = [
     "BUILT_IN",
     "CHOICES",
     "Flat",
+    "as_named",
     "check_choice",
     "check_named",
     "read_allowed_tools",
@@ -27,12 +28,13 @@ BUILT_IN = ("tool_search", "shell", "local_shell", "apply_patch")
 Flat: TypeAlias = Callable[[str, str | None], str]
 
 
-def _same(name: str, _: str | None) -> str:
+def as_named(name: str, _: str | None) -> str:
+    """The name itself: the model knows tools as the client does."""
     return name
 
 
 def read_tool_choice(
-    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = _same
+    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = as_named
 ) -> ToolChoice:
     """The choice, by word or as a named tool of either shape; None means the default."""
     match given:
@@ -63,7 +65,7 @@ def _named(given: Mapping[str, Any], param: str, flat: Flat) -> str:
     kind = given["type"]
     inner = given.get(kind)
     if inner is None and "name" not in given:
-        raise missing(f"{param}.{kind}" if flat is _same else f"{param}.name")
+        raise missing(f"{param}.{kind}" if flat is as_named else f"{param}.name")
     if inner is not None and not isinstance(inner, Mapping):
         raise wrong_type(f"{param}.{kind}", "object", inner)
     at = param if inner is None else f"{param}.{kind}"
@@ -77,7 +79,7 @@ def _named(given: Mapping[str, Any], param: str, flat: Flat) -> str:
 
 
 def read_allowed_tools(
-    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = _same
+    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = as_named
 ) -> tuple[str, ...] | None:
     """The names of the tools that may be called, where the choice is a set of them (`allowed_tools`, either shape).
 
@@ -119,7 +121,7 @@ def _allowed(given: Mapping[str, Any], param: str, flat: Flat) -> tuple[Literal[
         kind = entry.get("type")
         if kind is None:
             raise missing(f"{at}.type")
-        if kind in BUILT_IN and flat is not _same:
+        if kind in BUILT_IN and flat is not as_named:
             names.append(flat(kind, None))
         elif kind in _KINDS:
             names.append(_named(entry, at, flat))

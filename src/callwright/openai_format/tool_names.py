@@ -18,6 +18,7 @@ ToolKind: TypeAlias = Literal[
 _MAX_NAME = 64
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]")  # than the characters of names; MCP servers use dots, too
 _DIGEST = 8
+_FUNCTIONS = "functions"  # OpenAI's own namespace for tools without one, as which prompts show it
 
 
 class ClientTool(Struct, frozen=True):
@@ -30,15 +31,18 @@ class ClientTool(Struct, frozen=True):
 
 
 class ToolNames:
-    """Flat names and client tools of one request, both ways."""
+    """Flat names and client tools of one request, both ways. `aliases`: a name without a namespace that servers do not
+    take is changed, too.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, aliases: bool = False) -> None:
+        self._aliases = aliases
         self._clients: dict[str, ClientTool] = {}
         self._flat: dict[tuple[str | None, str], str] = {}
 
     def copy(self) -> "ToolNames":
         """The same names, which go on by themselves."""
-        made = ToolNames()
+        made = ToolNames(aliases=self._aliases)
         made._clients, made._flat = self._clients.copy(), self._flat.copy()
         return made
 
@@ -46,9 +50,10 @@ class ToolNames:
         """Give a tool its flat name; the same one if it has one."""
         key = (tool.namespace or None, tool.name)
         if key not in self._flat:
-            name = _flattened(tool.name, tool.namespace)
-            if name in self._clients:
-                name = _with_digest(name, tool.name, tool.namespace)
+            name, tries = self._flattened(tool.name, tool.namespace), 0
+            while name in self._clients:
+                name = _with_digest(name, tool.name, tool.namespace, tries)
+                tries += 1
             self._flat[key] = name
         name = self._flat[key]
         self._clients[name] = tool
@@ -71,24 +76,25 @@ class ToolNames:
         if known is None and not namespace:
             same = [flat for (_, own), flat in self._flat.items() if own == name]
             known = same[0] if len(same) == 1 else None
-        return known or _flattened(name, namespace)
+        return known or self._flattened(name, namespace)
 
     def client(self, flat: str) -> ClientTool:
         """What the client knows a tool as; a name that was not offered stays as it is."""
         return self._clients.get(flat) or ClientTool(flat)
 
-
-def _flattened(name: str, namespace: str | None) -> str:
-    """A tool within its namespace as one name; a mark stands at the end of one that had to be changed."""
-    if namespace == "functions":  # OpenAI's own for tools without one, as which prompts show it
-        return name
-    if not namespace:
-        return name
-    flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"
-    is_name = len(flat) <= _MAX_NAME and not _OTHER.search(flat)
-    return flat if is_name else _with_digest(_OTHER.sub("_", flat), name, namespace)
+    def _flattened(self, name: str, namespace: str | None) -> str:
+        """A tool within its namespace as one name; a mark stands at the end of one that had to be changed."""
+        if not namespace or namespace == _FUNCTIONS:
+            return name if not self._aliases or _is_name(name) else _with_digest(_OTHER.sub("_", name), name, None)
+        flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"
+        return flat if _is_name(flat) else _with_digest(_OTHER.sub("_", flat), name, namespace)
 
 
-def _with_digest(flat: str, name: str, namespace: str | None) -> str:
-    digest = hashlib.blake2s(f"{namespace}\0{name}".encode(), digest_size=_DIGEST // 2).hexdigest()
+def _is_name(flat: str) -> bool:
+    return 0 < len(flat) <= _MAX_NAME and not _OTHER.search(flat)
+
+
+def _with_digest(flat: str, name: str, namespace: str | None, tries: int = 0) -> str:
+    told = f"{namespace}\0{name}" + "\0" * tries
+    digest = hashlib.blake2s(told.encode(errors="surrogatepass"), digest_size=_DIGEST // 2).hexdigest()
     return f"{flat[: _MAX_NAME - _DIGEST - 1]}_{digest}"

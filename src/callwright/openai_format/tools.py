@@ -14,8 +14,10 @@ from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
 from callwright.known_values import made_once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.schema.cache import kept_by_text
-from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, levels, schema_problems, strict_problems
+from callwright.schema.plain import plain_schema
+from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, form_problems, levels, schema_problems, strict_problems
 from callwright.tolerant_json.codec import decode, encode
 
 if TYPE_CHECKING:
@@ -251,8 +253,8 @@ def twice(name: str, path: str) -> RequestError:
     )
 
 
-def check_name(name: str, param: str) -> None:
-    """A name that OpenAI's API takes."""
+def check_name(name: str, param: str, rules: RequestRules = STRICT) -> None:
+    """A name that OpenAI's API takes; by lenient rules any that is not empty."""
     if not name:
         raise RequestError(
             f"Invalid '{param}': empty string. Expected a string with minimum length 1, but got an empty string "
@@ -260,6 +262,8 @@ def check_name(name: str, param: str) -> None:
             param=param,
             code="empty_string",
         )
+    if rules.is_lenient:
+        return
     if len(name) > _MAX_NAME:
         raise RequestError(
             f"Invalid '{param}': string too long. Expected a string with maximum length {_MAX_NAME}, but got a string "
@@ -276,11 +280,15 @@ def check_name(name: str, param: str) -> None:
         )
 
 
-def check_parameters(tool: FunctionTool, param: str) -> None:
-    """A schema that OpenAI's API takes."""
+def check_parameters(tool: FunctionTool, param: str, rules: RequestRules = STRICT) -> None:
+    """A schema that OpenAI's API takes; by lenient rules any that JSON Schema can be read in."""
     if not tool.parameters and not tool.strict:
         return
-    problems = (strict_problems if tool.strict else schema_problems)(tool.parameters or {})
+    given = tool.parameters or {}
+    if rules.is_lenient:
+        problems = form_problems(plain_schema(given))
+    else:
+        problems = (strict_problems if tool.strict else schema_problems)(given)
     if problems:
         raise RequestError(
             f"Invalid schema for function '{tool.name}': {problems[0]}", param=param, code="invalid_function_parameters"

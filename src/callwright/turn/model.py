@@ -14,6 +14,7 @@ from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Problem
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.parser import Reads
 from callwright.turn.observe import Observer
 from callwright.upstreams.base import (
@@ -71,8 +72,9 @@ class Model(Struct, frozen=True):
 
     `output_parser` parses the text of a native server that does not parse itself. `mode_selector` chooses mode and
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
-    `observers` are called for each turn. `passes` says what of a request may go to the server, `mcp` names the MCP
-    servers whose tools each request has; whoever takes requests from others heeds both. `bounds`: how large a call and
+    `observers` are called for each turn. `passes` says what of a request may go to the server, `requests`
+    how strictly it is read, `mcp` names the MCP
+    servers whose tools each request has; whoever takes requests from others heeds these. `bounds`: how large a call and
     a tool's schema may be.
     """
 
@@ -100,6 +102,7 @@ class Model(Struct, frozen=True):
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()
     passes: PassRules = PassRules()
+    requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
     bounds: Bounds = Bounds()
 

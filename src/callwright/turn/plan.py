@@ -8,7 +8,16 @@ from msgspec.structs import replace
 
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
-from callwright.conversation import Call, Conversation, Item, Message, NamedTool, TextPart, kept_with_tools
+from callwright.conversation import (
+    Call,
+    CallOutput,
+    Conversation,
+    Item,
+    Message,
+    NamedTool,
+    TextPart,
+    kept_with_tools,
+)
 from callwright.dialects.base import Dialect, RenderOptions, get_dialect, read_options
 from callwright.dialects.detect import history_form, options_by_name
 from callwright.dialects.prompts.chat_messages import format_note
@@ -47,8 +56,8 @@ def is_slow(model: Model) -> bool:
 
 
 def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
-    """What a prompt of this dialect does not show of the tools' schemas, and the types there that are read as others, as
-    fields of the request.
+    """What a prompt of this dialect does not show of the tools' schemas, and the types there that are read as others,
+    as fields of the request.
     """
     tools = conversation.shown_tools or conversation.tools
     if not tools:
@@ -83,7 +92,9 @@ def build_generation_request(
     unsaid = frozenset(["messages.name"] if names else [])
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
-        shown = describe_media(conversation.items) if model.describe_media else conversation.items
+        shown: Sequence[Item] = conversation.items
+        if model.describe_media or model.requests.is_lenient:
+            shown = describe_media(shown, (Message, CallOutput) if model.describe_media else (CallOutput,))
         listed = _listed(conversation) if conversation.shown_tools else conversation
         prompt = dialect.render(replace(listed, items=shown), options)
         if conversation.prefill:

@@ -16,6 +16,7 @@ from callwright.dialects.detect import Detected, by_name, options_by_name
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
+from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
 from callwright.turn.model import AUTO, MODES, TEMPLATE, Mode, Model
 from callwright.upstreams.base import NO_CONSTRAINTS, NO_TOOL_CHOICE, Server, Upstream
@@ -129,6 +130,7 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
         output_parser=_response_template(given),
         supports_tool_choice=given.server not in NO_TOOL_CHOICE,
         force_stream=given.always_stream,
+        requests=RequestRules(is_lenient=given.requests == "lenient"),
         passes=_pass_rules(given, bool(config.keys)),
         mcp=given.mcp,
         bounds=config.limits,

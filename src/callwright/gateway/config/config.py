@@ -245,6 +245,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Whether the reasoning before a call is [kept and put back](reasoning.md) where a client drops it and the model
     would see it. `false` for a server that refuses `reasoning_content` in a history, too.
     """
+    requests: Literal["strict", "lenient"] = "strict"
+    """What is refused in requests: `strict`: what OpenAI refuses; `lenient`: not what it refuses only for its form, see
+    [lenient requests](guarantee.md#lenient-requests).
+    """
     media: Literal["refuse", "tell"] = "refuse"
     """Images and files where the prompt is text only (mode raw): `refuse` with a 400, or `tell` the model in words that
     something was there.

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from callwright.bounds import Bounds
 from callwright.collector import collect
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Event, Problem, Usage
+from callwright.events import CallStarted, Event, Problem, Usage
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.chat_choices import (
@@ -46,12 +46,14 @@ from callwright.gateway.server_tools.kinds import server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.web_searches import WebSearch
+from callwright.openai_format.request_rules import STRICT, RequestRules
+from callwright.openai_format.tool_names import ToolNames
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.run import Events, run_turn
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_choices
-from callwright.wire.chat.request import ChatRequest, decode_request, read_decoded
+from callwright.wire.chat.request import ChatRequest, DecodedChat, decode_request, read_decoded
 from callwright.wire.chat.response import ChatChunks, completion
 from callwright.wire.chat.server_tools import OneMessage, read_servers
 from callwright.wire.errors import error_body
@@ -89,7 +91,12 @@ class ChatEndpoint:
         body = await read_body(request, self._server.max_body_bytes)
         slow = len(body) > LARGE or b"custom" in body
         mend = self._server.history == "mend"
-        given = await off_loop(lambda: decode_request(decoded(body, self._bounds), mend=mend), slow=slow)
+
+        def read() -> DecodedChat:
+            came = decoded(body, self._bounds)
+            return decode_request(came, mend=mend, rules=self._rules(came))
+
+        given = await off_loop(read, slow=slow)
         note_given(given.given)
         check_choices(given.body.n or 1, "n", self._bounds)
         model = self._find_model(given.body.model)
@@ -105,8 +112,9 @@ class ChatEndpoint:
 
         def turn(fields: dict[str, Any]) -> Events:
             one = _events(model, msgspec.structs.replace(chat, fields=fields), opened, self._search)
-            makes_calls = keeps and chat.conversation.tools  # what is kept is kept by its call
-            return self._keeper.watch(one, chat.conversation, model, _call_id) if makes_calls else one
+            if keeps and chat.conversation.tools:  # what is kept is kept by its call
+                one = self._keeper.watch(one, chat.conversation, model, _call_id)
+            return one if chat.names is None else _as_named(one, chat.names)
 
         events: Events | ChoiceEvents
         if chat.choices == 1:
@@ -122,6 +130,14 @@ class ChatEndpoint:
         await peeked.begin(request, self._server.heartbeat_s)
         stream = _stream(chunks, peeked)
         return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
+
+    def _rules(self, given: object) -> RequestRules:
+        """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
+        name = given.get("model") if isinstance(given, Mapping) else None
+        try:
+            return self._find_model(name).requests if isinstance(name, str) else STRICT
+        except RequestError:
+            return STRICT
 
     async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents) -> Response:
         choices: list[list[Event]] = [[] for _ in range(chat.choices)]
@@ -193,6 +209,18 @@ def _events(model: Model, chat: ChatRequest, servers: Mapping[str, OpenServer], 
             truncates=False,
         )
     )
+
+
+async def _as_named(events: Events, names: ToolNames) -> Events:
+    """The events with calls as the client knows their tools."""
+    async with aclosing(events):
+        async for batch in events:
+            yield [
+                msgspec.structs.replace(event, name=names.client(event.name).name)
+                if type(event) is CallStarted
+                else event
+                for event in batch
+            ]
 
 
 async def _one_message(events: TurnEvents) -> Events:

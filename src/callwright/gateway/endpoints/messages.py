@@ -129,7 +129,10 @@ class MessagesEndpoint:
         betas = request.headers.get(_BETAS, "")
         searches = self._search is not None
         parsed = await off_loop(
-            lambda: read_request(message, given, known, betas, counts=counts, searches_web=searches), slow=slow
+            lambda: read_request(
+                message, given, known, betas, counts=counts, searches_web=searches, rules=model.requests
+            ),
+            slow=slow,
         )
         parsed = _passed(parsed, model, request.headers.get(_SESSION))
         if not parsed.clears_thinking:

@@ -194,7 +194,13 @@ class ResponseService:
         servers = {label: one.server for label, one in opened.items()}
         asked = await off_loop(
             lambda: read_request(
-                request, given, history, servers=servers, mend=self._mend, searches_web=self._search is not None
+                request,
+                given,
+                history,
+                servers=servers,
+                mend=self._mend,
+                searches_web=self._search is not None,
+                rules=model.requests,
             ),
             slow=slow,
         )

@@ -338,7 +338,7 @@ class MessageReader:
         tool = _tool_object(given, at)
         if tool.get("type") == "tool_definition" and isinstance(tool.get("definition"), Mapping):
             definition = tool["definition"]
-            read, _ = find_tool(definition, f"{at}.definition")
+            read, _ = find_tool(definition, f"{at}.definition", self._catalog.rules)
             if not is_direct(definition):
                 return []
             if not self._catalog.names.has(read.name, None):

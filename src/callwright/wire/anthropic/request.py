@@ -10,7 +10,9 @@ from callwright.conversation import Conversation, Item, Message, Reasoning, Resp
 from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.schema.strict import schema_problems
+from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits, clears_thinking
 from callwright.wire.anthropic.errors import thread_unsupported
@@ -87,16 +89,17 @@ def read_request(
     *,
     counts: bool = False,
     searches_web: bool = False,
+    rules: RequestRules = STRICT,
 ) -> ParsedMessages:
     """What a request means. `given` is its decoded body, `servers` are the MCP servers that it offers, by their names,
     `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. `searches_web`: the gateway can search
     the web. Raises `RequestError`.
     """
-    catalog = offered_tools(given.get("tools"), servers, eager=_EAGER in betas, searches_web=searches_web)
+    catalog = offered_tools(given.get("tools"), servers, eager=_EAGER in betas, searches_web=searches_web, rules=rules)
     listed = catalog.tools
     reader = MessageReader(catalog)
     reader.read_system(request.system)
-    if catalog.left_out:
+    if any(kind.startswith(searches.KIND) for kind in catalog.left_out):
         reader.tell(NO_WEB_SEARCH)
     reader.read(request.messages, given["messages"])
     found = catalog.tools

@@ -16,9 +16,11 @@ from callwright.errors import RequestError, did_you_mean
 from callwright.known_values import KnownList, made_once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import AskedServer, McpServer
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.schema.cache import kept_by_text
-from callwright.schema.strict import MAX_LEVELS, levels, schema_problems
+from callwright.schema.plain import plain_schema
+from callwright.schema.strict import MAX_LEVELS, form_problems, levels, schema_problems
 from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
@@ -75,6 +77,7 @@ def offered_tools(
     *,
     eager: bool = False,
     searches_web: bool = False,
+    rules: RequestRules = STRICT,
 ) -> ToolCatalog:
     """The tools of a request, and then those of MCP servers. A client sends the same ones with each request: what is
     made of a known list is made once. Raises `RequestError` that names the field.
@@ -84,12 +87,14 @@ def offered_tools(
     """
 
     def made(tools: Sequence[Mapping[str, Any]]) -> ToolCatalog:
-        catalog = ToolCatalog(servers, checks=False, searches_web=searches_web)
+        catalog = ToolCatalog(servers, checks=False, searches_web=searches_web, rules=rules)
         _add_tools(catalog, tools, eager=eager)
         return catalog
 
     if not servers:
-        return made_once(given or _NO_TOOLS, f"offer of messages, {eager=} {searches_web=}", made).copy()
+        return made_once(
+            given or _NO_TOOLS, f"offer of messages, {eager=} {searches_web=} {rules.is_lenient}", made
+        ).copy()
     catalog = made(given or ())
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
     return catalog
@@ -108,8 +113,8 @@ def _add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]], *, eage
                 catalog.offer_web_search(searches.read_tool(tool, path), kind, path)
         elif kind is not None and kind.startswith(SEARCH_KINDS):
             catalog.offer_search(path)
-        else:
-            read, defers = find_tool(tool, path, eager=eager)
+        elif kind in (None, "custom") or typed_tool(kind) is not None or not catalog.leave_out(kind, path):
+            read, defers = find_tool(tool, path, catalog.rules, eager=eager)
             if not is_direct(tool):
                 continue  # for programs that the model writes, which nobody runs here
             catalog.offer_tool(read, tool, path, is_deferred=defers)
@@ -121,24 +126,26 @@ def is_direct(tool: Mapping[str, Any]) -> bool:
     return not callers or _DIRECT in callers
 
 
-def find_tool(given: Mapping[str, Any], path: str, *, eager: bool = False) -> tuple[FunctionTool, bool]:
+def find_tool(
+    given: Mapping[str, Any], path: str, rules: RequestRules = STRICT, *, eager: bool = False
+) -> tuple[FunctionTool, bool]:
     """One tool, and whether it is deferred. A client sends the same ones again and again: they are kept by their text.
     Raises `RequestError`.
     """
     given = {name: value for name, value in given.items() if name != _PASSING}
     try:
-        return _read_kept(encode(given), eager)
+        return _read_kept(encode(given), eager, rules)
     except RequestError:
-        _read(given, path, eager)  # to tell where it stands
+        _read(given, path, eager, rules)  # to tell where it stands
         raise
 
 
 @kept_by_text
-def _read_kept(text: bytes, eager: bool) -> tuple[FunctionTool, bool]:
-    return _read(decode(text), "", eager)
+def _read_kept(text: bytes, eager: bool, rules: RequestRules) -> tuple[FunctionTool, bool]:
+    return _read(decode(text), "", eager, rules)
 
 
-def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionTool, bool]:
+def _read(given: Mapping[str, Any], path: str, eager: bool, rules: RequestRules) -> tuple[FunctionTool, bool]:
     kind = given.get("type")
     known: FunctionTool | None = None
     if kind not in (None, "custom"):
@@ -157,10 +164,11 @@ def _read(given: Mapping[str, Any], path: str, eager: bool) -> tuple[FunctionToo
         tool = msgspec.convert(given, _Tool)
     except msgspec.ValidationError as error:
         raise type_error(error, path, given) from error
-    _check_name(tool.name, f"{path}.name")
-    if tool.input_schema is None:
+    if not (rules.is_lenient and tool.name):
+        _check_name(tool.name, f"{path}.name")
+    if tool.input_schema is None and not rules.is_lenient:
         raise missing(f"{path}.input_schema")
-    _check_schema(tool, f"{path}.input_schema")
+    _check_schema(tool, f"{path}.input_schema", rules)
     is_live = eager if tool.eager_input_streaming is None else tool.eager_input_streaming
     read = FunctionTool(
         tool.name,
@@ -184,13 +192,13 @@ def _check_name(name: object, param: str) -> None:
         )
 
 
-def _check_schema(tool: _Tool, param: str) -> None:
+def _check_schema(tool: _Tool, param: str, rules: RequestRules) -> None:
     schema = tool.input_schema or {}
     problems: Sequence[str] = ()
     if levels(schema) > MAX_LEVELS:
         problems = (f"expected at most {MAX_LEVELS} levels.",)
     elif schema:
-        problems = schema_problems(schema)
+        problems = form_problems(plain_schema(schema)) if rules.is_lenient else schema_problems(schema)
     if problems:
         raise RequestError(f"Invalid schema for tool '{tool.name}': {problems[0]}", param=param, code="invalid_value")
 

@@ -10,21 +10,24 @@ from typing import Any
 
 import msgspec
 
-from callwright.conversation import Conversation, Item
+from callwright.conversation import Call, Conversation, Item, NamedTool
 from callwright.errors import RequestError
 from callwright.known_values import keep_along, known_along
 from callwright.openai_format.errors import from_validation, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.message_types import ChatMessage
 from callwright.openai_format.messages import ROLES, ReadMessage, items_of, read_typed_messages, type_messages
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import (
+    as_named,
     check_choice,
     read_allowed_tools,
     read_function_call,
     read_tool_choice,
 )
+from callwright.openai_format.tool_names import ToolNames
 from callwright.openai_format.tools import offered_tools
 from callwright.openai_format.web_search import needs_search, read_search_options
 from callwright.wire.chat.mend_history import mended
@@ -76,6 +79,7 @@ class DecodedChat(msgspec.Struct, frozen=True):
     history: _History
     messages: Sequence[ChatMessage | ReadMessage]
     given: dict[str, Any]
+    rules: RequestRules = STRICT
 
     @property
     def forbids_calls(self) -> bool:
@@ -87,7 +91,8 @@ class ChatRequest(msgspec.Struct, frozen=True):
     """A checked request. `fields` are those that the upstream gets as they came; `legacy`: it used `functions`;
     `choices`: how many answers it wants. `unread` are the names of what nothing here reads and no upstream gets.
 
-    `offer` is what its tools come from where some of them run here; None where all of them are the client's.
+    `offer` is what its tools come from where some of them run here; None where all of them are the client's. `names`:
+    as which the client knows its tools; None where these are the names that the model knows.
     """
 
     model: str
@@ -97,6 +102,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
     legacy: bool
     fields: dict[str, Any]
     offer: ToolCatalog | None = None
+    names: ToolNames | None = None
     choices: int = 1
     unread: frozenset[str] = frozenset()
 
@@ -108,12 +114,12 @@ def read_request(given: object, *, mend: bool = False) -> ChatRequest:
     return read_decoded(decode_request(given, mend=mend), {})
 
 
-def decode_request(given: object, *, mend: bool = False) -> DecodedChat:
+def decode_request(given: object, *, mend: bool = False, rules: RequestRules = STRICT) -> DecodedChat:
     """The fields of a request, each of its type and within its bounds. Raises `RequestError`.
 
-    `mend`: calls and outputs that do not belong together are mended instead of refused.
+    `mend`: calls and outputs that do not belong together are mended instead of refused, as lenient rules have it, too.
     """
-    if mend and isinstance(given, dict) and isinstance(given.get("messages"), list):
+    if (mend or rules.is_lenient) and isinstance(given, dict) and isinstance(given.get("messages"), list):
         given = {**given, "messages": mended(given["messages"])}
     try:
         request = msgspec.convert(given, _Fields)
@@ -134,7 +140,7 @@ def decode_request(given: object, *, mend: bool = False) -> DecodedChat:
             "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
             "'tools' parameter instead."
         )
-    return DecodedChat(request, history, messages, given)
+    return DecodedChat(request, history, messages, given, rules)
 
 
 def _fault(given: object) -> RequestError:
@@ -152,14 +158,14 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
     """What a request means. `servers` are the MCP servers whose tools it has, by labels; `searches_web`: the gateway
     can search the web. Raises `RequestError`.
     """
-    request, given = decoded.body, decoded.given
+    request, given, rules = decoded.body, decoded.given, decoded.rules
     legacy = _is_legacy(request)
     if request.web_search_options is not None and not searches_web:
         raise needs_search("Unsupported parameter: 'web_search_options'", "web_search_options", "unsupported_parameter")
     runs_here = bool(servers) or request.web_search_options is not None
-    offer = _offer(request, servers) if runs_here else None
+    offer = _offer(request, servers, rules) if runs_here or rules.is_lenient else None
     conversation = (_legacy_conversation if legacy else _conversation)(request, given, offer)
-    history = _read_on(decoded.history, decoded.messages, given["messages"])
+    history = _read_on(decoded, given["messages"])
     if history.waiting:
         raise _unanswered(history.waiting, history.number - 1)
     fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
@@ -167,16 +173,17 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
         model=request.model,
         conversation=msgspec.structs.replace(
             conversation,
-            items=history.items,
+            items=_flat(history.items, offer.names) if offer is not None and rules.is_lenient else history.items,
             response_format=read_response_format(request.response_format),
         ),
         stream=bool(request.stream),
         include_usage=bool(request.stream_options and request.stream_options.include_usage),
         legacy=legacy,
         fields=fields,
-        offer=offer,
+        offer=offer if runs_here else None,
+        names=offer.names if offer is not None and rules.is_lenient else None,
         choices=request.n or 1,
-        unread=unread_fields(given),
+        unread=unread_fields(given).union(() if offer is None else offer.left_out),
     )
 
 
@@ -184,14 +191,23 @@ def _is_legacy(request: ChatRequestBody) -> bool:
     return request.functions is not None or request.function_call is not None
 
 
-def _offer(request: ChatRequestBody, servers: Mapping[str, McpServer]) -> ToolCatalog:
+def _flat(items: Sequence[Item], names: ToolNames) -> tuple[Item, ...]:
+    """The items with calls as the model knows their tools."""
+    return tuple(
+        msgspec.structs.replace(item, name=names.flat(item.name)) if type(item) is Call else item for item in items
+    )
+
+
+def _offer(request: ChatRequestBody, servers: Mapping[str, McpServer], rules: RequestRules) -> ToolCatalog:
     """The client's tools, which come first and so have their own names, and those of the servers."""
-    offer = ToolCatalog(servers, searches_web=True)
+    offer = ToolCatalog(servers, searches_web=True, rules=rules)
     for number, function in enumerate(request.functions or ()):
         offer.offer_as_named(function, f"functions[{number}]", "function")
     for number, tool in enumerate(request.tools or ()):
-        if tool.get("type") != "mcp":
-            offer.offer_as_named(tool, f"tools[{number}]", "chat")
+        kind, at = tool.get("type"), f"tools[{number}]"
+        is_unknown = isinstance(kind, str) and kind not in ("function", "custom", "mcp")
+        if kind != "mcp" and not (is_unknown and offer.leave_out(str(kind), at)):
+            offer.offer_as_named(tool, at, "any" if rules.is_lenient else "chat")
     offer.add([{"type": "mcp", "server_label": label} for label in servers])
     if request.web_search_options is not None:
         at = "web_search_options"
@@ -222,16 +238,18 @@ def _refuse_unsupported(request: ChatRequestBody, given: dict[str, Any]) -> None
 
 def _conversation(request: ChatRequestBody, given: Mapping[str, Any], offer: ToolCatalog | None) -> Conversation:
     tools = offered_tools(given.get("tools"), "tools", "chat") if offer is None else offer.tools
+    lenient = offer is not None and offer.rules.is_lenient
+    flat = offer.names.flat if offer is not None and lenient else as_named
     conversation = Conversation(
         tools=tools,
-        tool_choice=read_tool_choice(request.tool_choice, tools),
-        allowed_tools=read_allowed_tools(request.tool_choice, tools),
+        tool_choice=read_tool_choice(request.tool_choice, tools, flat=flat),
+        allowed_tools=read_allowed_tools(request.tool_choice, tools, flat=flat),
         parallel_tool_calls=request.parallel_tool_calls is not False,
     )
     check_choice(
         conversation,
-        choice_given=request.tool_choice is not None,
-        parallel_given=request.parallel_tool_calls is not None,
+        choice_given=request.tool_choice is not None and not (lenient and conversation.tool_choice == "auto"),
+        parallel_given=request.parallel_tool_calls is not None and not lenient,
     )
     return conversation
 
@@ -240,17 +258,21 @@ def _legacy_conversation(request: ChatRequestBody, given: Mapping[str, Any], off
     """The API before tools: `functions`, `function_call`, one call at most."""
     tools = offered_tools(given.get("functions"), "functions", "function") if offer is None else offer.tools
     choice = read_function_call(request.function_call, tools)
+    if offer is not None and isinstance(choice, NamedTool):
+        choice = NamedTool(offer.names.flat(choice.name))
     conversation = Conversation(tools=tools, tool_choice=choice, parallel_tool_calls=False)
-    choice_given = request.function_call is not None
+    lenient = offer is not None and offer.rules.is_lenient
+    choice_given = request.function_call is not None and not (lenient and choice == "auto")
     check_choice(conversation, choice_given=choice_given, parallel_given=False, param="function_call")
     return conversation
 
 
-def _read_on(history: _History, messages: Sequence[ChatMessage | ReadMessage], given: Sequence[Any]) -> _History:
-    """What `given` says, of which the last are these `messages`. Raises `RequestError`."""
+def _read_on(decoded: DecodedChat, given: Sequence[Any]) -> _History:
+    """What `given` says, of which the last are the messages that were decoded. Raises `RequestError`."""
+    history, messages = decoded.history, decoded.messages
     if not messages:
         return history
-    read = read_typed_messages(messages, given, history.number)
+    read = read_typed_messages(messages, given, history.number, decoded.rules)
     items = items_of(read, history.items)
     asked, waiting = _paired(history, read)
     history = _History(len(given), items, asked, waiting)

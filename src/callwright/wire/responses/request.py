@@ -10,6 +10,7 @@ from callwright.errors import RequestError, did_you_mean
 from callwright.known_values import KnownList, made_once
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
+from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
@@ -223,6 +224,7 @@ def read_request(
     servers: Mapping[str, McpServer] | None = None,
     mend: bool = False,
     searches_web: bool = False,
+    rules: RequestRules = STRICT,
 ) -> ParsedRequest:
     """What a request means behind the items of its history, which were checked when they came. Raises `RequestError`.
 
@@ -231,7 +233,7 @@ def read_request(
     """
     if request.input is None and not history:
         raise missing("input")
-    offer = _offer(given.get("tools"), servers or {}, searches_web=searches_web)
+    offer = _offer(given.get("tools"), servers or {}, rules, searches_web=searches_web)
     begun = offer.tools
     came = () if history else given.get("input") or ()
     reader = InputItemReader(offer)
@@ -243,7 +245,7 @@ def read_request(
     reader.finish()
     offer.check_run()
     found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
-    items = paired(reader.found, mend=mend, given=came, steady=reader.steady)
+    items = paired(reader.found, mend=mend or rules.is_lenient, given=came, steady=reader.steady)
     if request.instructions:
         items = (instructions(request.instructions), *items)
     wanted = _with_functions_named(request.tool_choice, offer, servers or {})
@@ -272,19 +274,23 @@ def read_request(
 
 
 def _offer(
-    given: Sequence[Mapping[str, Any]] | None, servers: Mapping[str, McpServer], *, searches_web: bool
+    given: Sequence[Mapping[str, Any]] | None,
+    servers: Mapping[str, McpServer],
+    rules: RequestRules,
+    *,
+    searches_web: bool,
 ) -> ToolCatalog:
     """The tools of a request, and those of MCP servers that its model has anyhow. A client sends the same ones with
     each request: what is made of a known list is made once.
     """
 
     def made(tools: Sequence[Mapping[str, Any]]) -> ToolCatalog:
-        offer = ToolCatalog(servers, searches_web=searches_web)
+        offer = ToolCatalog(servers, searches_web=searches_web, rules=rules)
         offer.add(tools)
         return offer
 
     if not servers:
-        return made_once(given or _NO_TOOLS, f"offer of responses, {searches_web=}", made).copy()
+        return made_once(given or _NO_TOOLS, f"offer of responses, {searches_web=} {rules.is_lenient}", made).copy()
     offer = made(given or ())
     asked = {tool.get("server_label") for tool in given or () if tool.get("type") == "mcp"}
     offer.add([{"type": "mcp", "server_label": label} for label in servers if label not in asked])
