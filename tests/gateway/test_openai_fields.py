@@ -166,7 +166,8 @@ def test_what_a_prompt_cannot_show_of_a_schema_is_told(
         },
     }
     for path, body in asks.items():
+        own = told.replace("parameters", "input_schema") if told and path == "/v1/messages" else told
         for stream in (False, True):
             model.plays(played(way, "text"))
             reply = request(gateway + path, {"model": way, "stream": stream, **body})
-            assert (reply.status, reply.headers.get(DROPPED_HEADER)) == (200, told), (path, stream)
+            assert (reply.status, reply.headers.get(DROPPED_HEADER)) == (200, own), (path, stream)

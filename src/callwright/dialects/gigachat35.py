@@ -28,6 +28,7 @@ from callwright.dialects.prompts.told import ToldTurns
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import pointed_at
+from callwright.schema.shown import ShownKeywords
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -248,6 +249,11 @@ DIALECT = Dialect(
     tokenizers=("gigachat3",),
     stops=_STOPS,
     options=Options,
+    shown_keywords=ShownKeywords(
+        frozenset(("type", "description", "enum", "const", "default", "properties", "required", "items", *_REMARKS)),
+        items=frozenset(("type", "enum", "const", "properties", "required", "items")),
+        resolves=False,
+    ),
     prompt=PromptBy(
         render=render,
         messages=messages,

@@ -89,7 +89,7 @@ def build_generation_request(
     )
     options, heeded = _options(given, fields, today, speaks=bool(conversation.prefill))
     names = [item.name for item in conversation.items if type(item) is Message and item.name]
-    unsaid = frozenset(["messages.name"] if names else [])
+    unsaid = frozenset([*_unshown(conversation, dialect), *(["messages.name"] if names else [])])
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         shown: Sequence[Item] = conversation.items
