@@ -57,7 +57,7 @@ def compared() -> Iterator[Compared]:
                 yield Compared(
                     dialect,
                     entry["file"].rpartition("/")[2].removesuffix(".jinja"),
-                    Told(name, system=entry.get("system", "")),
+                    Told(name, ids=entry.get("ids", "call"), system=entry.get("system", "")),
                     entry.get("options", {}),
                     entry.get("behind", ""),
                     record["prompts"].get(name),
