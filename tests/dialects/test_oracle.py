@@ -1,8 +1,10 @@
 """Our prompts against those that the models' own chat templates make, as `scripts/oracle` recorded them."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,7 +59,7 @@ def compared() -> Iterator[Compared]:
                 yield Compared(
                     dialect,
                     entry["file"].rpartition("/")[2].removesuffix(".jinja"),
-                    Told(name, system=entry.get("system", "")),
+                    Told(name, ids=entry.get("ids", "call"), system=entry.get("system", "")),
                     entry.get("options", {}),
                     entry.get("behind", ""),
                     record["prompts"].get(name),
@@ -90,6 +92,12 @@ def test_a_record_holds_the_listed_templates_and_nothing_else(dialect: str) -> N
 def test_every_record_belongs_to_a_listed_dialect() -> None:
     others = {"conversations", PROBED.stem, RECORD.stem}
     assert sorted(path.stem for path in FOLDER.glob("*.json") if path.stem not in others) == DIALECTS
+
+
+def test_the_page_names_the_dialects_that_have_a_record() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "dialects.md").read_text(encoding="utf-8")
+    [named] = re.findall(r"^Held against a template are (.*?)\.$", page, re.MULTILINE | re.DOTALL)
+    assert sorted(re.findall(r"`(\w+)`", named)) == DIALECTS
 
 
 def test_a_template_is_run_as_transformers_runs_it() -> None:

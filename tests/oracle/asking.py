@@ -41,7 +41,7 @@ class Told(Struct, frozen=True):
         calls: list[tuple[str, str]] = []
         for turn in self._turns():
             if "result" in turn:
-                id_, name = calls[answered]
+                id_, name = calls[turn.get("of", answered)]
                 answered += 1
                 name_of = {"name": name} if self.named else {}
                 made.append({"role": "tool", "tool_call_id": id_, **name_of, "content": turn["result"]})
@@ -51,8 +51,8 @@ class Told(Struct, frozen=True):
                     message[self.reasoning] = turn["reasoning"]
                 if "calls" in turn:
                     message["tool_calls"] = []
-                    for name, arguments in turn["calls"]:
-                        calls.append((self._id(name, written), name))
+                    for name, arguments, *own in turn["calls"]:
+                        calls.append((self._own_id(own[0]) if own else self._id(name, written), name))
                         message["tool_calls"].append(self._call(calls[-1][0], name, arguments))
                         written += 1
                 made.append(message)
@@ -64,6 +64,10 @@ class Told(Struct, frozen=True):
 
     def _id(self, name: str, number: int) -> str:
         return f"functions.{name}:{number}" if self.ids == "functions" else f"call{number:05}"
+
+    def _own_id(self, given: str | dict[str, str]) -> str:
+        """An id that a conversation gives: a foreign one, or one of the format, for each form of ids."""
+        return given if isinstance(given, str) else given[self.ids]
 
     def _call(self, id_: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         given = arguments if self.objects else json.dumps(arguments, ensure_ascii=False)

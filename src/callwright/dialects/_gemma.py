@@ -140,7 +140,6 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _kind(schema: Mapping[str, Any]) -> Any:
-    """The type, in capitals; a list of types stays one."""
-    kind = schema.get("type", "object" if properties(schema) else "string")
-    return [str(one).upper() for one in kind] if isinstance(kind, list) else str(kind).upper()
+def _kind(schema: Mapping[str, Any]) -> str:
+    """The type, in capitals: a list of types as Python shows it, no type as an empty text."""
+    return str(schema.get("type", "object" if properties(schema) else "")).upper()

@@ -54,7 +54,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to `<assistant>` and the begin of its thought."""
     out = PromptBuilder().control(_BEGIN)
     instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
+    instructions = [*filter(None, instructions), *format_note(conversation)]
     thinks = options.thinking == "open"
     if instructions or conversation.tools:
         out.control("<system>").text("\n\n" if instructions else "\n", "\n\n".join(instructions))

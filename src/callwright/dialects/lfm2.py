@@ -58,7 +58,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
     out = PromptBuilder().control("<|startoftext|>")
     instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
+    instructions = [*filter(None, instructions), *format_note(conversation)]
     if instructions or conversation.tools:
         _begin(out, "system").text("\n\n".join(instructions))
         if conversation.tools:

@@ -69,6 +69,7 @@ _FRAME: Final = Frame(
     results=_results,
     gap="\n",
     each=True,
+    trims=True,
 )
 
 

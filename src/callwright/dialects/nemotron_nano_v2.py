@@ -54,6 +54,7 @@ _FRAME: Final = Frame(
     tools=_tools,
     calls=_CALLS,
     results=_results,
+    trims=True,
 )
 
 

@@ -128,10 +128,14 @@ def _xml(first: Sequence[str], last: Sequence[str]) -> Callable[[FunctionTool], 
 
 
 def _elements(schema: Mapping[str, Any]) -> list[str]:
-    """Keywords of a schema, each as an element; lists and objects as JSON, all else as Python shows it."""
+    """Keywords of a schema, each as an element: a type as Python shows it, as is all that is no list or object; these
+    are JSON.
+    """
     lines: list[str] = []
     for key, value in schema.items():
-        shown = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+        shown = (
+            json.dumps(value, ensure_ascii=False) if key != "type" and isinstance(value, list | dict) else str(value)
+        )
         lines.append(f"<{key}>{shown.strip() if key == 'description' else shown}</{key}>")
     return lines
 
@@ -200,12 +204,14 @@ _QWEN35: Final = msgspec.structs.replace(
     results=_results("\n", "\n", "\n", ""),
     no_thought="<think>\n\n</think>\n\n",
     past_thought="",
+    trims=True,
 )
 _FRAMES: Final = {
     "qwen3_coder": _CODER,
     "qwen3.5": _QWEN35,
     "nemotron3": msgspec.structs.replace(
         _QWEN35,
+        trims=False,
         tools=_tools(
             "functions",
             _xml(("type", "description", "enum"), ("required",)),
@@ -224,6 +230,7 @@ _FRAMES: Final = {
     "step3.5": msgspec.structs.replace(
         _QWEN35,
         begin="<｜begin▁of▁sentence｜>",
+        trims=False,
         tools=_tools(
             "functions in JSONSchema format",
             _json,

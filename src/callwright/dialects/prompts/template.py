@@ -87,6 +87,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     a turn's text and its calls, `calls_begin` before the calls of a turn in the history that has nothing else.
     `calls_end` ends a turn with calls, if that is not what ends any turn.
 
+    `trims`: blanks at the ends of what users and the system say are left out.
+
     `results` writes the outputs of a turn between `tool`, or one at a time if `each`. `resumes`: behind outputs the
     assistant's turn goes on, without a new begin; `reopens`: the turn to generate begins anew all the same.
 
@@ -127,6 +129,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     no_thought: str = ""
     past_thought: str | None = None
     off: str | None = None
+    trims: bool = False
     resumes: bool = False
     reopens: bool = False
     calls_end: str | None = None
@@ -179,7 +182,7 @@ class Frame(Struct, frozen=True, kw_only=True):
             self._fixed(out, self.user[0])
             if holds_tools and not is_last:
                 self._tools(out, conversation)
-            out.text(text, "\n\n" if text else "", plain_text(message.parts, number))
+            out.text(text, "\n\n" if text else "", self._text(message, number))
             self._fixed(out, self.user[1])
 
         return Apart(number, write)
@@ -200,7 +203,7 @@ class Frame(Struct, frozen=True, kw_only=True):
             case Message(role):
                 before, after = self.user if role == "user" or self.system is None else self.system
                 self._fixed(out, before)
-                out.text(plain_text(turn.parts, number))
+                out.text(self._text(turn, number))
                 self._fixed(out, after)
             case AssistantTurn():
                 begins = self._begin(out, left)
@@ -210,11 +213,17 @@ class Frame(Struct, frozen=True, kw_only=True):
             case _:
                 assert_never(turn)
 
+    def _text(self, message: Message, number: int) -> str:
+        """What a user says, or the system later on."""
+        text = plain_text(message.parts, number)
+        return text.strip() if self.trims else text
+
     def _lead(self, conversation: Conversation, instructions: Sequence[str]) -> str:
         """The system text."""
         default = self.with_tools if conversation.tools and self.with_tools is not None else self.default_system
         preamble = self.preamble_tools if conversation.tools and self.preamble_tools is not None else self.preamble
-        return preamble + "\n\n".join(instructions or filter(None, [default]))
+        text = "\n\n".join(instructions or filter(None, [default]))
+        return preamble + (text.strip() if self.trims else text)
 
     def _answer(self, out: PromptBuilder, turn: AssistantTurn, *, past: bool, begins: bool) -> None:
         """Append a past assistant turn, behind its begin."""
