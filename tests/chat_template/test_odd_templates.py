@@ -176,8 +176,16 @@ def test_a_template_that_does_not_show_the_user_is_an_error() -> None:
         template_dialect("<|user|>Hello!<|assistant|>")
 
 
-@pytest.mark.parametrize("arguments", ["", "no JSON", '{"text": ', "[1]"])
-def test_arguments_that_are_no_object_are_shown_as_an_empty_one(arguments: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ("", '<act>{"name": "say", "arguments": {}}</act>'),
+        ("no JSON", "I called say with arguments that cannot be read: no JSON"),
+        ('{"text": ', 'I called say with arguments that cannot be read: {"text": '),
+        ("[1]", "I called say with arguments that cannot be read: [1]"),
+    ],
+)
+def test_arguments_that_are_no_object_are_told_in_words_and_none_are_an_empty_one(arguments: str, shown: str) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "say", "arguments": arguments}}
     messages: list[dict[str, Any]] = [
         *ASKED,
@@ -185,7 +193,7 @@ def test_arguments_that_are_no_object_are_shown_as_an_empty_one(arguments: str) 
         {"role": "tool", "tool_call_id": "c1", "content": "x"},
     ]
     text = callwright.render(messages, tools=[SAY], dialect=template_dialect(made(JSON_CALL))).text
-    assert '<act>{"name": "say", "arguments": {}}</act>' in text
+    assert shown in text
 
 
 @pytest.mark.parametrize(
