@@ -23,6 +23,16 @@ TOKEN: Final = "｜DSML｜"
 _END: Final = "<｜end▁of▁sentence｜>"
 
 
+# What models and servers write for the bars of a token: other characters that look alike, or each of them twice.
+_BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
+
+
+def odd_openings(word: str) -> tuple[str, ...]:
+    """With what a tag between other bars than `｜` may begin."""
+    lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"]
+    return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
+
+
 @cache
 def dsml_layout(calls: str, lead: str, no_arguments: str = "", token: str = TOKEN, gap: str = "\n\n") -> CallLayout:
     """How a version writes its calls, `gap` before them."""
@@ -38,6 +48,7 @@ def dsml_layout(calls: str, lead: str, no_arguments: str = "", token: str = TOKE
         ),
         end=f"{no_arguments}</{token}{lead}invoke>\n",
         close=f"</{token}{calls}>",
+        variants=odd_openings(token.strip("｜")),
     )
 
 
@@ -48,8 +59,6 @@ def dsml_tags(calls: str, lead: str, token: str = TOKEN) -> ParameterTags:
     return ParameterTags.of(dsml_layout(calls, lead, token=token), blocks=((begin, end), (f"<{token}", end)))
 
 
-# What models and servers write for the bars of a token: other characters that look alike, or each of them twice.
-_BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
 _BAR: Final = r"[|｜‖∣]{1,2}"
 _EVERYTHING: Final = Markers()
 _MAX_HELD: Final = 4_194_304
@@ -58,12 +67,6 @@ _MAX_OPENING: Final = 120
 
 
 @cache
-def odd_openings(word: str) -> tuple[str, ...]:
-    """With what a tag between other bars than `｜` may begin."""
-    lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"]
-    return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
-
-
 @cache
 def _any_bars(word: str) -> re.Pattern[str]:
     """A tag of the format between any bars; the group is its token."""
