@@ -1,5 +1,6 @@
 """Text that opens a call and names an offered tool: read, asked about or again, or named, but never silently text."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -151,3 +152,15 @@ def test_several_formats_in_one_answer_are_all_read() -> None:
         turn = callwright.parse(output, dialect=reader, tools=TOOLS)
         assert [call.name for call in turn.calls] == ["plant"] * 4, reader
         assert not (turn.content or "").strip()
+
+
+@pytest.mark.parametrize("bars", ["|DSML|", "||DSML||", "｜｜DSML｜｜", "‖DSML‖", "∣DSML∣", "|DSML｜"])
+@pytest.mark.parametrize("reader", [reader for reader in READERS if reader not in HEADED])
+@pytest.mark.parametrize("name", ["deepseek_v32", "deepseek_v4", "deepseek_v41"])
+def test_dsml_between_other_bars_is_read_by_all(name: str, reader: str, bars: str) -> None:
+    written = _written(name, GIVEN).lstrip().replace("｜DSML｜", bars)
+    whole, cut = (read(output, dialect=reader, tools=TOOLS) for output in ([written], list(written)))
+    assert merged(whole) == merged(cut)
+    turn = callwright.parse(written, dialect=reader, tools=TOOLS)
+    assert [(call.name, json.loads(call.arguments), call.complete) for call in turn.calls] == [("plant", GIVEN, True)]
+    assert {problem.kind for problem in turn.problems} >= {"foreign_format", "markup_repaired"}
