@@ -118,7 +118,7 @@ READABLE: dict[str, tuple[list[Item], list[Item]]] = {
         [Call("f", '{"a": "Os', "a"), CallOutput("a", (TextPart("5"),))],
         [
             Message("assistant", (TextPart('I called f with arguments that cannot be read: {"a": "Os'),)),
-            Message("user", (TextPart("The output of that call: "), TextPart("5"))),
+            Message("user", (TextPart("The output of that call: 5"),)),
         ],
     ),
     "a value that was never written": (
@@ -140,7 +140,7 @@ READABLE: dict[str, tuple[list[Item], list[Item]]] = {
             Message("assistant", (TextPart('I called a tool without its name, with the arguments {"a": 1}'),)),
             Call("f", "{}", "b"),
             CallOutput("b"),
-            Message("user", (TextPart("The output of that call: "), TextPart("no tool"))),
+            Message("user", (TextPart("The output of that call: no tool"),)),
         ],
     ),
     "text of a custom tool": ([Call("f", "print(1", "a", "custom")], [Call("f", "print(1", "a", "custom")]),
