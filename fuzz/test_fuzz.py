@@ -125,10 +125,10 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(STRINGS, inner, max_size=2),
     max_leaves=5,
 )
+OBJECTS = st.dictionaries(STRINGS, VALUES, max_size=3)
 ARGUMENTS = st.builds(
-    lambda value, ascii_, form: json.dumps(value, ensure_ascii=ascii_, **form),
-    st.dictionaries(STRINGS, VALUES, max_size=3),
-    st.booleans(),
+    lambda value, form: json.dumps(value, ensure_ascii=False, **form),
+    OBJECTS,
     st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}]),
 )
 # Names that OpenAI's API allows, and one with a dot.
@@ -148,6 +148,17 @@ def test_calls_that_were_written_read_back_byte_for_byte(
         turn = callwright.parse(output, dialect=dialect, tools=OPEN_TOOLS)
         assert [(call.name, call.arguments) for call in turn.calls] == calls
         assert (turn.content, turn.reasoning, turn.problems) == (None, None, ())
+
+
+@every_dialect
+@fuzz
+@given(value=OBJECTS)
+def test_characters_that_were_escaped_are_written_as_models_write_them(dialect: str, value: dict[str, object]) -> None:
+    texts = [
+        callwright.write([{"name": "launch", "arguments": json.dumps(value, ensure_ascii=escaped)}], dialect=dialect)
+        for escaped in (True, False)
+    ]
+    assert texts[0] == texts[1]
 
 
 @every_dialect
