@@ -154,6 +154,7 @@ DIALECT = Dialect(
     model_families="Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes",
     model_globs=(
         "qwen-2.5",
+        "qwen-2.5vl",
         "qwen-3",
         "qwq",
         "hermes-2*",
@@ -231,8 +232,8 @@ DIALECT = Dialect(
         "<tool_call></tool_call> XML",
         "## Metadata + Reasoning Mode: ",  # SmolLM3, of which one edition shows no tools
     ),
-    source="chat templates of Qwen2.5, Qwen3, Ling-flash-2.0, Ling-mini-2.0, Ling-1T and MiMo-7B; NousResearch Hermes "
-    "Function Calling, for Hermes-3 and DeepHermes-3; vLLM's parser ernie45 for ERNIE-4.5; cards of "
+    source="chat templates of Qwen2.5, Qwen2.5-VL, Qwen3, Ling-flash-2.0, Ling-mini-2.0, Ling-1T and MiMo-7B; "
+    "NousResearch Hermes Function Calling: Hermes-3, DeepHermes-3; vLLM's parser ernie45 for ERNIE-4.5; cards of "
     "Llama-3-Groq-8B-Tool-Use, Arch-Function, Arch-Agent, T-pro-it-2.0 and Cogito v1; Tongyi-DeepResearch's own client",
     tokenizers=(
         "qwen2.5",
