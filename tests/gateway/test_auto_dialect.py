@@ -1,4 +1,4 @@
-"""What `dialect = "auto"` comes to in a configuration: a declared dialect where one fits, else the template itself."""
+"""`dialect = "auto"` in a configuration: a declared dialect if it fits, else the template itself."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import Config, ModelConfig
 from tests.support.outputs import TOOLS
 
-# Turns and calls of nobody's, with a place for the marks around a call.
+# Turns and calls that no dialect declares; BEGIN and END stand around a call.
 OWN = """{%- for tool in tools or [] %}{{ '<|crane|>' + (tool | tojson) + '\\n' }}{%- endfor %}
 {%- for message in messages %}{{ '<|harbour|>' + message.role + '\\n' }}{{ message.content or '' }}
 {%- for call in message.tool_calls or [] %}{{ 'BEGIN{"name": ' + (call.function.name | tojson) }}
@@ -27,7 +27,7 @@ def found(folder: Path, template: str, model: str = "unheard-of") -> str:
     file = folder / "template.jinja"
     file.write_text(template, encoding="utf-8")
     given = ModelConfig(name="m", upstream="http://h/v1", model=model, dialect="auto", template=str(file), mode="raw")
-    return build_models(Config(models=(given,)))["m"].dialect
+    return str(build_models(Config(models=(given,)))["m"].dialect)
 
 
 @pytest.mark.processes

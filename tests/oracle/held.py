@@ -36,7 +36,7 @@ __all__ = [
 TEMPLATES: Final[list[dict[str, Any]]] = tomllib.loads((FOLDER / "templates.toml").read_text(encoding="utf-8"))[
     "templates"
 ]
-# Encoders that makers of models publish. What they encode is said by the dialects' sources.
+# Encoders that makers of models publish. The dialects' sources name them.
 ENCODERS: Final = ("cohere-melody", "deepseek-recipe", "mistral-common")
 PAGE: Final = ROOT / "docs" / "dialects.md"
 MARK: Final = "<!-- oracles -->\n\n"
@@ -46,7 +46,7 @@ _TITLE: Final = "| dialect | prompts are held against | calls | not exact |\n|--
 
 
 class Public(Struct, frozen=True):
-    """A public template: the package that carries it, its name, what was recorded of it, and what is recognised."""
+    """A public template: its package, its name, its recorded prompts, and the dialect that is recognised."""
 
     package: str
     name: str
