@@ -29,6 +29,7 @@ _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 _END_OF_GRANITE: Final = "<|end_of_text|>"
+_GRANITES_4: Final = ("granite-4*", "granite-vision-4*", "granite-speech-4*")
 # The tags are words to most of the tokenizers: they may stand in any text.
 _CALLS: Final = CallLayout(begin=f"{_OPEN}\n" + in_json(), end=f"}}\n{_CLOSE}", between="\n")
 _MARKS: Final = CallMarks.of(_CALLS, special=False, ends=(_END_OF_GRANITE,))
@@ -153,13 +154,15 @@ DIALECT = Dialect(
     model_families="Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes",
     model_globs=(
         "qwen-2.5",
+        "qwen-2.5vl",
         "qwen-3",
         "qwq",
         "hermes-2*",
         "hermes-3",
         "hermes-4*",
+        "llama-3-groq",
         "deephermes-3",
-        "granite-4*",
+        *_GRANITES_4,
         "smollm-3",
         "trinity",
         "reka",
@@ -179,7 +182,6 @@ DIALECT = Dialect(
         "tongyi-deepresearch",
         "mirothinker",
         "bielik-11b-v3*",
-        "bielik-4.5b-v3*",
         "falcon-h1",
         "falcon-h1r",
         "arch-function",
@@ -210,8 +212,19 @@ DIALECT = Dialect(
         "t-pro-it-2*",
         "avibe",
         "step3-vl",
+        "fanar-2",
+        "luciole",
+        "virtuoso-small",
+        "virtuoso-medium",
+        "virtuoso-large",
+        "supernova-medius",
+        "vibethinker",
+        "skywork-r1v3",
+        "mindlink",
+        "tinyswallow",
+        "confucius-o1",
     ),
-    model_options={"granite4": {"flavour": "granite4"}, "granite-4*": {"flavour": "granite4"}},
+    model_options={name: {"flavour": "granite4"} for name in ("granite4", *_GRANITES_4)},
     template_markers=(
         '<tool_call> + "arguments"',
         "<tool_call> + tool_call.arguments",
@@ -219,7 +232,9 @@ DIALECT = Dialect(
         "<tool_call></tool_call> XML",
         "## Metadata + Reasoning Mode: ",  # SmolLM3, of which one edition shows no tools
     ),
-    source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
+    source="chat templates of Qwen2.5, Qwen2.5-VL, Qwen3, Ling-flash-2.0, Ling-mini-2.0, Ling-1T and MiMo-7B; "
+    "NousResearch Hermes Function Calling: Hermes-3, DeepHermes-3; vLLM's parser ernie45 for ERNIE-4.5; cards of "
+    "Llama-3-Groq-8B-Tool-Use, Arch-Function, Arch-Agent, T-pro-it-2.0 and Cogito v1; Tongyi-DeepResearch's own client",
     tokenizers=(
         "qwen2.5",
         "qwen3",

@@ -88,7 +88,7 @@ DIALECT = Dialect(
     name="llama3_json",
     aliases=("llama3", "llama4_json", "llama_json"),
     model_families="Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form",
-    model_globs=("llama-3.1", "llama-3.3", "llama-3-groq"),
+    model_globs=("llama-3.1", "llama-3.2", "llama-3.3", "nemotron-70b", "arcee-supernova-v1"),
     template_markers=("<|python_tag|>", "Environment: ipython"),
     history_rules=HistoryRules(single_calls=True),
     source="chat template of Llama-3.1-8B-Instruct",

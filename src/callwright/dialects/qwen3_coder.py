@@ -253,41 +253,44 @@ _FRAMES: Final = {
 }
 
 
+# Families by whose prompts theirs are made.
+_FAMILIES: Final = {
+    "qwen3.5": (
+        *(
+            "qwen-3.5",
+            "qwen-3.6",
+            "qwen-agentworld",
+            "qwopus",
+            "ornith",
+            "intern-s2",
+            "kat-coder-v2.5",
+            "minicpm-v-4.6",
+        ),
+        "nex-n2",
+    ),
+    "nemotron3": (
+        *("nemotron-3", "nemotron-3.*", "nemotron-cascade-2", "nemotron-labs-diffusion", "cosmos-3", "mimo-v2*"),
+        "intellect-3*",
+    ),
+    "step3.5": ("step-3.5", "step-3.7", "nanbeige-4.2*"),
+}
+
 DIALECT = Dialect(
     name="qwen3_coder",
     aliases=("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige"),
     model_families="Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige",
     model_globs=(
-        "qwen-3-coder",
-        "qwen-3.5",
-        "qwen-3.6",
-        "qwen-3.8",
-        "qwen-agentworld",
-        "nemotron-3",
-        "nemotron-3.*",
-        "nemotron-cascade-2",
-        "step-3.5",
-        "step-3.7",
-        "mimo-v2*",
-        "nanbeige",
-        "k-exaone-2.0",
-        "kat-dev",
-        "kat-coder",
-        "intellect-3*",
-        "intern-s2",
-        "ornith",
-        "trinity-large-thinking",
-        "nex-n2",
-        "minicpm-v-4.6",
+        *("qwen-3-coder", "qwen-3.8", "k-exaone-2.0", "kat-dev", "kat-coder", "trinity-large-thinking"),
         "iquest-coder-v1-40b-loop-thinking",
+        *(name for names in _FAMILIES.values() for name in names),
     ),
     model_options={
-        **{name: {"flavour": "qwen3.5"} for name in ("qwen-3.5", "qwen-3.6")},
-        **{name: {"flavour": "nemotron3"} for name in ("nemotron-3*", "nemotron_v3")},
-        **{name: {"flavour": "step3.5"} for name in ("step-3.5*", "step3p5")},
+        **{name: {"flavour": flavour} for flavour, names in _FAMILIES.items() for name in names},
+        "nemotron_v3": {"flavour": "nemotron3"},
+        "step3p5": {"flavour": "step3.5"},
     },
     template_markers=("<tool_call> + <function= + <parameter=",),
-    source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
+    source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3, Step 3.5 and K-EXAONE-2.0",
     tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),
     options=Options,
