@@ -13,7 +13,14 @@ from callwright.conversation import Call
 from callwright.dialects.call_layout import arguments_object
 from callwright.prompt import PromptBuilder
 
-__all__ = ["DelimitedArguments", "PythonArguments", "put_value", "python_literal"]
+__all__ = [
+    "DelimitedArguments",
+    "PythonArguments",
+    "put_value",
+    "python_literal",
+    "python_text",
+    "with_python_booleans",
+]
 
 _IS_IDENTIFIER: Final = re.compile(r"[\w.$-]+\Z").match
 
@@ -29,6 +36,19 @@ def python_literal(value: Any) -> str:
         case list() | tuple():
             return f"[{', '.join(map(python_literal, value))}]"
     return json.dumps(value, ensure_ascii=False)
+
+
+def with_python_booleans(value: Any) -> str:
+    """A value as some templates show it: true and false as Python, lists and objects as JSON.
+
+    They show null as Python, too. Where text is allowed that would be read as a text, so that null stays JSON here.
+    """
+    return str(value) if isinstance(value, bool) else json.dumps(value, ensure_ascii=False)
+
+
+def python_text(value: Any) -> str:
+    """A value as Python's `str` shows it, null apart: see `with_python_booleans`."""
+    return "null" if value is None else str(value)
 
 
 class PythonArguments(Struct, frozen=True):
