@@ -11,7 +11,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
-from callwright.dialects.prompts.literal_arguments import python_text
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.parameters import ParameterReader
@@ -78,7 +78,7 @@ _FRAME: Final = Frame(
     assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
     tool=("<|im_start|>user\n", "<|im_end|>\n"),
     tools=_tools,
-    calls=values_as(_CALLS, python_text),
+    calls=values_as(_CALLS, with_python_booleans),
     results=_results,
     gap="\n",
 )

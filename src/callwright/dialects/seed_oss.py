@@ -12,7 +12,7 @@ from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.literal_arguments import python_text
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -36,7 +36,7 @@ _CALLS: Final = CallLayout(
     end=f"</function>\n{_CLOSE}",
     between="\n",
 )
-_SHOWN: Final = values_as(_CALLS, python_text)
+_SHOWN: Final = values_as(_CALLS, with_python_booleans)
 _TAGS: Final = ParameterTags.of(_CALLS)
 _CONTROLS: Final = (_BEGIN, _END, "<seed:pad>", _OPEN, _CLOSE, *_THOUGHT, _BUDGET, "</seed:cot_budget_reflect>")
 _DEFAULT_SYSTEM: Final = (

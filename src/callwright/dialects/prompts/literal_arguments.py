@@ -18,7 +18,6 @@ __all__ = [
     "PythonArguments",
     "put_value",
     "python_literal",
-    "python_text",
     "with_python_booleans",
 ]
 
@@ -41,14 +40,10 @@ def python_literal(value: Any) -> str:
 def with_python_booleans(value: Any) -> str:
     """A value as some templates show it: true and false as Python, lists and objects as JSON.
 
-    They show null as Python, too. Where text is allowed that would be read as a text, so that null stays JSON here.
+    They show null as Python, too, and some show lists and objects so. That cannot always be read back: `None` is a text
+    where text is allowed, and so may a list be whose texts have quotes in them.
     """
     return str(value) if isinstance(value, bool) else json.dumps(value, ensure_ascii=False)
-
-
-def python_text(value: Any) -> str:
-    """A value as Python's `str` shows it, null apart: see `with_python_booleans`."""
-    return "null" if value is None else str(value)
 
 
 class PythonArguments(Struct, frozen=True):
