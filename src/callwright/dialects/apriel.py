@@ -1,7 +1,7 @@
 """Apriel Thinker: reasoning as plain text up to `[BEGIN FINAL RESPONSE]`, calls as a list in `<tool_calls>`.
 
 The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoning steps:`. Source: the chat templates
-of Apriel-1.5- and 1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
+of Apriel-1.5- and 1.6-15b-Thinker: the tools are Python dicts in the system turn.
 """
 
 from typing import Final, Literal
@@ -77,7 +77,7 @@ _FRAME_15: Final = msgspec.structs.replace(
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
+    """The whole prompt, up to the answer of the model."""
     return (_FRAME_15 if options.flavour == "1.5" else _FRAME).render(conversation, options)
 
 

@@ -1,7 +1,7 @@
 """Functionary v3.1: `<function=NAME>{…}</function>`.
 
 Source: the chat template of meetkai's functionary-medium-v3.1, in the turns of Llama 3.1: the tools and the form of a
-call stand in a turn of their own, before the system text.
+call are in a turn of their own, before the system text.
 """
 
 import json
@@ -82,7 +82,7 @@ _WITH_TOOLS: Final = msgspec.structs.replace(_FRAME, begin=_FIRST, place="before
 
 
 def render(conversation: Conversation, options: RenderOptions) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
+    """The whole prompt, up to the answer of the model."""
     return (_WITH_TOOLS if conversation.tools else _FRAME).render(conversation, options)
 
 

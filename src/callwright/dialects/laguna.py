@@ -2,7 +2,7 @@
 
 Poolside's models. JSON between the tags is read as well, as in vLLM's parser `poolside_v1` and Ollama's of Laguna, and
 some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2,
-XS-2.1 and S-2.1, which has no line feeds within turns and calls and does not say how to call.
+XS-2.1 and S-2.1, which has no line feeds within turns and calls and has no example of a call.
 """
 
 from typing import Any, Final, Literal, assert_never
@@ -43,7 +43,7 @@ _HOW_TO: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind an empty one. `flavour`: the model whose template
+    """`thinking`: `open` begins the answer in reasoning, `off` after an empty one. `flavour`: the model whose template
     is followed.
     """
 

@@ -1,4 +1,4 @@
-"""Reads what Llama 4 says before calls in JSON: `<|python_start|>I will look.<|python_end|>{"name": …`, also with
+"""Reads the words of Llama 4 before calls in JSON: `<|python_start|>I will look.<|python_end|>{"name": …`, also with
 nothing between the tokens, as its chat template writes it.
 """
 
@@ -16,7 +16,7 @@ _MAX_SAID: Final = 65_536
 
 
 def read_said_before(reader: ProseReader) -> Parse[None]:
-    """Read these words, if an answer begins with them and JSON follows; what is read next begins an answer."""
+    """Read these words, if an answer begins with them and JSON follows; the JSON then begins the answer."""
     source, opener = reader.source, SAID[0]
     if not (yield from reader.comes(opener)):
         return
