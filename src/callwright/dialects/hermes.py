@@ -8,7 +8,7 @@ Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch He
 from typing import Any, Final, Literal, assert_never
 
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
-from callwright.dialects import _granite4
+from callwright.dialects import _granite4, _reka
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, filled, in_json
 from callwright.dialects.prompts.chat_messages import (
@@ -18,6 +18,7 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
@@ -41,11 +42,11 @@ _CONTROLS: Final = (
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turn tokens; Granite 4 has
-    its own, and does not think.
+    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turns; Granite 4 and Reka
+    have their own, and Granite 4 does not think.
     """
 
-    flavour: Literal["qwen", "granite4"] = "qwen"
+    flavour: Literal["qwen", "granite4", "reka"] = "qwen"
     thinking: Literal["model", "open", "off"] = "model"
     default_system: str = ""
 
@@ -57,6 +58,12 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to the assistant's header."""
     if options.flavour == "granite4":
         return _granite4.FRAME.render(conversation, options)
+    if options.flavour == "reka":
+        frame = _reka.THINKING if options.thinking == "open" else _reka.FRAME
+        return frame.render(
+            conversation,
+            ThinkingOptions(add_generation_prompt=options.add_generation_prompt, thinking=options.thinking),
+        )
     out = PromptBuilder()
     instructions, items = split_instructions(conversation.items)
     instructions += format_note(conversation)
@@ -224,7 +231,10 @@ DIALECT = Dialect(
         "tinyswallow",
         "confucius-o1",
     ),
-    model_options={name: {"flavour": "granite4"} for name in ("granite4", *_GRANITES_4)},
+    model_options={
+        **{name: {"flavour": "granite4"} for name in ("granite4", *_GRANITES_4)},
+        "reka": {"flavour": "reka"},
+    },
     template_markers=(
         '<tool_call> + "arguments"',
         "<tool_call> + tool_call.arguments",
