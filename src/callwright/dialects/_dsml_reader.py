@@ -67,7 +67,6 @@ _MAX_OPENING: Final = 120
 
 
 @cache
-@cache
 def _any_bars(word: str) -> re.Pattern[str]:
     """A tag of the format between any bars; the group is its token."""
     return re.compile(
@@ -213,10 +212,10 @@ class DsmlReader(ParameterReader):
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
 
     def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """See `ParameterReader`. What should be JSON and is only a begin of it is no text."""
+        """See `ParameterReader`. Text is no value if the tag claims JSON."""
         value = super()._write(writer, key, text, rest)
-        begun = rest.get("string") == "false" and text.lstrip()[:1] in ("{", "[", '"') and not writer.is_text(key)
-        if begun and self._sure and value[0] == '"' and not _is_json(text, scalars=True):
+        claims_json = rest.get("string") == "false" and not writer.is_text(key)
+        if claims_json and self._sure and value[0] == '"' and not _is_json(text, scalars=True):
             self._odd(f"the JSON of {key!r} cannot be read", self.calls - 1, "non_json_arguments")
             self._sure = False
         return value

@@ -83,6 +83,7 @@ _FORM: Final = TaggedForm((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("
 _VALUES: Final = ("value", "tool_param")
 _NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
 _TYPES: Final = frozenset(("raw", "json", "dict", "list"))
+_ATTRIBUTES: Final = ("id", "name", "string", "type")
 _ATTRIBUTE: Final = re.compile(r"""(?<!\S)([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
 # What stands in a tag behind its name; in quotes there may be line breaks.
 _REST: Final = r"""(?:[^<>\n"']|"[^"<>]*"|'[^'<>]*')*"""
@@ -323,9 +324,10 @@ def _json(text: str) -> str | None:
 
 def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
     """The attributes of a tag, their escapes read, and what else stands in it."""
-    rest = tag.partition(" ")[2].removesuffix(">").strip().removesuffix("/")
+    rest = tag.partition(" ")[2].removesuffix(">").strip()
     named = {key: html.unescape(next(filter(None, values), "")) for key, *values in _ATTRIBUTE.findall(rest)}
-    return named, _ATTRIBUTE.sub("", rest).strip()
+    unknown = " ".join(key for key in named if key not in _ATTRIBUTES)
+    return named, _ATTRIBUTE.sub("", rest).strip() or unknown
 
 
 DIALECT = Dialect(

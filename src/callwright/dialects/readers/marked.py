@@ -338,6 +338,7 @@ class MarkedReader(ProseReader):
             end = _SURPLUS(ahead).end()  # type: ignore[union-attr]  # matches always
             if self._fenced and "```" in ahead[:end]:
                 self._fenced = False
+                self._surplus(ahead[: ahead.index("```")])
                 self.markup(source.take(source.at + ahead.index("```") + 3))
                 continue
             behind = ahead[end:]

@@ -438,7 +438,7 @@ class ParameterReader(ProseReader):
             return "", {}
         head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
-        if closed and (odd := surplus(head)):
+        if closed and (odd := surplus(head) or head.strip()[-1:] == "/" and "/"):
             self._odd(f"the tag of a parameter holds {odd!r}", self.calls - 1)
             self._sure = False
         return attributes(head) if closed else None

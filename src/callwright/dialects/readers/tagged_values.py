@@ -194,8 +194,9 @@ class ValueReader:
                 source.wait_in(stretch)
                 yield
         source.markup(held)
-        if ending is Ending.MISSING and self._holds_piece("".join(pieces)):
-            self._lost = True
+        whole = "".join(pieces)
+        self._lost = self._lost or (ending is Ending.MISSING and self._holds_piece(whole))
+        holds = holds or form.parameter_end[:-1] in whole
         self._is_odd = self._is_odd or (ending is Ending.MISSING and not pieces)  # it never came
         if lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces):
             self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
