@@ -17,7 +17,7 @@ from tests.support.examples import some
 
 names = pytest.mark.parametrize("name", dialect_names())
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
-# Of so many slips one is also read character by character.
+# One of this number of slips is also read character by character.
 STREAMED = 8
 
 
@@ -44,7 +44,7 @@ def test_a_slip_makes_no_silent_call_of_something_else(name: str, shape: Shape) 
 
 @names
 def test_what_is_not_disturbed_is_no_slip(name: str) -> None:
-    """The judge can fail: another call's arguments are a wrong call, its own are none."""
+    """The judge can fail: another call's arguments are a wrong call, its own are not."""
     shape, other = SHAPES[0], SHAPES[3]
     tools = [*tools_of(shape), *tools_of(other)]
     asked = [{"name": called, "arguments": arguments} for called, arguments in other.calls]

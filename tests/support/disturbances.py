@@ -1,7 +1,7 @@
 """One slip in an output, at each place: of a tag, a delimiter, a character, a value.
 
-`changes` yields the output of a shape with each slip. `wrong_call` finds a call that is complete, differs from what was
-meant, and has no problem: unless the output is just what the format writes for that call.
+`changes` yields the output of a shape with each slip. `wrong_call` finds a complete call with other arguments than the
+shape has, and without a problem, unless the format writes exactly this output for that call.
 """
 
 import json
@@ -27,7 +27,7 @@ _OTHERS: Final = "\"'<>{}[]():,=\\/ x1\n|`"
 
 
 class Change(NamedTuple):
-    """An output with one slip: its class (of `CLASSES`), what was done, and where."""
+    """An output with one slip: its class (of `CLASSES`), the slip and its place."""
 
     output: str
     kind: str
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 class Token(NamedTuple):
-    """A tag or a delimiter, and where it is."""
+    """A tag or a delimiter, and its place."""
 
     text: str
     at: int
@@ -143,7 +143,7 @@ def _of_values(shape: Shape, output: str, dialect: str) -> Iterator[Change]:
 
 
 def _place(output: str, name: str, key: str, value: object) -> tuple[int, int, int]:
-    """Where a parameter begins, tag and all, where its value begins, and where that ends; -1 if it is not known."""
+    """The places of a parameter with its tag, of its value, and of the value's end; -1 if not known."""
     named = output.find(key, output.find(name) + len(name))
     forms = (str(value), json.dumps(value, ensure_ascii=False), json.dumps(value, ensure_ascii=False)[1:-1])
     found = [(output.find(form, named + len(key)), form) for form in forms]
@@ -155,11 +155,11 @@ def _place(output: str, name: str, key: str, value: object) -> tuple[int, int, i
     return begin, start, start + len(form)
 
 
-# --- what became of it ---
+# --- results ---
 
 
 def wrong_call(turn: Turn, shape: Shape, change: Change, dialect: str, *, named: bool = False) -> str:
-    """A call that is complete, has no problem (or may have, if `named`), and was not meant; `""` if there is none."""
+    """A complete call that is not in the shape and has no problem (or may have, if `named`); `""` without one."""
     for index, call in enumerate(turn.calls):
         has_problem = any(problem.call in (None, index) for problem in turn.problems)
         if not call.complete or (has_problem and not named):
@@ -180,7 +180,7 @@ def _json(text: str) -> Any:
 
 
 def _is_all(turn: Turn, output: str, shape: Shape, dialect: str) -> bool:
-    """Whether an output is what the format writes for all its calls, in any order of the names: some formats sort."""
+    """Whether the format writes this output for all its calls, in any order of the names: some formats sort."""
     calls = [{"name": call.name, "arguments": call.arguments} for call in turn.calls]
     if any(not isinstance(_json(call.arguments), dict) for call in turn.calls):
         return False
@@ -189,7 +189,7 @@ def _is_all(turn: Turn, output: str, shape: Shape, dialect: str) -> bool:
 
 
 def _writes(output: str, name: str, arguments: Arguments, shape: Shape, dialect: str) -> bool:
-    """Whether an output has what the format writes for a call, but for white space."""
+    """Whether the format writes a part of this output for a call, but for white space."""
     offered = json.dumps(tools_of(shape))
     cores = (_core(name, json.dumps(arguments), number, dialect, offered) for number in range(len(shape.calls)))
     squeezed = _squeezed(output)
@@ -198,9 +198,7 @@ def _writes(output: str, name: str, arguments: Arguments, shape: Shape, dialect:
 
 @lru_cache(maxsize=4096)
 def _core(name: str, arguments: str, number: int, dialect: str, tools: str) -> str:
-    """What the format writes for a call of this number, from its name to the end of its arguments, without white
-    space.
-    """
+    """The text of a call of this number, from its name to the end of its arguments, without white space."""
     call, offered = {"name": name, "arguments": arguments}, json.loads(tools)
     empty = {"name": name, "arguments": "{}"}
     one = callwright.write([*[empty] * number, call], dialect=dialect, tools=offered)
@@ -210,7 +208,7 @@ def _core(name: str, arguments: str, number: int, dialect: str, tools: str) -> s
 
 
 def _name_of_last(written: str, name: str, number: int) -> int:
-    """Where the name of the last of several calls is first, of which each names it as often."""
+    """The first place of the name in the last of several calls, each of which names it as often."""
     places = [found.start() for found in re.finditer(re.escape(name), written)]
     return places[len(places) * number // (number + 1)] if places else 0
 

@@ -66,7 +66,7 @@ def _parameter_tags(tags: KeyValueTags) -> ParameterTags:
         blocks=tags.blocks,
         gap=tags.gaps[0],
         end=tags.key_end,
-        inner=tuple(filter(None, (tags.value, *tags.types))),
+        inner=tuple(filter(None, (tags.value, *tags.types, tags.name_end))),
     )
 
 

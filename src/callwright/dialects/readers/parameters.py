@@ -298,7 +298,8 @@ class ParameterReader(ProseReader):
         self._end(marker, index)
         needs_nothing = marker in self._block_ends and not self.tools.requires_something(name)
         has_begun = bool(number) or self._ends_call(marker) or needs_nothing
-        self._whole = self._sure and bool(marker) and has_begun and (bool(number) or not self._misplaced)
+        is_cut = not marker or (marker in self._ends and not self._ends_call(marker))
+        self._whole = self._sure and not is_cut and has_begun and (bool(number) or not self._misplaced)
         if self._whole:
             writer.close()
         self.emit(CallEnded(index, complete=self._whole))
@@ -438,7 +439,7 @@ class ParameterReader(ProseReader):
             return "", {}
         head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
-        if closed and (odd := surplus(head) or head.strip()[-1:] == "/" and "/"):
+        if closed and (odd := surplus(head) or (head.strip()[-1:] == "/" and "/")):
             self._odd(f"the tag of a parameter holds {odd!r}", self.calls - 1)
             self._sure = False
         return attributes(head) if closed else None

@@ -29,7 +29,22 @@ class TagLiterals:
         self.opens = (form.parameter, form.call)
         self.closers = (form.call_end, *self.block_ends, *ends)
         self.closes = sorted(dict.fromkeys((form.parameter_end, *self.closers)), key=len, reverse=True)
+        self.pairs = ((form.call, form.call_end), *form.blocks)
         self.pieces = _pieces(form)
+        every = (*self.in_value.literals, *form.inner, *((form.end,) if len(form.end) > 1 else ()))
+        self.tags = re.compile("|".join([*map(re.escape, every), r"<[|｜][^\s<>]+[|｜]>"]))
+
+    def is_markup(self, text: str) -> bool:
+        """Whether a text holds what seems to be a piece of a tag, a whole tag or a control token."""
+        return self.pieces.search(text) is not None or self.tags.search(text) is not None
+
+    def ends_unopened(self, text: str) -> bool:
+        """Whether a value ends with other text and a closer that nothing in it opened."""
+        text = text.rstrip()
+        for opening, closer in self.pairs if self.opens[0] not in text else ():
+            if text.endswith(closer) and text != closer:
+                return text.count(closer) > text.count(opening)
+        return False
 
 
 def _pieces(form: ParameterTags) -> re.Pattern[str]:
@@ -52,5 +67,5 @@ def tag_literals(form: ParameterTags, ends: tuple[str, ...]) -> TagLiterals:
 
 
 def broken_tag(form: ParameterTags, text: str) -> bool:
-    """Whether a text between tags seems to hold a broken one, so that nobody knows what it is."""
-    return tag_literals(form, ()).pieces.search(text) is not None
+    """Whether a text between tags seems to hold one, or a piece of one, so that its meaning is unknown."""
+    return tag_literals(form, ()).is_markup(text)

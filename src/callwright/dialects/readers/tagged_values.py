@@ -103,6 +103,7 @@ class ValueReader:
         self._lost = False
         # Of the value that is being read: what was read of it, what is odd about its end, and whether it went on behind
         # its closer where a tag seems to be broken, or never came.
+        self._key = ""
         self._pieces: list[str] = []
         self._text = ""
         self._ends_odd = ""
@@ -151,7 +152,7 @@ class ValueReader:
         pieces = self._pieces = []
         keep = pieces.append
         holds, lost, begun = False, self.lost, ""
-        self._ends_odd, self._is_odd = "", False
+        self._key, self._ends_odd, self._is_odd = key, "", False
         if lines:
             while source.more(1):
                 yield
@@ -195,16 +196,13 @@ class ValueReader:
                 yield
         source.markup(held)
         whole = "".join(pieces)
-        self._lost = self._lost or (ending is Ending.MISSING and self._holds_piece(whole))
+        self._lost = self._lost or (ending is Ending.MISSING and self._known.is_markup(whole))
         holds = holds or form.parameter_end[:-1] in whole
+        self._is_odd = self._is_odd or (holds and ending is Ending.CLOSED and self._known.ends_unopened(whole))
         self._is_odd = self._is_odd or (ending is Ending.MISSING and not pieces)  # it never came
         if lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces):
             self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
         return TaggedValue(pieces, ending, holds, self._ends_odd, (lost or not self._lost) and not self._is_odd)
-
-    def _holds_piece(self, text: str) -> bool:
-        """Whether what seems to be a piece of a tag stands in a text, or a tag that only a parameter has."""
-        return self._known.pieces.search(text) is not None or any(tag in text for tag in self._form.inner)
 
     def _ended(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and what is the format's behind it: line breaks, or another tag for its closer."""
@@ -229,21 +227,23 @@ class ValueReader:
         if marker == form.parameter_end:
             return (yield from self._closer(declares))
         if self._is_opening(marker):
-            is_sibling = True
+            again = False  # the value itself is begun again
             if marker == form.parameter:
                 key = yield from self._reader.is_parameter()
-                is_sibling = key is not None and declares(key)
                 if key is None:
                     return None, ""
+                is_sibling, again = declares(key), key == self._key
             else:
                 known = yield from self._opens(marker)
                 is_sibling = bool(known)
                 if known is None:
                     return None, ""
             inside = None if hopeless else (yield from self._balanced(marker))
-            if inside is None and is_sibling:
-                source.unread(marker)
-                return Ending.MISSING, ""
+            if inside is None:
+                self._is_odd = self._is_odd or again or (is_sibling and marker != form.parameter)
+                if is_sibling:
+                    source.unread(marker)
+                    return Ending.MISSING, ""
             return None, inside
         ending = Ending.CUT if marker in self._ends else Ending.MISSING
         inside = None
