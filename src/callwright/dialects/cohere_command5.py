@@ -24,7 +24,7 @@ from callwright.dialects.call_layout import CallLayout, TypedArguments
 from callwright.dialects.prompts.template import OpenThinkingOptions, Result
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
-from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
+from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
 from callwright.events import Markup, Problem
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, read_until
@@ -79,7 +79,7 @@ _CONTROLS: Final = (
     *("<cofl:tool_call ", "</cofl:tool_call>", "<cofl:value ", "</cofl:value>"),
     *("<cofl:tool_result ", "</cofl:tool_result>", "<cofl:tool_result_item ", "</cofl:tool_result_item>"),
 )
-_FORM: Final = TaggedForm((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("tool_call", "tool_calls"))
+_FORM: Final = NamedMarks((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("tool_call", "tool_calls"))
 _VALUES: Final = ("value", "tool_param")
 _NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
 _TYPES: Final = frozenset(("raw", "json", "dict", "list"))
@@ -179,7 +179,8 @@ class _Reader(TaggedReader):
         if found["head"] not in _NAMES or (closes and found["rest"].strip()):
             return None
         self.source.at += found.end()
-        return Tag(mark + found[0], found["head"], closes)
+        key = "" if closes else _attributes(mark + found[0])[0].get("name", "")
+        return self._made(mark + found[0], found["head"], closes=closes, key=key)
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in _VALUES
@@ -206,14 +207,6 @@ class _Reader(TaggedReader):
             self._repaired(f"{kind!r} is no type of a value")
             return "raw"
         return kind
-
-    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
-        declared = self._parameters_of(_attributes(call.text)[0].get("name", ""))
-        key = _attributes(value.text)[0].get("name")
-        return bool(declared) and value.head in _VALUES and key is not None and key not in declared
-
-    def _names_of_values(self, tool: str) -> frozenset[str]:
-        return frozenset(_VALUES)
 
     # --- calls ---
 
@@ -243,11 +236,8 @@ class _Reader(TaggedReader):
             return (yield from self._elements(names, schema, writer, listed=kind == "list"))
         if kind != "json":
             return (yield from super()._value_of(names, schema, writer))
-        pieces: list[str] = []
-        whole = yield from self._text(names[-1], pieces, None, names[:-1])
-        text = "".join(pieces)
-        if not whole:
-            writer.cut(text)
+        text = yield from self._held(names)
+        if text is None:
             return None
         if (value := _json(text)) is None or (value[0] not in '"n' and writer.text_only(schema)):
             value = writer.cast_to_schema(text, schema)

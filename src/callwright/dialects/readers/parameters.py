@@ -16,7 +16,7 @@ from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.tag_heads import attributes, is_odd_key, may_be_parameters, named_schema, surplus
-from callwright.dialects.readers.tag_literals import broken_tag
+from callwright.dialects.readers.tag_literals import Tag, TagKind, TagLiterals, broken_tag, tag_literals
 from callwright.dialects.readers.tagged_values import (
     Ending,
     ParameterTags,
@@ -68,7 +68,8 @@ class ParameterReader(ProseReader):
         self._inside = marks.inside
         self._over_all = marks.over_all
         self._in_object = marks.in_object
-        self._values = ValueReader(self, tags, self._ends)
+        self._known = self._literals()
+        self._values = ValueReader(self, self._known, lines=tags.lines, gap=tags.gap)
         self._open: list[str] = []  # the closing tags of the blocks that are open
         self._whole = True  # the last call is complete
         self._unread = False  # an opening tag became text
@@ -186,15 +187,35 @@ class ParameterReader(ProseReader):
 
     # --- what the tags go on with, see `TagReader` ---
 
-    def names_call(self) -> Parse[bool | None]:
-        """Whether what follows the tag of a call makes it one of a known tool; None if it makes it none."""
-        if not (yield from self._names_call()):
-            return None
-        name = self._name_ahead(self.source.ahead(_MAX_HEAD))
+    def _literals(self) -> TagLiterals:
+        """The literals with which tags begin in a value."""
+        return tag_literals(self._form, self._ends)
+
+    def tag(self, literal: str) -> Parse[Tag | None]:
+        """See `TagReader`."""
+        form, source = self._form, self.source
+        if closer := self._known.closers.get(literal):
+            return closer
+        if literal == form.parameter:
+            key = yield from self.is_parameter()
+            return None if key is None else Tag(literal, form.parameter_end, TagKind.VALUE, key=key)
+        if literal == form.call:
+            if not (yield from self._names_call()):
+                return None
+            name = self._name_ahead(source.ahead(_MAX_HEAD))
+            return Tag(literal, form.call_end, TagKind.CALL, key=name, known=self._may_be_tool(name))
+        source.unread(literal)
+        known = yield from self.call_comes()
+        source.take(source.at + len(literal))
+        return None if known is None else Tag(literal, dict(form.blocks)[literal], TagKind.BLOCK, known=known)
+
+    def _may_be_tool(self, name: str) -> bool:
         return not name or not self.tools.ordered or self.tools.resolve_name(name) in self.tools
 
     def call_comes(self) -> Parse[bool | None]:
-        """The same for a call that begins here with the tag of a block around it."""
+        """Whether a call comes next, of a known tool, with the tags of blocks before it; None if none comes. Nothing is
+        read.
+        """
         source, call = self.source, self._form.call
         written = ""
         for begin, _ in self._form.blocks:
@@ -204,7 +225,8 @@ class ParameterReader(ProseReader):
         comes: bool | None = None
         if (yield from self.comes(call)):
             written += source.take(source.at + len(call))
-            comes = yield from self.names_call()
+            tag = yield from self.tag(call)
+            comes = tag.known if tag else None
         source.unread(written)
         return comes
 
@@ -217,8 +239,8 @@ class ParameterReader(ProseReader):
             yield
 
     def is_foreign(self, call: str, key: str) -> bool:
-        """Whether the tool that is named at the begin of this text has no such parameter."""
-        declared = self._parameters_of(self._name_ahead(call))
+        """See `TagReader`."""
+        declared = self._parameters_of(call)
         return bool(declared) and key not in declared
 
     def gap(self) -> Parse[str]:
@@ -324,15 +346,6 @@ class ParameterReader(ProseReader):
             self.source.unread(marker)
             self._odd(f"{self._form.call_end} is missing", index)
 
-    def _opens_call(self, marker: str) -> Parse[bool]:
-        """Whether an opening tag, which was just read, opens a call."""
-        if marker == self._form.call:
-            return (yield from self._names_call())
-        self.source.unread(marker)
-        comes = yield from self.call_comes()
-        self.source.take(self.source.at + len(marker))
-        return comes is not None
-
     def _ends_call(self, marker: str) -> bool:
         """Whether a marker is what the format writes behind the last parameter of a call."""
         return marker == self._form.call_end
@@ -343,7 +356,7 @@ class ParameterReader(ProseReader):
         while True:
             more, marker = yield from read_until(self.source, self._inside, _MAX_VALUE)
             text += more
-            if marker not in self._openers or (yield from self._opens_call(marker)):
+            if marker not in self._openers or (yield from self.tag(marker)) is not None:
                 break
             text += marker
         self._strayed = bool(self._behind_blanks(text))
@@ -485,7 +498,7 @@ class ParameterReader(ProseReader):
         self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
     ) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
-        return (yield from self._values.read(key, writer, is_sibling))
+        return (yield from self._values.read(self._form.parameter_end, key, writer, is_sibling))
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of the literals, or the end of the output, follows white space."""
