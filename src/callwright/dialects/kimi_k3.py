@@ -334,7 +334,7 @@ class _Reader(TaggedReader):
         if noise or not named.get("key"):
             self._between(noise)
             if "key" not in named:
-                self._doubt(f"{tag.text} names no argument")
+                self._sink.doubt(f"{tag.text} names no argument")
         key, kind = named.get("key", ""), named.get("type", "")
         schema = writer.schema(key)
         is_text = kind == "string" and writer.allows_text(key) and not writer.text_only(schema)
@@ -363,15 +363,15 @@ class _Reader(TaggedReader):
         self._head = noise
         return named.get("tool", ""), head + end
 
-    def _arguments(self, index: int, name: str) -> Parse[None]:
+    def _arguments(self, name: str) -> Parse[None]:
         """See `TaggedReader`. Arguments in JSON stand in a part of their own."""
         if self._head:
             self._between(self._head)
-        self._certain = self._certain and bool(name)
+        self._sink.sure = self._sink.sure and bool(name)
         if (yield from self.comes(_JSON)):
             head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
             self.emit(Markup(head + end))
-        yield from super()._arguments(index, name)
+        yield from super()._arguments(name)
 
 
 def _attributes(head: str) -> tuple[Mapping[str, str], str]:

@@ -137,7 +137,7 @@ class _Reader(ParameterReader):
             source.unread(behind + marker)
         else:
             if behind.strip():
-                self._odd("text behind CDATA", self.calls - 1, "arguments_trailing_text", behind)
+                self._sink.odd("text behind CDATA", "arguments_trailing_text", behind)
             else:
                 self.markup(behind)
             self.markup(marker)

@@ -178,7 +178,7 @@ class _Reader(TaggedReader):
                 return self._built(texts, members, schema, writer)
             self.markup(tag.text)
             if tag.closes:
-                self._doubt(f"{tag.text} closes nothing")
+                self._sink.doubt(f"{tag.text} closes nothing")
                 continue
             member = yield from self._value_of((*names, tag.head), _member(writer, schema, tag.head), writer)
             if member is None:
@@ -203,13 +203,13 @@ class _Reader(TaggedReader):
                 self.markup(unwritten(text, value))
                 return value
         if not kinds and any(map(str.strip, texts)):
-            self._doubt("a value is text and elements")
+            self._sink.doubt("a value is text and elements")
         for text in texts:
             self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
         if listed or (not kinds and all(key == "item" for key, _ in members)):
             if odd := next((key for key, _ in members if key != "item"), ""):
-                self._repaired(f"an item of a list is called {odd!r}")
+                self._sink.odd(f"an item of a list is called {odd!r}")
             return f"[{','.join(value for _, value in members)}]"
         each: dict[str, list[str]] = {}
         for key, value in members:

@@ -4,18 +4,16 @@ Where a value ends, `tagged_values` decides. A piece of a mark between tags, beh
 was a tag that broke: then nobody knows what was meant, and the call is not complete.
 """
 
-from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.dialects.readers.tag_heads import is_odd_key, may_be_parameters
 from callwright.dialects.readers.tag_literals import NamedMarks, Tag, TagKind, TagLiterals, named_marks
-from callwright.dialects.readers.tagged_values import Ending, too_many_parameters
-from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
+from callwright.dialects.readers.tagged_values import too_many_parameters
+from callwright.events import ArgumentsDelta, Markup
 from callwright.stream_reader import Markers, Parse, StreamReader
-from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["NamedMarks", "Tag", "TaggedReader"]
@@ -47,11 +45,7 @@ class TaggedReader(ParameterReader):
         super().__init__(source, tools, tags, thoughts=thoughts, ends=ends, also=also, tokens=(*form.marks, tags.end))
         self._marks, self._in_json = _looked_for(form)
         self._piece = form.piece
-        self._index = 0
-        self._key = ""  # of the value that is being read, and the values before it
-        self._written: Mapping[str, str] = {}
-        self._strayed = False  # text stood where a parameter should
-        self._certain = True  # nothing in the call was broken so that its values are a guess
+        self._key = ""  # of the value that is being read
 
     def _literals(self) -> TagLiterals:
         """See `ParameterReader`."""
@@ -88,31 +82,17 @@ class TaggedReader(ParameterReader):
         around it and, last, its own.
         """
         text = yield from self._held(names)
-        if text is None:
-            return None
-        value = writer.cast_to_schema(text, schema)
-        self.markup(unwritten(text, value))
-        if value[0] in "{[" and value != text.strip():
-            self.emit(Problem("json_repaired", f"the JSON of {names[-1]!r} was repaired", call=self._index))
-        return value
-
-    def call_begins(self) -> None:
-        """See `ProseReader`."""
-        super().call_begins()
-        self._index, self._certain, self._strayed = self.calls, not self._values.lost, False
+        return None if text is None else self._sink.cast(names[-1], text, schema)
 
     # --- calls ---
 
-    def _arguments(self, index: int, name: str) -> Parse[None]:
+    def _arguments(self, name: str) -> Parse[None]:
         """See `ParameterReader`: the values of a call, to its end."""
-        source = self.source
-        self._declared = self._parameters_of(name)
+        writer = self._sink.writer
         yield from self.skip_blanks()
-        if source.text.startswith("{", source.at):
-            yield from self._json(index)
+        if self.source.text.startswith("{", self.source.at):
+            yield from self._json()
             return
-        writer = ArgumentsWriter(self.emit, index, name, self.tools)
-        given: dict[str, str] = {}
         last = ""
         values = 0
         while True:
@@ -133,17 +113,14 @@ class TaggedReader(ParameterReader):
             self.emit(Markup(tag.text))
             if not tag.closes:
                 last = tag.head
-                if not (yield from self._parameter_of(tag, writer, given)):
+                if not (yield from self._parameter_of(tag, writer)):
                     whole = False
                     break
             elif text.strip() or tag.head != last:  # what opened it is missing, or broken
-                self._doubt(f"{tag.text} closes nothing")
+                self._sink.doubt(f"{tag.text} closes nothing")
             else:
-                self._repaired(f"{tag.text} twice")
-        self._whole = whole and self._certain and (bool(values) or not self._strayed)
-        if self._whole:
-            writer.close()
-        self.emit(CallEnded(index, complete=self._whole))
+                self._sink.odd(f"{tag.text} twice")
+        self._whole = self._sink.end(is_whole=whole and (bool(values) or not self._sink.strayed))
 
     def _surplus_values(self, tag: Tag, writer: ArgumentsWriter) -> Parse[None]:
         """Read past the values that are too many, to the end of the call."""
@@ -154,8 +131,7 @@ class TaggedReader(ParameterReader):
             if end is None or self._is_end(end, writer):
                 break
             pieces.append(end.text)
-        detail = too_many_parameters(self.tools)
-        self.emit(Problem("malformed_call", detail, call=self._index, text="".join(pieces)))
+        self._sink.odd(too_many_parameters(self.tools), "malformed_call", "".join(pieces))
         if end is not None:
             self._close_call(end)
 
@@ -168,10 +144,11 @@ class TaggedReader(ParameterReader):
             self.emit(Markup(tag.text))
         else:
             self.source.unread(tag.text)
-            self._repaired("the end of the call is missing")
+            self._sink.odd("the end of the call is missing")
 
-    def _json(self, index: int) -> Parse[None]:
+    def _json(self) -> Parse[None]:
         """Read a JSON object in place of values: its bytes are the arguments."""
+        index = self._sink.index
         end = yield from pass_json(self.source, self._in_json, partial(ArgumentsDelta, index), index)
         self.source.unread(end.stop)
         while True:
@@ -182,49 +159,32 @@ class TaggedReader(ParameterReader):
             if tag.text in self._named.around_json:
                 self.emit(Markup(tag.text))
             else:
-                self._certain = False
+                self._sink.sure = False
                 self._between(tag.text)
         if tag is not None:
             self._close_call(tag)
-        self._whole = tag is not None and self._certain and end.is_sure
-        self.emit(CallEnded(index, complete=self._whole))
+        self._whole = self._sink.end(is_whole=tag is not None and end.is_sure, writes=False)
 
-    def _parameter_of(self, tag: Tag, writer: ArgumentsWriter, given: dict[str, str]) -> Parse[bool]:
-        """Read one value of a call, behind its tag; False if the output ended in it. A text flows, the rest is held.
-
-        `given` are the values before, by their names.
-        """
+    def _parameter_of(self, tag: Tag, writer: ArgumentsWriter) -> Parse[bool]:
+        """Read one value of a call, behind its tag; False if the output ended in it. A text flows, the rest is held."""
         name, key, schema = self._value_tag(tag, writer)
-        self._key, self._written = key, given
+        sink, self._key = self._sink, key
         if key == tag.head and is_odd_key(key) and not writer.declares(key):
-            self._doubt(f"{tag.text} names no parameter")
-        if writer.text_only(schema) and not writer.is_untyped(schema) and key not in given:
+            sink.doubt(f"{tag.text} names no parameter")
+        if writer.text_only(schema) and not writer.is_untyped(schema) and not sink.is_given(key):
             writer.key(key)
             writer.open_text()
-            text = yield from self._text(name, key, writer, self._may_come)
-            if text is None:
+            text = yield from self._values.read(name, key, writer, sink.may_follow(key))
+            if not sink.is_read(text, name, flows=True):
                 return False
-            writer.close_text()
-            given[key] = encode(text).decode()
+            sink.end_text(key, text)
             return True
         value = yield from self._value_of((name,), schema, writer)
         if value is None:
             return False
-        unread = unread_json(writer, key, value, self._index)
-        if not unread and value[0] == '"' and self._says_json(tag):
-            unread = Problem("non_json_arguments", f"the JSON of {key!r} cannot be read", call=self._index)
-        if unread:
-            self._certain = False
-            self.emit(unread)
-        if key not in given:
-            given[key] = value
-            writer.key(key)
-            writer.json(value)
-        elif given[key] == value:
-            self.emit(Problem("argument_dropped", f"{key!r} twice", call=self._index, text=value))
-        else:
-            self._certain = False
-            self.emit(Problem("argument_repeated", f"{key!r} with another value", call=self._index, text=value))
+        if value[0] == '"' and self._says_json(tag):
+            sink.doubt(f"the JSON of {key!r} cannot be read", "non_json_arguments")
+        sink.put(key, value, value)
         return True
 
     # --- tags, and what stands between them ---
@@ -250,59 +210,24 @@ class TaggedReader(ParameterReader):
         if not text.strip():
             self.markup(text)
             return
-        self._strayed = True
-        self._certain = not (self._piece.search(text) or may_be_parameters(text, ())) and self._certain
-        self.emit(Problem("arguments_trailing_text", "text between tags", call=self._index, text=text))
-
-    def _repaired(self, detail: str) -> None:
-        self.emit(Problem("markup_repaired", detail, call=self._index))
-
-    def _doubt(self, detail: str) -> None:
-        """Name what leaves open which values were meant."""
-        self._certain = False
-        self._repaired(detail)
+        self._sink.strayed = True
+        if self._piece.search(text) or may_be_parameters(text, ()):
+            self._sink.sure = False
+        self._sink.odd("text between tags", "arguments_trailing_text", text)
 
     # --- texts ---
 
     def _held(self, names: tuple[str, ...]) -> Parse[str | None]:
         """The text of a value that does not flow; None when the output was cut in it."""
-        key, declares = (self._key, self._may_come) if len(names) == 1 else (names[-1], _any_comes)
-        return (yield from self._text(names[-1], key, None, declares, names[:-1]))
-
-    def _may_come(self, key: str) -> bool:
-        """Whether the value of this parameter may be next to the one that is read."""
-        return (not self._declared or key in self._declared) and key != self._key and key not in self._written
-
-    def _text(
-        self,
-        name: str,
-        key: str,
-        writer: ArgumentsWriter | None,
-        declares: Callable[[str], bool],
-        around: tuple[str, ...] = (),
-    ) -> Parse[str | None]:
-        """Read a text to its end, of the element `name`; None if the output ended in it. It flows if there is a
-        `writer`. `around` are the elements that hold it.
-        """
-        value = yield from self._values.read(name, key, writer, declares, around)
-        if value.holds:
-            self.emit(Problem("markers_in_value", f"tags in {name!r}", call=self._index))
-        if value.odd:
-            self._repaired(value.odd)
-        if value.ending is Ending.CUT:
-            text = "" if writer else value.text
-            self.emit(Problem("incomplete_arguments", "a value that was cut", call=self._index, text=text))
-            return None
-        if value.ending is Ending.MISSING:
-            self._repaired(f"the end of {name!r} is missing")
-        if not value.sure:
-            self._doubt(f"nobody knows where {name!r} ends")
-        return value.text
+        key, follows = (self._key, self._sink.may_follow(self._key)) if len(names) == 1 else (names[-1], _any_comes)
+        value = yield from self._values.read(names[-1], key, None, follows, names[:-1])
+        return value.text if self._sink.is_read(value, names[-1], flows=False) else None
 
     def _missing(self, name: str, text: str) -> None:
         """The closer of an element is missing. Where a broken one may be in its text, nobody knows where it ended."""
-        self._repaired(f"the end of {name!r} is missing")
-        self._certain = self._certain and not (self._piece.search(text) or f"</{name}" in text)
+        self._sink.odd(f"the end of {name!r} is missing")
+        if self._piece.search(text) or f"</{name}" in text:
+            self._sink.sure = False
 
 
 def _any_comes(_: str) -> bool:
