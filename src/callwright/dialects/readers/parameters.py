@@ -73,7 +73,7 @@ class ParameterReader(ProseReader):
         self._unread = False  # an opening tag became text
         # Of the call that is being read: what takes it, whether text was before the next tag, and before the first; the
         # parameters of its tool.
-        self._sink = CallSink(self.emit, self.markup, 0, "", tools)
+        self._sink: CallSink
         self._strayed = self._misplaced = False
         self._declared: Collection[str] = ()
 
