@@ -9,7 +9,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, put_example
+from callwright.dialects.prompts.turns import OpenThinkingOptions, Turns, put_example
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -38,22 +38,21 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     put_example(out, _CALLS)
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(
         *("<s>", "<|begin_system|>", "<|begin_user|>", "<|begin_assistant|>", "<|begin_tool_result|>", "<|end|>"),
         *("<|begin_content|>",),
     ),
-    system=("<s><|begin_system|>\n", "\n"),
-    user=("<|begin_user|>\n", ""),
-    assistant=("\n<|begin_assistant|>\n", "\n<|end|>\n"),
-    tool=("<|begin_tool_result|>\n", "\n\n\n"),
-    thought=(f"{_THOUGHT[0]}\n", f"\n{_THOUGHT[1]}\n"),
-    off=f"{_THOUGHT[1]}\n",
-    gap="\n",
-    calls_begin="\n",
-    tools=_tools,
+    head="«text|tools¦<s><|begin_system|>\n$text«text tools¦\n\n»$tools\n»",
+    system="<s><|begin_system|>\n$text\n",
+    user="<|begin_user|>\n$text",
+    assistant="\n<|begin_assistant|>\n«calls !text !thought¦\n»$written\n<|end|>\n",
+    written="«Here are my reasoning steps:\n$thought:trim\n[BEGIN FINAL RESPONSE]\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|begin_tool_result|>\n$text\n\n\n",
+    answer="\n<|begin_assistant|>\n«off¦[BEGIN FINAL RESPONSE]\n»«open¦Here are my reasoning steps:\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -66,6 +65,6 @@ DIALECT = Dialect(
     tokenizers=("apriel",),
     stops=("<|end|>",),
     options=OpenThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

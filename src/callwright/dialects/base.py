@@ -65,6 +65,10 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             return replace(self, thinking="off")
         return None
 
+    def slots(self) -> Mapping[str, Any]:
+        """What layouts may name of these options beside the fields and their values."""
+        return {}
+
 
 class TurnMarks(msgspec.Struct, frozen=True, kw_only=True):
     """What stands around the parts of an answer, as `write` has it; None where nothing does.

@@ -6,15 +6,14 @@ Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
+from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
@@ -48,22 +47,21 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     )
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    documents = "\n\n".join(f"Document: {result.number}\n{result.text}" for result in results)
-    out.text(f"<results>\n{documents}\n</results>")
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=TURNS,
-    begin="<BOS_TOKEN>",
-    system=turn("SYSTEM"),
-    user=turn("USER"),
-    assistant=turn("CHATBOT"),
-    tool=turn("SYSTEM"),
-    gap="\n",
-    tools=_tools,
+    head=(
+        "<BOS_TOKEN>«text|tools¦<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$text«text tools¦\n\n»"
+        "$tools<|END_OF_TURN_TOKEN|>»"
+    ),
+    system="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$text<|END_OF_TURN_TOKEN|>",
+    user="<|START_OF_TURN_TOKEN|><|USER_TOKEN|>$text<|END_OF_TURN_TOKEN|>",
+    assistant="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>$written<|END_OF_TURN_TOKEN|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|><results>$each</results><|END_OF_TURN_TOKEN|>",
+    output="\nDocument: $number\n$text\n",
+    answer="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
     calls=_CALLS,
-    results=_results,
+    tools=_tools,
 )
 
 
@@ -100,6 +98,6 @@ DIALECT = Dialect(
     tokenizers=("cohere",),
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -11,7 +11,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -57,23 +57,21 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_HOW_TO)
 
 
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
-    begin="<|begin_of_text|>",
-    preamble="Environment: ipython\n\nCutting Knowledge Date: December 2023\n\n",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("ipython"),
-    calls_end="<|eom_id|>",
-    gap="\n",
-    tools=_tools,
+    head=(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nEnvironment: ipython\n\n"
+        "Cutting Knowledge Date: December 2023\n\n$text«tools¦\n\n»$tools<|eot_id|>"
+    ),
+    system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+    user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n$written«calls¦<|eom_id|>¦<|eot_id|>»",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|start_header_id|>ipython<|end_header_id|>\n\n$text<|eot_id|>",
+    answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -87,6 +85,6 @@ DIALECT = Dialect(
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

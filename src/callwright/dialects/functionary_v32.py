@@ -11,7 +11,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
@@ -42,23 +42,21 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(f"namespace functions {{\n\n{shown}\n\n}} // namespace functions")
 
 
-def _turn(role: str, before: str = "") -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n{before}", "<|eot_id|>"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
-    begin="<|begin_of_text|>",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant", _NEXT),
-    tool=_turn("tool"),
-    said=(f"{_ALL}\n", ""),
-    gap=_NEXT,
-    tools=_tools,
-    place="system first",
+    head=(
+        "<|begin_of_text|>«text|tools¦<|start_header_id|>system<|end_header_id|>\n\n$tools«text tools¦\n\n»"
+        "$text<|eot_id|>»"
+    ),
+    system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+    user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n>>>$written<|eot_id|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»«all\n$text»«text calls¦>>>»$calls",
+    outputs="$each",
+    output="<|start_header_id|>tool<|end_header_id|>\n\n$text<|eot_id|>",
+    answer="<|start_header_id|>assistant<|end_header_id|>\n\n>>>",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -110,6 +108,6 @@ DIALECT = Dialect(
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -10,7 +10,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -29,16 +29,18 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text('\n\nWrite each as <function_call> {"name": "function_name", "arguments": {"parameter_name": "value"}}')
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|endoftext|>", "<|function_call_library|>"),
-    system=("SYSTEM: ", "\n\n"),
-    user=("USER: ", "\n"),
-    assistant=("ASSISTANT: ", "<|endoftext|>\n"),
-    tool=("FUNCTION RESPONSE: ", "\n"),
-    gap="\n",
-    tools=_tools,
+    head="«text|tools¦SYSTEM: $text«text tools¦\n\n»$tools\n\n»",
+    system="SYSTEM: $text\n\n",
+    user="USER: $text\n",
+    assistant="ASSISTANT: $written<|endoftext|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="FUNCTION RESPONSE: $text\n",
+    answer="ASSISTANT: ",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -51,6 +53,6 @@ DIALECT = Dialect(
     source="card of granite-20b-functioncalling; vLLM 0.33.0",
     tokenizers=("granite_20b",),
     stops=("<|endoftext|>",),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

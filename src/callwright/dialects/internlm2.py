@@ -10,7 +10,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.turns import ThinkingOptions, Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -28,7 +28,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(json.dumps(functions, ensure_ascii=False)).control("<|im_end|>").text("\n")
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(
         "<s>",
         "<|im_start|>",
@@ -39,15 +39,16 @@ _FRAME: Final = Frame(
         "<think>",
         "</think>",
     ),
-    begin="<s>",
-    system=("<|im_start|>system\n", "<|im_end|>\n"),
-    user=("<|im_start|>user\n", "<|im_end|>\n"),
-    assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
-    tool=(f"<|im_start|>environment name={_PLUGIN}\n", "<|im_end|>\n"),
-    place="after system",
-    tools=_tools,
+    head="<s>«<|im_start|>system\n$text<|im_end|>\n»$tools",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant="<|im_start|>assistant\n$written<|im_end|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
+    outputs="$each",
+    output="<|im_start|>environment name=<|plugin|>\n$text<|im_end|>\n",
+    answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -61,6 +62,6 @@ DIALECT = Dialect(
     tokenizers=("internlm2", "internlm3", "intern_s1"),
     stops=("<|im_end|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

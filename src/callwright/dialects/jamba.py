@@ -9,7 +9,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, put_example, tool_lines
+from callwright.dialects.prompts.turns import ThinkingOptions, Turns, put_example, tool_lines
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -31,21 +31,18 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     put_example(out, _CALLS)
 
 
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|bom|><|{role}|> ", "<|eom|>"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|startoftext|>", "<|bom|>", "<|eom|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"),
-    begin="<|startoftext|>",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=("<|bom|><|assistant|>", "<|eom|>"),
-    tool=_turn("tool"),
-    gap="\n",
-    tools=_tools,
+    head="<|startoftext|>«text|tools¦<|bom|><|system|> $text«text tools¦\n\n»$tools<|eom|>»",
+    system="<|bom|><|system|> $text<|eom|>",
+    user="<|bom|><|user|> $text<|eom|>",
+    assistant="<|bom|><|assistant|>$written<|eom|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|bom|><|tool|> $text<|eom|>",
+    answer="<|bom|><|assistant|>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -59,6 +56,6 @@ DIALECT = Dialect(
     tokenizers=("jamba", "hunyuan"),
     stops=("<|eom|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -4,14 +4,14 @@ Values are text, all of it; no entities are decoded, because the format has none
 template of MiniCPM5-1B.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects.prompts.turns import ThinkingOptions, Turns, tool_lines
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
@@ -65,21 +65,19 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_TOOLS, tool_lines(conversation), _HOW_TO)
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    out.text("\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in results))
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    begin="<s>",
-    system=("<|im_start|>system\n", "<|im_end|>\n"),
-    user=("<|im_start|>user\n", "<|im_end|>\n"),
-    assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
-    tool=("<|im_start|>user\n", "<|im_end|>\n"),
-    tools=_tools,
+    head="<s>«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant="<|im_start|>assistant\n$written<|im_end|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|im_start|>user\n$each<|im_end|>\n",
+    output="<tool_response>\n$text\n</tool_response>",
+    between="\n",
+    answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    results=_results,
-    gap="\n",
+    tools=_tools,
 )
 
 
@@ -176,6 +174,6 @@ DIALECT = Dialect(
     tokenizers=("minicpm5",),
     stops=("<|im_end|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -5,13 +5,12 @@ in a user turn.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
+from callwright.dialects.prompts.turns import OpenThinkingOptions, Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -38,23 +37,19 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     )
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    out.text("<TOOL_RESPONSE>[", ", ".join(result.text for result in results), "]</TOOL_RESPONSE>")
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<think>", "</think>"),
-    system=("<SPECIAL_10>System\n", "\n\n"),
-    empty_system=True,
-    user=("<SPECIAL_11>User\n", "\n"),
-    assistant=("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n"),
-    tool=("<SPECIAL_11>User\n", ""),
-    off="<think></think>",
-    gap="\n",
-    tools=_tools,
+    head="<SPECIAL_10>System\n$text«text tools¦\n\n»$tools\n\n",
+    system="<SPECIAL_10>System\n$text\n\n",
+    user="<SPECIAL_11>User\n$text\n",
+    assistant="<SPECIAL_11>Assistant\n$written\n<SPECIAL_12>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<SPECIAL_11>User\n<TOOL_RESPONSE>[$each]</TOOL_RESPONSE>",
+    between=", ",
+    answer="<SPECIAL_11>Assistant\n«off¦<think></think>»«open¦<think>\n$thought»",
+    trims=("system", "user"),
     calls=_CALLS,
-    results=_results,
-    trims=True,
+    tools=_tools,
 )
 
 
@@ -68,6 +63,6 @@ DIALECT = Dialect(
     tokenizers=("nemotron",),
     stops=("<SPECIAL_12>",),
     options=OpenThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

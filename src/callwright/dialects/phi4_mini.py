@@ -10,7 +10,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -26,16 +26,18 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.control("<|tool|>").text(json.dumps(functions, ensure_ascii=False)).control("<|/tool|>")
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|/tool|>", "<|end|>"),
-    system=("<|system|>", "<|end|>"),
-    user=("<|user|>", "<|end|>"),
-    assistant=("<|assistant|>", "<|end|>"),
-    tool=("<|tool|>", "<|end|>"),
-    gap="\n",
-    tools=_tools,
+    head="«text|tools¦<|system|>$text«text tools¦\n\n»$tools<|end|>»",
+    system="<|system|>$text<|end|>",
+    user="<|user|>$text<|end|>",
+    assistant="<|assistant|>$written<|end|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|tool|>$text<|end|>",
+    answer="<|assistant|>",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -49,6 +51,6 @@ DIALECT = Dialect(
     tokenizers=("phi4_mini", "llama3"),
     stops=("<|end|>", "<|endoftext|>"),
     stop_token_ids=(200020, 199999),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

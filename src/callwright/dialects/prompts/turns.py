@@ -1,0 +1,510 @@
+"""Prompts as a table of turns: a layout for each role, see `callwright.dialects.prompts.layouts`.
+
+From the table come whole prompts, what the model would write, the chat messages of mode prompt, and the marks around
+the parts of an answer.
+"""
+
+import json
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from typing import Any, Final, Literal, TypeAlias, assert_never
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from callwright.conversation import (
+    AssistantTurn,
+    Call,
+    Conversation,
+    ConversationTurn,
+    Item,
+    Message,
+    NamedTool,
+    ToolTurn,
+)
+from callwright.dialects.base import RenderOptions, TurnMarks
+from callwright.dialects.call_layout import CallLayout, filled
+from callwright.dialects.prompts.chat_messages import (
+    choice_note,
+    format_note,
+    is_of_user,
+    last_asked,
+    plain_text,
+    split_instructions,
+    user_turns,
+)
+from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
+from callwright.dialects.prompts.layouts import Layout, Values, compile_layout
+from callwright.dialects.prompts.told import ToldTurns
+from callwright.prompt import Prompt, PromptBuilder
+
+__all__ = [
+    "OpenThinkingOptions",
+    "Result",
+    "ThinkingOptions",
+    "Turns",
+    "WriteResults",
+    "WriteTools",
+    "in_words",
+    "put_example",
+    "tell_tools",
+    "tool_lines",
+]
+
+_EXAMPLE: Final = Call("function_name", '{"parameter_name": "value"}')
+
+
+class ThinkingOptions(RenderOptions, frozen=True, kw_only=True):
+    """`thinking`: `model` lets the model decide, `open` begins the answer inside reasoning, `off` behind closed, empty
+    reasoning.
+    """
+
+    thinking: Literal["model", "open", "off"] = "model"
+
+
+class OpenThinkingOptions(ThinkingOptions, frozen=True, kw_only=True):
+    """The same for templates that begin the answer inside reasoning unless told otherwise."""
+
+    thinking: Literal["model", "open", "off"] = "open"
+
+
+class Result(Struct, frozen=True):
+    """The output of a call: the tool's name, the call's number in the conversation, and the text."""
+
+    name: str
+    number: int
+    text: str
+
+
+WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
+WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
+
+
+class _Compiled(Struct, frozen=True, kw_only=True):
+    """The layouts of a table. `given` are the slots that all turns of the history name of the options."""
+
+    head: Layout
+    system: Layout
+    user: Layout
+    first_user: Layout | None
+    assistant: Layout
+    written: Layout
+    told_written: Layout
+    outputs: Layout
+    output: Layout
+    close: Layout
+    answer: Layout
+    instruction: Layout
+    told_output: Layout
+    tools: Layout | None
+    told_tools: Layout | None
+    reasons: bool
+    follows: bool
+    shows_options: bool
+    tools_show_options: bool
+
+
+class Turns(Struct, frozen=True, kw_only=True, eq=False):
+    """How one model family renders a conversation: a layout for each role. The literals of `controls` in them are
+    control tokens, `calls` is the layout of calls. Every layout may name the options and their values.
+
+    `head` is what comes before the turns: `$text` are the instructions, each in the layout `instruction`, joined by
+    `joint`; `instructed` says if there are any, `$notes` are the format and the choice of the request, which belong to
+    the instructions if the head does not name them, `asked` says if the user speaks. Without any instruction the text
+    is `default`, or `default_with_tools`. `gather` takes the instructions from the items; `tells_choice`: they say
+    the request's `tool_choice`. `more` are further slots.
+
+    `system` and `user` are layouts of messages with `$text` and `$name`; `first_user` of the first message of the user
+    if there are tools, with `$tools`.
+
+    `written` is what the model writes: `$thought`, `$text`, `$calls`. `assistant` is the turn in the history, where
+    `$written` stands for the same; `past_calls` is the layout of calls there. Reasoning is shown after the last
+    message of the user (`running`), in `all` turns or in `none`. `reasons`: the turn comes after that message.
+
+    `outputs` is the turn of outputs, each of which is written by `output` with `$name`, `$number`, `$index`, `$text`
+    at its slot `$each`, `between` two of them; or a function writes all.
+
+    `answer` begins the turn to generate. `$thought` stands in it where that is inside reasoning; `$prefill` is what a
+    forced call begins with. `close` ends the turns before it.
+
+    Layouts of turns may ask whether they come `after_outputs` or `after_calls`. `trims` names the roles whose texts
+    lose the blanks at their ends.
+
+    `tools` describes the tools, by a function or a layout: `$lines` are they as JSON, one a line, `$list` as one list,
+    `$functions` as a list of what is called, `$example` is a call. None tells them in words.
+
+    The chat messages of mode prompt have the tools by `told_tools` and outputs by `told_output`, `told_between` two of
+    them; calls are those of `told_calls`.
+
+    `flavours` are the tables of an option's values.
+    """
+
+    controls: tuple[str, ...]
+    calls: CallLayout
+    head: str = ""
+    instruction: str = "$text"
+    joint: str = "\n\n"
+    default: str = ""
+    default_with_tools: str | None = None
+    gather: Callable[[Sequence[Item]], tuple[list[str], tuple[Item, ...]]] = split_instructions
+    tells_choice: bool = True
+    more: Callable[[Conversation], Values] | None = None
+    system: str
+    user: str
+    first_user: str | None = None
+    assistant: str
+    written: str
+    past_calls: CallLayout | None = None
+    thoughts: Literal["running", "all", "none"] = "running"
+    keeps_thoughts_with_tools: bool = False
+    outputs: str | WriteResults
+    output: str = "$text"
+    between: str = ""
+    answer: str
+    close: str = ""
+    trims: tuple[str, ...] = ()
+    tools: str | WriteTools | None = None
+    told_tools: str | WriteTools | None = None
+    told_output: str = "Result of «name¦$name¦the tool»:\n$text"
+    told_between: str = "\n\n"
+    told_calls: CallLayout | None = None
+    told_written: str | None = None
+    own_marks: TurnMarks | None = None
+    flavours: Mapping[str, "Turns"] = {}
+    compiled: Any = None
+
+    def __post_init__(self) -> None:
+        made = partial(compile_layout, controls=self.controls)
+        assistant = made(self.assistant.replace("$written", self.written))
+        turns = [made(self.system), made(self.user), assistant]
+        if isinstance(self.outputs, str):
+            turns += [made(self.outputs), made(self.output)]
+        names = frozenset[str]().union(*[layout.names for layout in turns])
+        tools = made(self.tools) if isinstance(self.tools, str) else None
+        told_tools = made(self.told_tools) if isinstance(self.told_tools, str) else None
+        of_tools = (tools.names if tools else frozenset()) | (told_tools.names if told_tools else frozenset())
+        compiled = _Compiled(
+            head=made(self.head),
+            system=turns[0],
+            user=turns[1],
+            first_user=None if self.first_user is None else made(self.first_user),
+            assistant=assistant,
+            written=made(self.written),
+            told_written=made(self.written if self.told_written is None else self.told_written),
+            outputs=made(self.outputs) if isinstance(self.outputs, str) else made(""),
+            output=made(self.output),
+            close=made(self.close),
+            answer=made(self.answer),
+            instruction=made(self.instruction),
+            told_output=compile_layout(self.told_output),
+            tools=tools,
+            told_tools=told_tools,
+            reasons=self.thoughts == "running" or "reasons" in names,
+            follows=bool({"after_outputs", "after_calls"} & (names | made(self.answer + self.close).names)),
+            shows_options=bool(names - _OF_TURNS),
+            tools_show_options=bool(of_tools - _OF_TOOLS),
+        )
+        force_setattr(self, "compiled", compiled)
+
+    @property
+    def marks(self) -> TurnMarks:
+        """See `PromptFormat`."""
+        if self.own_marks is not None:
+            return self.own_marks
+        written: Layout = self.compiled.written
+        answer = written.around("text")
+        is_marked = answer is not None and any(control in answer[0] for control in self.controls)
+        said = (answer[0], answer[1] + written.between("text", "calls")) if answer and is_marked else None
+        return TurnMarks(thought=written.around("thought"), said=said, answer=answer, controls=self.controls)
+
+    def _of(self, options: RenderOptions) -> "Turns":
+        return self.flavours.get(getattr(options, "flavour", ""), self) if self.flavours else self
+
+    def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
+        """The whole prompt, up to where the model's answer begins."""
+        return self._of(options)._render(conversation, options)
+
+    def _render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
+        out = PromptBuilder()
+        layouts: _Compiled = self.compiled
+        values = dict(option_values(options))
+        if self.more is not None:
+            values |= self.more(conversation)
+        instructions, items = self.gather(conversation.items)
+        users = user_turns(items)
+        values |= self._head_values(conversation, instructions, options)
+        values["asked"] = bool(users)
+        layouts.head.put(out, values)
+        asked: int | None = None
+        if layouts.reasons:
+            keeps = self.keeps_thoughts_with_tools and conversation.tools
+            asked = -1 if keeps else last_asked(conversation, items)
+        last = put_turns(
+            out,
+            items,
+            self._put_turn,
+            *([options] if layouts.shows_options else ()),
+            asked=asked,
+            leaves=_what_it_is if layouts.follows else None,
+            apart=self._apart(items, users, values) if conversation.tools and layouts.first_user else None,
+        )
+        values |= _FOLLOWS[last]
+        layouts.close.put(out, values)
+        thinks: list[bool] = []
+        prefill = ""
+        if options.add_generation_prompt:
+            values["prefill"] = prefill = self._prefill(conversation)
+            values["thought"] = lambda _: thinks.append(True)
+            layouts.answer.put(out, values)
+        return Prompt(out.pieces(), self.controls, start="reasoning" if thinks else "assistant", prefill=prefill)
+
+    def _head_values(
+        self, conversation: Conversation, instructions: list[str], options: RenderOptions
+    ) -> dict[str, Any]:
+        layouts: _Compiled = self.compiled
+        notes = [*(choice_note(conversation) if self.tells_choice else []), *format_note(conversation)]
+        if "notes" not in layouts.head.names:
+            instructions = [*instructions, *notes]
+        instructed = bool(instructions)
+        has_default = conversation.tools and self.default_with_tools is not None
+        default = self.default_with_tools if has_default else self.default
+        if not instructions and default:
+            instructions = [default]
+        shown: Any
+        if self.instruction == "$text":
+            shown = self.joint.join(instructions)
+            shown = shown.strip() if "system" in self.trims else shown
+        else:
+            shown = partial(self._put_each, layouts.instruction, [{"text": text} for text in instructions], self.joint)
+            shown = shown if instructions else ""
+        show = partial(self._show_tools, conversation=conversation, options=options)
+        return {
+            "text": shown,
+            "instructed": instructed,
+            "notes": "\n\n".join(notes),
+            "tools": show if conversation.tools else "",
+        }
+
+    def _put_each(self, layout: Layout, each: Sequence[Values], between: str, out: PromptBuilder) -> None:
+        for number, values in enumerate(each):
+            if number and between:
+                compile_layout(between, self.controls).put(out, values)
+            layout.put(out, values)
+
+    def _prefill(self, conversation: Conversation) -> str:
+        if "prefill" not in self.compiled.answer.names:
+            return ""
+        match conversation.tool_choice:
+            case NamedTool(name):
+                return filled(self.calls.begin, {"name": name})
+            case "required":
+                return self.calls.begin.partition("${")[0] + '"'
+        return ""
+
+    def _apart(self, items: Sequence[Item], users: Sequence[int], values: Values) -> Apart | None:
+        """The user's first turn, which has the tools in it."""
+        if not users:
+            return None
+        message = next(item for item in items if is_of_user(item))
+        assert isinstance(message, Message)
+
+        def write(out: PromptBuilder, left: str | None) -> None:
+            text = self._text(message, users[0])
+            self.compiled.first_user.put(out, {**values, **_FOLLOWS[left], "text": text, "name": message.name or ""})
+
+        return Apart(users[0], write)
+
+    def _put_turn(
+        self,
+        out: PromptBuilder,
+        turn: ConversationTurn,
+        number: int,
+        options: RenderOptions | None = None,
+        *,
+        reasons: bool = True,
+        left: str | None = None,
+    ) -> None:
+        """Append a turn of the history. One that `reasons` comes after the last question."""
+        layouts: _Compiled = self.compiled
+        values: dict[str, Any] = {**_FOLLOWS[left], "reasons": reasons}
+        if options is not None:
+            values |= option_values(options)
+        match turn:
+            case Message(role):
+                values["text"] = self._text(turn, number)
+                values["name"] = turn.name or ""
+                (layouts.user if role == "user" else layouts.system).put(out, values)
+            case AssistantTurn(reasoning, message, calls):
+                shown = self.thoughts == "all" or (self.thoughts == "running" and reasons)
+                text = plain_text(message.parts, number) if message else ""
+                values["thought"] = reasoning or "" if shown else ""
+                values["text"] = text.strip() if "assistant" in self.trims else text
+                values["calls"] = self._calls(self.past_calls or self.calls, turn) if calls else ""
+                layouts.assistant.put(out, values)
+            case ToolTurn():
+                self._put_outputs(out, turn, number, values)
+            case _:
+                assert_never(turn)
+
+    def _text(self, message: Message, number: int) -> str:
+        """What a user says, or the system later on."""
+        text = plain_text(message.parts, number)
+        return text.strip() if ("user" if message.role == "user" else "system") in self.trims else text
+
+    def _calls(self, layout: CallLayout, turn: AssistantTurn) -> Callable[[PromptBuilder], object]:
+        return lambda out: layout.put(out, turn.calls, turn.calls_before, self.controls)
+
+    def _put_outputs(self, out: PromptBuilder, turn: ToolTurn, number: int, values: dict[str, Any]) -> None:
+        layouts: _Compiled = self.compiled
+        texts = [plain_text(output.parts, number) for _, output in turn.outputs]
+        names = [name for name, _ in turn.outputs]
+        if isinstance(self.outputs, str):
+            each = [
+                {**values, "name": name, "text": text, "number": str(call), "index": str(index)}
+                for index, (name, text, call) in enumerate(zip(names, texts, turn.numbers, strict=True), 1)
+            ]
+            values["each"] = partial(self._put_each, layouts.output, each, self.between)
+            layouts.outputs.put(out, values)
+        else:
+            self.outputs(out, [Result(*one) for one in zip(names, turn.numbers, texts, strict=True)])
+
+    def write(self, turn: AssistantTurn) -> str:
+        """An assistant turn as the model writes it."""
+        return Prompt(self._written(turn, self.compiled.written, self.calls), ()).text
+
+    def _wire_text(self, turn: AssistantTurn) -> str:
+        """The same, with look-alikes of control tokens in its text broken up."""
+        layout = (
+            self.compiled.written if self.told_written is None else compile_layout(self.told_written, self.controls)
+        )
+        return Prompt(self._written(turn, layout, self.told_calls or self.calls), self.controls).wire_text
+
+    def _written(self, turn: AssistantTurn, layout: Layout, calls: CallLayout) -> Any:
+        out = PromptBuilder()
+        shown = self._calls(calls, turn) if turn.calls else ""
+        layout.put(out, {"thought": turn.reasoning or "", "text": turn.text, "calls": shown})
+        return out.pieces()
+
+    def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
+        """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs as text."""
+        form = self._of(options)
+        turns = ToldTurns(form.controls, form._wire_text, form._told_outputs)
+        given = option_values(options) if form.compiled.tools_show_options else None
+        return turns.messages(conversation, form._tell_tools, options if given else None)
+
+    def _told_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
+        layout: Layout = self.compiled.told_output
+        return self.told_between.join([layout.text({"name": name, "text": text}) for name, text in outputs])
+
+    def _show_tools(self, out: PromptBuilder, *, conversation: Conversation, options: RenderOptions) -> None:
+        given = options if self.compiled.tools_show_options else None
+        put_tools(out, conversation, self._put_tools, given)
+
+    def _put_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
+        self._write_tools(out, conversation, self.tools, self.compiled.tools, options)
+
+    def _tell_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
+        self._write_tools(out, conversation, self.told_tools, self.compiled.told_tools, options)
+
+    def _write_tools(
+        self,
+        out: PromptBuilder,
+        conversation: Conversation,
+        write: str | WriteTools | None,
+        layout: Layout | None,
+        options: RenderOptions | None,
+    ) -> None:
+        if layout is not None:
+            values = _tool_values(conversation, layout.names)
+            values["example"] = lambda out: put_example(out, self.calls, self.controls)
+            layout.put(out, values if options is None else {**option_values(options), **values})
+        elif callable(write):
+            write(out, conversation)
+        else:
+            tell_tools(out, conversation, self.calls, self.controls)
+
+
+# What layouts of turns and of tools may name beside the options.
+_OF_TURNS: Final = frozenset(
+    (
+        *("thought", "text", "calls", "name", "number", "index", "each"),
+        *("reasons", "after_outputs", "after_calls"),
+    )
+)
+_OF_TOOLS: Final = frozenset(("lines", "list", "functions", "example"))
+_NOTHING: Final = {"after_outputs": False, "after_calls": False}
+_FOLLOWS: Final[Mapping[str | None, dict[str, bool]]] = {
+    None: _NOTHING,
+    "outputs": {**_NOTHING, "after_outputs": True},
+    "calls": {**_NOTHING, "after_calls": True},
+    "text": _NOTHING,
+}
+
+
+def _what_it_is(_: object, turn: ConversationTurn) -> str:
+    if isinstance(turn, ToolTurn):
+        return "outputs"
+    return "calls" if isinstance(turn, AssistantTurn) and turn.calls else "text"
+
+
+def _tool_values(conversation: Conversation, names: frozenset[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if "lines" in names:
+        values["lines"] = tool_lines(conversation)
+    if "list" in names:
+        values["list"] = json.dumps([tool.as_openai() for tool in conversation.tools], ensure_ascii=False)
+    if "functions" in names:
+        functions = [tool.as_openai()["function"] for tool in conversation.tools]
+        values["functions"] = json.dumps(functions, ensure_ascii=False)
+    return values
+
+
+@lru_cache(maxsize=256)
+def option_values(options: RenderOptions) -> Mapping[str, Any]:
+    """What layouts may name of options: each by its name, and each of the values that it may have."""
+    values: dict[str, Any] = {}
+    for name, words in _words(type(options)).items():
+        value = getattr(options, name)
+        values |= {word: word == value for word in words}
+        values[name] = value
+    return {**values, **options.slots()}
+
+
+@cache
+def _words(options: type[RenderOptions]) -> Mapping[str, tuple[str, ...]]:
+    hints = typing.get_type_hints(options)
+    return {name: _literals(hints[name]) for name in options.__struct_fields__}
+
+
+def _literals(hint: Any) -> tuple[str, ...]:
+    if typing.get_origin(hint) is Literal:
+        return typing.get_args(hint)
+    return tuple(word for inner in typing.get_args(hint) for word in _literals(inner))
+
+
+def in_words(outputs: Sequence[tuple[str, str]]) -> str:
+    """Outputs of tools, pairs of tool name and text, for templates that are not told how these are shown."""
+    return "\n\n".join(f"Result of {name or 'the tool'}:\n{text}" for name, text in outputs)
+
+
+def tell_tools(
+    out: PromptBuilder, conversation: Conversation, calls: CallLayout, controls: tuple[str, ...] = ()
+) -> None:
+    """Append the tools and the form of a call in words, for templates that describe neither."""
+    out.text(
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nThe functions, one a line:\n",
+        tool_lines(conversation),
+        "\n\nTo call a function, write exactly this, with its name and arguments, and nothing behind it:\n",
+    )
+    put_example(out, calls, controls)
+
+
+def put_example(out: PromptBuilder, calls: CallLayout, controls: tuple[str, ...] = ()) -> None:
+    """Append a call that shows the form."""
+    calls.put(out, [_EXAMPLE], controls=controls)
+
+
+def tool_lines(conversation: Conversation) -> str:
+    """The tools as JSON, one a line."""
+    return "\n".join(tool.openai_json for tool in conversation.tools)
