@@ -5,14 +5,12 @@ read. Source: the chat templates of GLM-4.7 and GLM-5, which leave reasoning ope
 closed where the answer begins.
 """
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.key_value_tags import KeyValueTags, said, told
+from callwright.dialects._glm import GLM_ENDS, glm_turns
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import Prompt
 
 __all__ = ["DIALECT"]
 
@@ -26,23 +24,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     thinking: Literal["open", "off"] = "open"
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<|assistant|><think>` or `<|assistant|></think>`."""
-    out = glm_prompt(conversation, _TAGS)
-    begins = options.add_generation_prompt
-    if begins:
-        out.control("<|assistant|>", "<think>" if options.thinking == "open" else "</think>")
-    return Prompt(out.pieces(), CONTROLS, start="reasoning" if begins and options.thinking == "open" else "assistant")
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return said(turn, _TAGS).text
+_TURNS: Final = glm_turns(_TAGS, user="<|user|>$text", answer="<|assistant|>«open¦<think>$thought¦</think>»")
 
 
 DIALECT = Dialect(
@@ -55,11 +37,6 @@ DIALECT = Dialect(
     tokenizers=("glm4", "spark"),
     stops=GLM_ENDS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>"), controls=CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, ends=GLM_ENDS),
 )

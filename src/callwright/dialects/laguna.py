@@ -5,16 +5,14 @@ some checkpoints open a call with the tag of a turn. Prompts are checked against
 XS-2.1; that of S-2.1 leaves out the line feeds around turns.
 """
 
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
+from callwright.dialects.prompts.chat_messages import spoken_instructions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, write_turns
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -32,13 +30,21 @@ _CONTROLS: Final = (
 )
 
 
-_THINK_FIRST: Final = "Wrap your thinking in '<think>', '</think>' tags, followed by a function call. "
-_THOUGHT: Final = "<think> your thoughts here </think>\n"
-_HOW_TO: Final = (
-    "{first}For each function call, return an unescaped XML-like object with function name and arguments within "
-    "'<tool_call>' and '</tool_call>' tags, like here:\n{thought}<tool_call>function-name\n"
-    "<arg_key>argument-key</arg_key>\n<arg_value>value-of-argument-key</arg_value>\n</tool_call>"
-)
+_SHOW_TOOLS: Final = """### Tools
+
+You may call functions to assist with the user query.
+All available function signatures are listed below:
+<available_tools>
+$lines
+</available_tools>
+
+«open¦Wrap your thinking in '<think>', '</think>' tags, followed by a function call. »For each function call, return \
+an unescaped XML-like object with function name and arguments within '<tool_call>' and '</tool_call>' tags, like here:
+«open¦<think> your thoughts here </think>
+»<tool_call>function-name
+<arg_key>argument-key</arg_key>
+<arg_value>value-of-argument-key</arg_value>
+</tool_call>"""
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -47,74 +53,21 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     thinking: Literal["open", "off"] = "open"
 
 
-# --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<assistant>` and the begin of its thought."""
-    out = PromptBuilder().control(_BEGIN)
-    instructions, items = split_instructions(conversation.items)
-    instructions = [*filter(None, instructions), *format_note(conversation)]
-    thinks = options.thinking == "open"
-    if instructions or conversation.tools:
-        out.control("<system>").text("\n\n" if instructions else "\n", "\n\n".join(instructions))
-        if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, thinks=thinks)
-        out.text("\n").control("</system>").text("\n")
-    put_turns(out, items, _turn)
-    begins = options.add_generation_prompt
-    if begins:
-        out.control("<assistant>").text("\n").control("<think>" if thinks else "</think>")
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role, parts):
-            begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
-            out.control(begin).text(f"\n{plain_text(parts, number)}\n").control(end).text("\n")
-        case AssistantTurn(reasoning, message, calls):
-            out.control("<assistant>").text("\n")
-            if reasoning:
-                out.control("<think>").text(f"\n{reasoning.strip()}\n")
-            out.control("</think>").text("\n")
-            text = plain_text(message.parts, number).strip() if message else ""
-            out.text(f"{text}\n" if text else "")
-            if calls:
-                put_calls(out, _TAGS, calls)
-                out.text("\n")
-            out.control("</assistant>").text("\n")
-        case ToolTurn(outputs):
-            for _, output in outputs:
-                out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                out.control("</tool_response>").text("\n")
-        case _:
-            assert_never(turn)
-
-
-def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool) -> None:
-    shown = "".join(tool.openai_json + "\n" for tool in conversation.tools)
-    own_words(
-        out.text(
-            "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "
-            "listed below:\n<available_tools>\n",
-            shown,
-            "</available_tools>\n\n",
-        ),
-        _HOW_TO.format(first=_THINK_FIRST if thinks else "", thought=_THOUGHT if thinks else ""),
-        _CONTROLS,
-    )
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, _CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return said(turn, _TAGS).text
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=("〈|EOS|〉«text|tools¦<system>«text¦\n\n¦\n»$text«text tools¦\n\n»$tools\n</system>\n»"),
+    gather=spoken_instructions,
+    system="<system>\n$text\n</system>\n",
+    user="<user>\n$text\n</user>\n",
+    assistant=("<assistant>\n«<think>\n$thought:trim\n»</think>\n«$text\n»«$calls\n»</assistant>\n"),
+    thoughts="all",
+    trims=("assistant",),
+    outputs="$each",
+    output="<tool_response>\n$text\n</tool_response>\n",
+    answer="<assistant>\n«open¦<think>$thought¦</think>»",
+    tools=_SHOW_TOOLS,
+    **write_turns(_TAGS),
+)
 
 
 # --- output ---
@@ -143,11 +96,6 @@ DIALECT = Dialect(
     tokenizers=("laguna",),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_TAGS.layout, parse),
 )

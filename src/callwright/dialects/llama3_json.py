@@ -6,19 +6,15 @@ stand in the first user turn. Several calls, which the template refuses, are wri
 """
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
-
-import msgspec
 
 from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -43,45 +39,28 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         out.text(json.dumps(tool.as_openai(), indent=4, ensure_ascii=False), "\n\n")
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.json(json.dumps(result.text, ensure_ascii=False))
-
-
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(
         *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
         "<|python_tag|>",
     ),
-    begin="<|begin_of_text|>",
+    head=(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n«tools¦Environment: ipython\n»"
+        "Cutting Knowledge Date: December 2023\nToday Date: $current_date\n\n$text<|eot_id|>«tools !asked¦$tools»"
+    ),
+    system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+    user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+    first_user="<|start_header_id|>user<|end_header_id|>\n\n$tools$text<|eot_id|>",
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n$written<|eot_id|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
     thoughts="none",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("ipython"),
-    place="in first user",
-    tools=_tools,
+    outputs="$each",
+    output="<|start_header_id|>ipython<|end_header_id|>\n\n$text:json<|eot_id|>",
+    answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
+    trims=("system", "user"),
     calls=_CALLS,
-    results=_results,
-    gap="\n",
-    each=True,
-    trims=True,
+    tools=_tools,
 )
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    return _dated(options.current_date).render(conversation, options)
-
-
-@lru_cache(maxsize=8)
-def _dated(today: str) -> Frame:
-    dates = f"Cutting Knowledge Date: December 2023\nToday Date: {today}\n\n"
-    return msgspec.structs.replace(_FRAME, preamble=dates, preamble_tools=f"Environment: ipython\n{dates}")
 
 
 DIALECT = Dialect(
@@ -96,6 +75,6 @@ DIALECT = Dialect(
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -11,13 +11,14 @@ from functools import cache, lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from callwright.conversation import (
     AssistantTurn,
     Call,
     Conversation,
     ConversationTurn,
+    FunctionTool,
     Item,
     Message,
     NamedTool,
@@ -37,7 +38,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.layouts import Layout, Values, compile_layout
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 
 __all__ = [
     "OpenThinkingOptions",
@@ -92,17 +93,20 @@ class _Compiled(Struct, frozen=True, kw_only=True):
     written: Layout
     told_written: Layout
     outputs: Layout
-    output: Layout
+    output: Layout | None
+    between: Layout
     close: Layout
     answer: Layout
     instruction: Layout
     told_output: Layout
     tools: Layout | None
+    tool: Layout
     told_tools: Layout | None
     reasons: bool
     follows: bool
     shows_options: bool
     tools_show_options: bool
+    flavours: Mapping[str, "Turns"]
 
 
 class Turns(Struct, frozen=True, kw_only=True, eq=False):
@@ -116,28 +120,31 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     the request's `tool_choice`. `more` are further slots.
 
     `system` and `user` are layouts of messages with `$text` and `$name`; `first_user` of the first message of the user
-    if there are tools, with `$tools`.
+    if there are tools, with `$tools`. `asks_of_text` are further slots of these layouts, by the text.
 
     `written` is what the model writes: `$thought`, `$text`, `$calls`. `assistant` is the turn in the history, where
     `$written` stands for the same; `past_calls` is the layout of calls there. Reasoning is shown after the last
     message of the user (`running`), in `all` turns or in `none`. `reasons`: the turn comes after that message.
 
     `outputs` is the turn of outputs, each of which is written by `output` with `$name`, `$number`, `$index`, `$text`
-    at its slot `$each`, `between` two of them; or a function writes all.
+    at its slot `$each`, `between` two of them; or a function writes them all there.
 
     `answer` begins the turn to generate. `$thought` stands in it where that is inside reasoning; `$prefill` is what a
     forced call begins with. `close` ends the turns before it.
 
     Layouts of turns may ask whether they come `after_outputs` or `after_calls`. `trims` names the roles whose texts
-    lose the blanks at their ends.
+    lose the blanks at their ends (`late system`: only behind the head).
 
     `tools` describes the tools, by a function or a layout: `$lines` are they as JSON, one a line, `$list` as one list,
-    `$functions` as a list of what is called, `$example` is a call. None tells them in words.
+    `$functions` as a list of what is called, `$example` is a call; in the layout `tool` of each, which stand at
+    `$each`, `$tool` and `$function` are the same of one, `$name` and `$about` what it is called and does. None tells
+    the tools in words.
 
     The chat messages of mode prompt have the tools by `told_tools` and outputs by `told_output`, `told_between` two of
     them; calls are those of `told_calls`.
 
-    `flavours` are the tables of an option's values.
+    `flavours` are the fields of the table that differ by the option `flavour`; what the model writes and its chat
+    messages do not.
     """
 
     controls: tuple[str, ...]
@@ -153,33 +160,36 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     system: str
     user: str
     first_user: str | None = None
+    asks_of_text: Callable[[str], Values] | None = None
     assistant: str
     written: str
     past_calls: CallLayout | None = None
     thoughts: Literal["running", "all", "none"] = "running"
     keeps_thoughts_with_tools: bool = False
-    outputs: str | WriteResults
-    output: str = "$text"
+    outputs: str
+    output: str | WriteResults = "$text"
     between: str = ""
     answer: str
     close: str = ""
     trims: tuple[str, ...] = ()
     tools: str | WriteTools | None = None
+    tool: str = "$tool"
     told_tools: str | WriteTools | None = None
     told_output: str = "Result of «name¦$name¦the tool»:\n$text"
     told_between: str = "\n\n"
     told_calls: CallLayout | None = None
     told_written: str | None = None
     own_marks: TurnMarks | None = None
-    flavours: Mapping[str, "Turns"] = {}
+    flavours: Mapping[str, Mapping[str, Any]] = {}
     compiled: Any = None
 
     def __post_init__(self) -> None:
         made = partial(compile_layout, controls=self.controls)
         assistant = made(self.assistant.replace("$written", self.written))
         turns = [made(self.system), made(self.user), assistant]
-        if isinstance(self.outputs, str):
-            turns += [made(self.outputs), made(self.output)]
+        turns.append(made(self.outputs))
+        output = made(self.output) if isinstance(self.output, str) else None
+        turns += [output] if output else []
         names = frozenset[str]().union(*[layout.names for layout in turns])
         tools = made(self.tools) if isinstance(self.tools, str) else None
         told_tools = made(self.told_tools) if isinstance(self.told_tools, str) else None
@@ -192,18 +202,21 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             assistant=assistant,
             written=made(self.written),
             told_written=made(self.written if self.told_written is None else self.told_written),
-            outputs=made(self.outputs) if isinstance(self.outputs, str) else made(""),
-            output=made(self.output),
+            outputs=turns[3],
+            output=output,
+            between=made(self.between),
             close=made(self.close),
             answer=made(self.answer),
             instruction=made(self.instruction),
             told_output=compile_layout(self.told_output),
             tools=tools,
+            tool=made(self.tool),
             told_tools=told_tools,
             reasons=self.thoughts == "running" or "reasons" in names,
             follows=bool({"after_outputs", "after_calls"} & (names | made(self.answer + self.close).names)),
             shows_options=bool(names - _OF_TURNS),
             tools_show_options=bool(of_tools - _OF_TOOLS),
+            flavours={name: replace(self, flavours={}, **changed) for name, changed in self.flavours.items()},
         )
         force_setattr(self, "compiled", compiled)
 
@@ -219,7 +232,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         return TurnMarks(thought=written.around("thought"), said=said, answer=answer, controls=self.controls)
 
     def _of(self, options: RenderOptions) -> "Turns":
-        return self.flavours.get(getattr(options, "flavour", ""), self) if self.flavours else self
+        flavours: Mapping[str, Turns] = self.compiled.flavours
+        return flavours.get(getattr(options, "flavour", ""), self) if flavours else self
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
         """The whole prompt, up to where the model's answer begins."""
@@ -254,7 +268,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         thinks: list[bool] = []
         prefill = ""
         if options.add_generation_prompt:
-            values["prefill"] = prefill = self._prefill(conversation)
+            prefill = self._prefill(conversation)
+            values["prefill"] = (lambda out: own_words(out, prefill, self.controls)) if prefill else ""
             values["thought"] = lambda _: thinks.append(True)
             layouts.answer.put(out, values)
         return Prompt(out.pieces(), self.controls, start="reasoning" if thinks else "assistant", prefill=prefill)
@@ -276,8 +291,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             shown = self.joint.join(instructions)
             shown = shown.strip() if "system" in self.trims else shown
         else:
-            shown = partial(self._put_each, layouts.instruction, [{"text": text} for text in instructions], self.joint)
-            shown = shown if instructions else ""
+            each = [{"text": text} for text in instructions]
+            shown = partial(_put_each, layouts.instruction, each, None) if each else ""
         show = partial(self._show_tools, conversation=conversation, options=options)
         return {
             "text": shown,
@@ -285,12 +300,6 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             "notes": "\n\n".join(notes),
             "tools": show if conversation.tools else "",
         }
-
-    def _put_each(self, layout: Layout, each: Sequence[Values], between: str, out: PromptBuilder) -> None:
-        for number, values in enumerate(each):
-            if number and between:
-                compile_layout(between, self.controls).put(out, values)
-            layout.put(out, values)
 
     def _prefill(self, conversation: Conversation) -> str:
         if "prefill" not in self.compiled.answer.names:
@@ -334,6 +343,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             case Message(role):
                 values["text"] = self._text(turn, number)
                 values["name"] = turn.name or ""
+                if self.asks_of_text is not None:
+                    values |= self.asks_of_text(values["text"])
                 (layouts.user if role == "user" else layouts.system).put(out, values)
             case AssistantTurn(reasoning, message, calls):
                 shown = self.thoughts == "all" or (self.thoughts == "running" and reasons)
@@ -350,7 +361,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def _text(self, message: Message, number: int) -> str:
         """What a user says, or the system later on."""
         text = plain_text(message.parts, number)
-        return text.strip() if ("user" if message.role == "user" else "system") in self.trims else text
+        whose = ("user",) if message.role == "user" else ("system", "late system")
+        return text.strip() if any(role in self.trims for role in whose) else text
 
     def _calls(self, layout: CallLayout, turn: AssistantTurn) -> Callable[[PromptBuilder], object]:
         return lambda out: layout.put(out, turn.calls, turn.calls_before, self.controls)
@@ -358,16 +370,18 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def _put_outputs(self, out: PromptBuilder, turn: ToolTurn, number: int, values: dict[str, Any]) -> None:
         layouts: _Compiled = self.compiled
         texts = [plain_text(output.parts, number) for _, output in turn.outputs]
-        names = [name for name, _ in turn.outputs]
-        if isinstance(self.outputs, str):
+        results = [
+            Result(name, call, text) for (name, _), call, text in zip(turn.outputs, turn.numbers, texts, strict=True)
+        ]
+        if callable(self.output):
+            values["each"] = partial(_put_results, self.output, results)
+        elif layouts.output is not None:
             each = [
-                {**values, "name": name, "text": text, "number": str(call), "index": str(index)}
-                for index, (name, text, call) in enumerate(zip(names, texts, turn.numbers, strict=True), 1)
+                {**values, "name": one.name, "text": one.text, "number": str(one.number), "index": str(index)}
+                for index, one in enumerate(results, 1)
             ]
-            values["each"] = partial(self._put_each, layouts.output, each, self.between)
-            layouts.outputs.put(out, values)
-        else:
-            self.outputs(out, [Result(*one) for one in zip(names, turn.numbers, texts, strict=True)])
+            values["each"] = partial(_put_each, layouts.output, each, layouts.between)
+        layouts.outputs.put(out, values)
 
     def write(self, turn: AssistantTurn) -> str:
         """An assistant turn as the model writes it."""
@@ -389,9 +403,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
         """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs as text."""
         form = self._of(options)
-        turns = ToldTurns(form.controls, form._wire_text, form._told_outputs)
-        given = option_values(options) if form.compiled.tools_show_options else None
-        return turns.messages(conversation, form._tell_tools, options if given else None)
+        turns = ToldTurns(self.controls, self._wire_text, self._told_outputs)
+        return turns.messages(conversation, form._tell_tools, options if form.compiled.tools_show_options else None)
 
     def _told_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
         layout: Layout = self.compiled.told_output
@@ -416,13 +429,48 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         options: RenderOptions | None,
     ) -> None:
         if layout is not None:
-            values = _tool_values(conversation, layout.names)
-            values["example"] = lambda out: put_example(out, self.calls, self.controls)
+            values = self._tool_values(conversation, layout.names)
             layout.put(out, values if options is None else {**option_values(options), **values})
         elif callable(write):
             write(out, conversation)
         else:
             tell_tools(out, conversation, self.calls, self.controls)
+
+    def _tool_values(self, conversation: Conversation, names: frozenset[str]) -> dict[str, Any]:
+        tools = conversation.tools
+        values: dict[str, Any] = {}
+        if "lines" in names:
+            values["lines"] = tool_lines(conversation)
+        if "list" in names:
+            values["list"] = json.dumps([tool.openai for tool in tools], ensure_ascii=False)
+        if "functions" in names:
+            values["functions"] = json.dumps([tool.openai["function"] for tool in tools], ensure_ascii=False)
+        if "example" in names:
+            values["example"] = lambda out: put_example(out, self.calls, self.controls)
+        if "each" in names:
+            layout: Layout = self.compiled.tool
+            each = [{name: _ABOUT_TOOL[name](tool) for name in layout.names} for tool in tools]
+            values["each"] = partial(_put_each, layout, each, None)
+        return values
+
+
+_ABOUT_TOOL: Final[Mapping[str, Callable[[FunctionTool], str]]] = {
+    "tool": lambda tool: tool.openai_json,
+    "function": lambda tool: json.dumps(tool.openai["function"], ensure_ascii=False),
+    "name": lambda tool: tool.name,
+    "about": lambda tool: tool.about or "",
+}
+
+
+def _put_results(write: WriteResults, results: Sequence[Result], out: PromptBuilder) -> None:
+    write(out, results)
+
+
+def _put_each(layout: Layout, each: Sequence[Values], between: Layout | None, out: PromptBuilder) -> None:
+    for number, values in enumerate(each):
+        if number and between is not None:
+            between.put(out, values)
+        layout.put(out, values)
 
 
 # What layouts of turns and of tools may name beside the options.
@@ -432,7 +480,7 @@ _OF_TURNS: Final = frozenset(
         *("reasons", "after_outputs", "after_calls"),
     )
 )
-_OF_TOOLS: Final = frozenset(("lines", "list", "functions", "example"))
+_OF_TOOLS: Final = frozenset(("lines", "list", "functions", "example", "each"))
 _NOTHING: Final = {"after_outputs": False, "after_calls": False}
 _FOLLOWS: Final[Mapping[str | None, dict[str, bool]]] = {
     None: _NOTHING,
@@ -446,18 +494,6 @@ def _what_it_is(_: object, turn: ConversationTurn) -> str:
     if isinstance(turn, ToolTurn):
         return "outputs"
     return "calls" if isinstance(turn, AssistantTurn) and turn.calls else "text"
-
-
-def _tool_values(conversation: Conversation, names: frozenset[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    if "lines" in names:
-        values["lines"] = tool_lines(conversation)
-    if "list" in names:
-        values["list"] = json.dumps([tool.as_openai() for tool in conversation.tools], ensure_ascii=False)
-    if "functions" in names:
-        functions = [tool.as_openai()["function"] for tool in conversation.tools]
-        values["functions"] = json.dumps(functions, ensure_ascii=False)
-    return values
 
 
 @lru_cache(maxsize=256)
