@@ -40,8 +40,8 @@ from callwright.dialects.prompts.chat_messages import (
     user_turns,
 )
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
-from callwright.dialects.prompts.template import ThinkingOptions, in_words, tell_tools
 from callwright.dialects.prompts.told import ToldTurns
+from callwright.dialects.prompts.turns import ThinkingOptions, in_words, tell_tools
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.shared import kept_along, kept_with
@@ -101,7 +101,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
         """See `PromptFormat`."""
         return TurnMarks(thought=_THOUGHT, controls=_CONTROLS)
 
-    def render(self, conversation: Conversation, options: RenderOptions, settings: str = "") -> Prompt:
+    def render(self, conversation: Conversation, options: Any, settings: str = "") -> Prompt:
         """The whole prompt: nothing stands where the answer begins, but what `options` say of thinking. `settings` is
         the JSON of those of the model, if it knows any.
         """

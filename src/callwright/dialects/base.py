@@ -35,7 +35,6 @@ __all__ = [
     "TEMPLATE_PREFIX",
     "CallFormat",
     "Dialect",
-    "PromptBy",
     "PromptFormat",
     "ReadBy",
     "RenderOptions",
@@ -110,15 +109,6 @@ class CallFormat(Protocol):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Read one output and emit its events. `start` says where it begins, see `callwright.prompt.Prompt`."""
-
-
-class PromptBy(msgspec.Struct, frozen=True):
-    """A prompt format that is made of functions."""
-
-    render: Callable[[Conversation, Any], Prompt]
-    messages: Callable[[Conversation, Any], list[dict[str, Any]]]
-    write: Callable[[AssistantTurn], str]
-    marks: TurnMarks
 
 
 class ReadBy(msgspec.Struct, frozen=True):

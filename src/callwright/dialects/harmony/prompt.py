@@ -43,6 +43,7 @@ from callwright.dialects.harmony.tokens import (
     CONSTRAIN,
     CONTROLS,
     END,
+    MARKS,
     MESSAGE,
     RETURN,
     START,
@@ -114,6 +115,9 @@ class _Head(NamedTuple):
     formats: list[str]
     flavour: str
     several: bool
+
+
+marks: TurnMarks = MARKS
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:

@@ -3,7 +3,8 @@ r"""Layouts of prompts: text with slots, compiled once.
     «<think>\n$thought\n</think>\n\n»$text«text calls¦\n»$calls
 
 `$text` is the value of a slot, `$text:trim` without blanks at its ends, `$text:lines`
-without line feeds there, `$text:json` as JSON. A group `«…»` is written
+without line feeds there, `$text:json` as JSON, `$text:attribute` as in an
+attribute. A group `«…»` is written
 if each slot in it has a value. With `«conditions¦…»` it is written if each of the conditions holds, which are names of
 values, `!name` for one that is missing, `a|b` for one of two; with `«conditions¦…¦…»` the last part is written
 otherwise.
@@ -24,7 +25,7 @@ __all__ = ["Layout", "Values", "compile_layout"]
 # What stands in a slot is a text, or a function that appends it; what conditions ask for is true or false.
 Values: TypeAlias = Mapping[str, Any]
 
-_TOKEN: Final = re.compile(r"[«»¦]|\$[a-z_0-9]+(?::(?:trim|lines|json))?")
+_TOKEN: Final = re.compile(r"[«»¦]|\$[a-z_0-9]+(?::(?:trim|lines|json|attribute))?")
 
 
 class _Fixed(Struct, frozen=True):
@@ -61,6 +62,11 @@ class _JsonSlot(_Slot, frozen=True):
         out.json(json.dumps(values[self.name], ensure_ascii=False))
 
 
+class _AttributeSlot(_Slot, frozen=True):
+    def put(self, out: PromptBuilder, values: Values) -> None:
+        out.text((values[self.name] or "").replace("&", "&amp;").replace('"', "&quot;"))
+
+
 class _Group(Struct, frozen=True):
     tests: tuple[tuple[tuple[str, bool], ...], ...]
     then: tuple["_Step", ...]
@@ -80,7 +86,13 @@ class _Group(Struct, frozen=True):
 
 
 _Step: TypeAlias = _Fixed | _Slot | _Group
-_SLOTS: Final[Mapping[str, type[_Slot]]] = {"": _Slot, "trim": _TrimmedSlot, "lines": _LinesSlot, "json": _JsonSlot}
+_SLOTS: Final[Mapping[str, type[_Slot]]] = {
+    "": _Slot,
+    "trim": _TrimmedSlot,
+    "lines": _LinesSlot,
+    "json": _JsonSlot,
+    "attribute": _AttributeSlot,
+}
 
 
 class Layout(Struct, frozen=True):

@@ -83,7 +83,7 @@ WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
 
 
 class _Compiled(Struct, frozen=True, kw_only=True):
-    """The layouts of a table. `given` are the slots that all turns of the history name of the options."""
+    """The layouts of a table, and what they ask for. `names` are those of all layouts of turns."""
 
     head: Layout
     system: Layout
@@ -104,6 +104,7 @@ class _Compiled(Struct, frozen=True, kw_only=True):
     told_tools: Layout | None
     reasons: bool
     follows: bool
+    names: frozenset[str]
     shows_options: bool
     tools_show_options: bool
     flavours: Mapping[str, "Turns"]
@@ -214,6 +215,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             told_tools=told_tools,
             reasons=self.thoughts == "running" or "reasons" in names,
             follows=bool({"after_outputs", "after_calls"} & (names | made(self.answer + self.close).names)),
+            names=names,
             shows_options=bool(names - _OF_TURNS),
             tools_show_options=bool(of_tools - _OF_TOOLS),
             flavours={name: replace(self, flavours={}, **changed) for name, changed in self.flavours.items()},
@@ -243,8 +245,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         out = PromptBuilder()
         layouts: _Compiled = self.compiled
         values = dict(option_values(options))
-        if self.more is not None:
-            values |= self.more(conversation)
+        more = {} if self.more is None else self.more(conversation)
+        values |= more
         instructions, items = self.gather(conversation.items)
         users = user_turns(items)
         values |= self._head_values(conversation, instructions, options)
@@ -258,7 +260,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             out,
             items,
             self._put_turn,
-            *([options] if layouts.shows_options else ()),
+            *([options, {name: more[name] for name in more if name in layouts.names}] if layouts.shows_options else ()),
             asked=asked,
             leaves=_what_it_is if layouts.follows else None,
             apart=self._apart(items, users, values) if conversation.tools and layouts.first_user else None,
@@ -330,6 +332,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         turn: ConversationTurn,
         number: int,
         options: RenderOptions | None = None,
+        more: Values | None = None,
         *,
         reasons: bool = True,
         left: str | None = None,
@@ -338,7 +341,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         layouts: _Compiled = self.compiled
         values: dict[str, Any] = {**_FOLLOWS[left], "reasons": reasons}
         if options is not None:
-            values |= option_values(options)
+            values |= {**option_values(options), **(more or {})}
         match turn:
             case Message(role):
                 values["text"] = self._text(turn, number)
