@@ -289,8 +289,14 @@ def test_what_turns_the_direction_of_text_is_made_visible() -> None:
 # --- in a terminal ---
 
 
-# Opening it makes it the controlling terminal of a new session: Ctrl-C arrives as a signal.
-_IN_TERMINAL = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
+# Opening it makes it the controlling terminal of a new session: Ctrl-C arrives as a signal, which a job in the
+# background of a script would ignore.
+_IN_TERMINAL = """
+import os, signal, sys
+os.close(os.open(os.ttyname(0), os.O_RDWR))
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Terminal:

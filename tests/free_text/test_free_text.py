@@ -1,6 +1,7 @@
 """Calls in free text: what is certain, what is asked about, what is text."""
 
 import json
+import re
 import sys
 from collections import Counter
 from typing import Any
@@ -13,7 +14,7 @@ import callwright
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import Problem
-from callwright.free_text.announcements import LANGUAGES
+from callwright.free_text.announcements import announcements
 from callwright.free_text.intent import Runs, is_announcement, verdict
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from tests.free_text.cases import TOOLS, Case, cases, lines, toolset
@@ -281,7 +282,14 @@ def test_what_is_shown_refused_or_put_off_is_not_announced(said: str) -> None:
 
 
 def test_languages_are_told_apart_by_their_patterns() -> None:
-    assert len({(language.opening, language.act) for language in LANGUAGES}) == len(LANGUAGES)
+    languages = announcements().languages
+    assert len({(language.opening, language.act) for language in languages}) == len(languages)
+
+
+def test_each_list_that_a_pattern_of_announcements_names_is_there() -> None:
+    known = announcements()
+    for pattern in (known.interjection, known.wait, known.end, *(part for each in known.languages for part in each)):
+        assert not re.search(r"\{[a-z]", re.compile(pattern).pattern)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, did_you_mean
 from callwright.turn.model import AUTO, MODES, SIMULATED, UNKNOWN, Mode, Model
 from callwright.upstreams.base import Server, Upstream
+from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import RAW_SERVERS, CompletionsUpstream
-from callwright.upstreams.http import Timeouts, without_credentials
+from callwright.upstreams.http import Timeouts
 from callwright.upstreams.retried import Retried
 from callwright.upstreams.simulated.model import SimulatedUpstream
 

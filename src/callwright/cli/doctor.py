@@ -20,7 +20,7 @@ from callwright.doctor.page import page
 from callwright.doctor.recommend import Advice, advice
 from callwright.errors import ConfigError
 from callwright.gateway.config.urls import check_url
-from callwright.upstreams.http import without_credentials
+from callwright.upstreams.base_urls import without_credentials
 
 __all__ = ["doctor"]
 

@@ -28,8 +28,8 @@ from callwright.gateway.config.config import (
 from callwright.gateway.config.hosts import is_loopback
 from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.turn.model import AUTO, TEMPLATE, open_models
+from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.embedded.gguf import is_file
-from callwright.upstreams.http import without_credentials
 from callwright.upstreams.simulated.faults import Faults
 
 __all__ = ["serve"]

@@ -11,8 +11,8 @@ from typing import Any, Final, Self
 from msgspec import Struct
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.upstreams.base_urls import credentials_in, without_credentials
 from callwright.upstreams.faults import no_connection
-from callwright.upstreams.http import credentials_in, without_credentials
 from callwright.upstreams.http_client.connections import Connections, Timeouts
 from callwright.upstreams.http_client.errors import (
     BrokenAnswerError,

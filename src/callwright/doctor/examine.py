@@ -33,7 +33,7 @@ from callwright.doctor.recommend import constraining, raw_works, server_kind_of,
 from callwright.errors import ConfigError
 from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
-from callwright.upstreams.http import without_credentials
+from callwright.upstreams.base_urls import without_credentials
 
 __all__ = ["Depth", "probe"]
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.free_text.announcements import BREAKS, INTERJECTIONS, LANGUAGES, WAITS
+from callwright.free_text.announcements import announcements
 from callwright.free_text.places import Standing, is_blank, stands
 
 __all__ = ["Runs", "Verdict", "find_runs", "is_announcement", "verdict"]
@@ -101,16 +101,17 @@ def is_announcement(text: str, names: Collection[str] = ()) -> bool:
 # The same words are judged again where an answer is read as several families would.
 @lru_cache(maxsize=64)
 def _announces(text: str, words: frozenset[str]) -> bool:
+    known = announcements()
     said = text.replace("’", "'").lower().strip(" \t\r\n\xa0\u3000*_#¡")
-    begin = found.end() if (found := _pattern(INTERJECTIONS).match(said)) else 0
-    waits = _pattern(WAITS).search(said.rstrip(_ENDS), begin)
+    begin = found.end() if (found := _pattern(known.interjection).match(said)) else 0
+    waits = _pattern(known.wait).search(said.rstrip(_ENDS), begin)
     clause = said[begin : waits.start() if waits else len(said)]
     end = len(clause.rstrip(_ENDS))
     if not end:
         return waits is not None
-    for language in LANGUAGES:
+    for language in known.languages:
         opening = _pattern(language.opening).match(clause)
-        if opening is None or _pattern(BREAKS).search(clause, opening.end(), end):
+        if opening is None or _pattern(known.end).search(clause, opening.end(), end):
             continue
         if _pattern(language.breaks).search(clause, opening.end()):
             continue

@@ -1,9 +1,11 @@
-"""The base URL of a model server: what was probably meant by one that the server does not know."""
+"""The base URL of a model server: without credentials, and what was probably meant by a wrong one."""
 
 import re
+from base64 import b64encode
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["base_url_hint"]
+__all__ = ["base_url_hint", "credentials_in", "without_credentials"]
 
 # What stands below a base URL, and may have been taken for a part of it.
 _BELOW_V1: Final = ("/chat/completions", "/completions", "/models", "/embeddings", "/rerank", "/score")
@@ -20,3 +22,17 @@ def base_url_hint(url: str, path: str) -> str:
     if meant == url:
         return "Is its base URL right?"
     return f"Does its base URL lack the /v1, as in {meant}?" if meant.startswith(url) else f"Is its base URL {meant}?"
+
+
+def without_credentials(url: str) -> str:
+    """The URL without user and password, to be shown."""
+    return re.sub(r"//[^/@]*@", "//", url)
+
+
+def credentials_in(url: str) -> list[str]:
+    """The secrets of a URL: its password, and the form it has in a basic authentication header."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return []
+    user, password = unquote(parts.username or ""), unquote(parts.password)
+    return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]

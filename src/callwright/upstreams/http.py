@@ -4,38 +4,33 @@ Knows no API beyond the path: an `EventReader` turns events into deltas.
 """
 
 import asyncio
-import math
 import re
-from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from email.utils import format_datetime, parsedate_to_datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar, TypeVarTuple
-from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
 from callwright.bounds import Bounds
-from callwright.errors import RefusedByServerError, RequestError, UpstreamError
+from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, is_unfinished, read_json
-from callwright.upstreams.base_urls import base_url_hint
-from callwright.upstreams.faults import FAILURES, fault_of
+from callwright.upstreams.base_urls import without_credentials
+from callwright.upstreams.faults import FAILURES
 from callwright.upstreams.http_client.connections import Connections, Timeouts
 from callwright.upstreams.http_client.errors import TooSlowError
 from callwright.upstreams.http_client.response import AT_ONCE, Response, whole
 from callwright.upstreams.received import Tell
-from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
+from callwright.upstreams.refusals import reported
 from callwright.upstreams.repeated_events import RepeatedEvents
+from callwright.upstreams.server_errors import ServerErrors
 from callwright.upstreams.sse_lines import ErrorData, SseLines, TooLongLineError
 
 __all__ = [
     "EventReader",
     "HttpUpstream",
     "Timeouts",
-    "credentials_in",
-    "without_credentials",
 ]
 
 T = TypeVar("T")
@@ -44,30 +39,21 @@ R = TypeVar("R")
 Given = TypeVarTuple("Given")
 
 _MAX_ERROR_BYTES = 1_048_576  # some errors quote the model's output
-_MAX_TOLD = 500
 # An event from this size on is decoded beside the event loop. The decoder itself lets nobody else run, but what stands
 # around it does.
 _LARGE = 1_048_576
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
-# Statuses that blame the request.
-_CALLERS_FAULT = (400, 413, 422)
 # Redirects are not followed: prompts and keys go only to the server that is configured.
 _REDIRECTS = 300
-_REFUSALS = 400
-_NO_ACCESS = (401, 403)
-_NOT_FOUND = 404
-_NOT_HERE = (_NOT_FOUND, 405)
-_SECRET = 6  # header values from this length on are cut out of error messages
 _LISTING_S = 5.0
+_MAX_SHOWN = 500  # bytes
 # How many bytes tell events from JSON, and how either begins.
 _SNIFFED = 8
 _EVENTS_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:").match
 _JSON_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]").match
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
-_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
-_DAY_S = 86_400
 
 
 class _Model(Struct):
@@ -87,20 +73,6 @@ class _Model(Struct):
 
 class _ModelList(Struct):
     data: list[_Model]
-
-
-def without_credentials(url: str) -> str:
-    """The URL without user and password, to be shown."""
-    return re.sub(r"//[^/@]*@", "//", url)
-
-
-def credentials_in(url: str) -> list[str]:
-    """The secrets of a URL: its password, and the form it has in a basic authentication header."""
-    parts = urlsplit(url)
-    if not parts.password:
-        return []
-    user, password = unquote(parts.username or ""), unquote(parts.password)
-    return [password, parts.password, b64encode(f"{user}:{password}".encode()).decode()]
 
 
 class EventReader(Protocol[T, D]):
@@ -138,10 +110,8 @@ class HttpUpstream:
     ) -> None:
         self.url = url.rstrip("/")
         self.name = without_credentials(self.url)
-        values = [part for value in (headers or {}).values() for part in value.split()]
-        values += credentials_in(self.url)
-        self._secrets = [value for value in values if len(value) >= _SECRET and value != "Bearer"]
         self._timeouts = timeouts or Timeouts()
+        self._errors = ServerErrors(self.url, headers or {}, self._timeouts.connect_s)
         self._bounds = bounds or Bounds()
         self._windows: dict[str, int] = {}
         self._owner: Any = None  # of the first model that is listed, which is the server's name for some
@@ -157,9 +127,9 @@ class HttpUpstream:
         try:
             listed = read_json(body, _ModelList, self._bounds.max_answer_values).data
         except NotJsonError as error:
-            raise self._lied(f"answered no list of models ({error})", body[:_MAX_TOLD]) from error
+            raise self._errors.lied(f"answered no list of models ({error})", body[:_MAX_SHOWN]) from error
         except UnreadableError as error:
-            raise self._failed(str(error), "protocol") from error
+            raise self._errors.failed(str(error), "protocol") from error
         self._windows = {model.id: window for model in listed if (window := model.window) is not None}
         self._owner = listed[0].owned_by if listed else None
         return [model.id for model in listed]
@@ -172,12 +142,11 @@ class HttpUpstream:
                 response = await self._connections.send("GET", base + path, None, None, _LISTING_S)
                 async with response:
                     if response.status >= _REDIRECTS:
-                        raise self._answered(
-                            response, path, self._told(reported(await self._error_body(response)).words)
-                        )
+                        told = self._errors.shown(reported(await self._error_body(response)).words)
+                        raise self._errors.answered(response, path, told)
                     return await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
         except FAILURES as error:
-            raise self._named(error, _LISTING_S) from error
+            raise self._errors.named(error, _LISTING_S) from error
 
     def window(self, model: str) -> int | None:
         """See `Upstream`. A server that names its only model otherwise means that one."""
@@ -210,7 +179,8 @@ class HttpUpstream:
             )
             async with sent as response:
                 if response.status >= _REDIRECTS:
-                    raise await self._refused(response, path, body.get("model"))
+                    refusal = await self._error_body(response)
+                    raise self._errors.refused(response, refusal, path, body.get("model"))
                 response.most = self._bounds.max_answer_bytes
                 first, is_stream = b"", False
                 if streams or response.content_type != _JSON:
@@ -223,7 +193,7 @@ class HttpUpstream:
                         async for batch in _in_turns(read):
                             yield batch
                     if not reader.has_stopped:
-                        raise self._failed(
+                        raise self._errors.failed(
                             "answered without saying why its model stopped (no `finish_reason`)", "protocol"
                         )
                     return
@@ -274,7 +244,7 @@ class HttpUpstream:
             if (other := instead(error)) is None:
                 raise
         except FAILURES as error:
-            raise self._named(error, silent_s) from error
+            raise self._errors.named(error, silent_s) from error
         if other is not None:
             async with aclosing(other) as batches:
                 async for later in batches:
@@ -286,7 +256,7 @@ class HttpUpstream:
         """What `reader` makes of an answer that is not streamed and begins with `first`, and whether that is large."""
         if response.content_type != _JSON and not _JSON_BEGIN(first):
             what = f"answered {response.content_type}, and neither events nor JSON"
-            raise self._lied(what, first + await self._error_body(response))
+            raise self._errors.lied(what, first + await self._error_body(response))
         rest = await whole(response, self._bounds.max_answer_bytes, silent_s)
         answer = first + rest if first else rest
         read: list[D] = []
@@ -300,12 +270,7 @@ class HttpUpstream:
 
     def cut(self) -> UpstreamError:
         """The error for a stream that ended before a finish reason."""
-        return self._failed("ended its stream in the middle of the answer", "cut")
-
-    def _named(self, error: Exception, idle_s: float) -> UpstreamError:
-        """One of `FAILURES` as an `UpstreamError` that names this server; `idle_s` is the time it may be silent."""
-        what, fault = fault_of(error, self._timeouts.connect_s, idle_s)
-        return self._failed(self._without_secrets(what), fault)
+        return self._errors.failed("ended its stream in the middle of the answer", "cut")
 
     def _deltas_of(self, reader: EventReader[T, D], data: bytes) -> list[D]:
         deltas: list[D] = []
@@ -337,16 +302,16 @@ class HttpUpstream:
                     reader.read(read_json(data, kind, most, reader.tell), read)
                 known.learn(data, read[before:])
         except NotJsonError as error:
-            return read, self._unknown(error, data)
+            return read, self._errors.unknown(error, data)
         except UnreadableError as error:
-            return read, self._failed(str(error), "protocol")
+            return read, self._errors.failed(str(error), "protocol")
         except (RequestError, UpstreamError) as error:
             return read, error
-        return read, self._lied(f"sent {too_large}", too_large.shown) if too_large else None
+        return read, self._errors.lied(f"sent {too_large}", too_large.shown) if too_large else None
 
     def _heed(self, data: bytes, reader: EventReader[T, D], read: list[D], mark: bytes) -> None:
         """Read an event that may be an error. What it says as an answer, too, is read before."""
-        failure = self._maybe_failure(data, reader.kind)
+        failure = self._errors.maybe_reported(data, reader.kind, self._bounds.max_answer_values)
         if failure is None:
             reader.read(self._known(data, reader), read)
             return
@@ -359,29 +324,11 @@ class HttpUpstream:
         try:
             return read_json(data, reader.kind, self._bounds.max_answer_values, reader.tell)
         except NotJsonError as error:
-            raise self._unknown(error, data) from error
-
-    def _maybe_failure(self, data: bytes | bytearray, kind: type[Any]) -> RequestError | UpstreamError | None:
-        """The error that an event or a whole answer is."""
-        mark: bytes = getattr(kind, "mark", b"")
-        if isinstance(data, ErrorData):
-            found: Reported | None = reported(data)
-        elif mark in data and b'"error"' not in data:
-            return None
-        else:
-            found = maybe_reported(data, mark, self._bounds.max_answer_values)
-        if found is None:
-            return None
-        told = self._told(found.words)
-        if found.is_too_long:
-            return too_long(told)
-        failure = self._failed(f"reports an error: {told}", "status")
-        failure.said = self._without_secrets(found.words)
-        return failure
+            raise self._errors.unknown(error, data) from error
 
     def _last(self, data: bytes | bytearray, reader: EventReader[T, D], broken: Exception | None) -> T:
         """The last event, or all of an answer: where that lacks its end it was cut off. `broken`: by what."""
-        if failure := self._maybe_failure(data, reader.kind):
+        if failure := self._errors.maybe_reported(data, reader.kind, self._bounds.max_answer_values):
             raise failure
         try:
             return self._known(data, reader)
@@ -389,59 +336,6 @@ class HttpUpstream:
             if error.fault == "protocol" and is_unfinished(data):
                 raise broken or self.cut()  # noqa: B904  # its cause is what it has
             raise
-
-    async def _refused(self, response: Response, path: str, model: object) -> RequestError | UpstreamError:
-        """The error for a status from 300 on: a `RequestError` if the request is to blame, else an `UpstreamError`."""
-        body = await self._error_body(response)
-        found = reported(body, says_json=response.content_type.endswith("json"))
-        told = self._told(found.words)
-        code = self._told(found.code) if found.code else None
-        if response.status in (*_CALLERS_FAULT, 500) and found.is_too_long:
-            return too_long(told)
-        if response.status in _CALLERS_FAULT and found.is_json:
-            return RefusedByServerError(told, code=code, field=found.field)
-        if response.status == _NOT_FOUND and (
-            code == "model_not_found" or found.field == "model" or _names(told, model)
-        ):
-            return RequestError(told, param="model", code="model_not_found", status=_NOT_FOUND)
-        error = self._answered(response, path, told)
-        error.said = self._without_secrets(found.words)
-        error.code = code or ""
-        return error
-
-    def _answered(self, response: Response, path: str, told: str) -> UpstreamError:
-        """The `UpstreamError` for such a status."""
-        what = f"answered {response.status}: {told}"
-        if response.status in _NO_ACCESS:
-            what = f"refused the gateway's credentials (HTTP {response.status}): {told}"
-        elif response.status in _NOT_HERE or response.status < _REFUSALS:
-            what = f"answered {response.status} to {response.method} {path}: {told}. {base_url_hint(self.name, path)}"
-        error = self._failed(what, "status")
-        error.status = response.status
-        error.retry_after_s = _maybe_wait(response.headers.get("retry-after", ""))
-        return error
-
-    def _told(self, words: str) -> str:
-        """The first words of a server's error, without secrets."""
-        return self._without_secrets(words)[:_MAX_TOLD]
-
-    def _without_secrets(self, words: str) -> str:
-        for secret in self._secrets:
-            words = words.replace(secret, "…")
-        return words
-
-    def _unknown(self, error: NotJsonError, data: bytes | bytearray) -> UpstreamError:
-        unknown = self._lied(f"sent an event that its API does not know ({error})", data[:_MAX_TOLD])
-        unknown.__cause__ = error
-        return unknown
-
-    def _lied(self, what: str, shown: bytes | bytearray) -> UpstreamError:
-        return self._failed(f"{what}: {self._told(plain(shown))}", "protocol")
-
-    def _failed(self, what: str, fault: Any) -> UpstreamError:
-        end = "" if what.endswith("?") else "."
-        what = self._without_secrets(what)
-        return UpstreamError(f"The upstream at {self.name} {what}{end}", fault=fault, upstream=self.name)
 
 
 async def _sniffed(response: Response, tell: Tell | None) -> tuple[bytes, bool]:
@@ -475,19 +369,3 @@ async def _in_turns(deltas: list[D]) -> AsyncGenerator[list[D], None]:
     for delta in deltas:
         yield [delta]
         await asyncio.sleep(0)
-
-
-def _maybe_wait(said: str) -> str | None:
-    """A `retry-after` that can be handed on: whole seconds up to a day, or a date (RFC 9110, 10.2.3)."""
-    said = said.strip()
-    if _SECONDS.fullmatch(said) and float(said) <= _DAY_S:
-        return str(math.ceil(float(said)))
-    try:
-        return format_datetime(parsedate_to_datetime(said), usegmt=True)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-
-
-def _names(told: str, model: object) -> bool:
-    """Whether an error mentions this model."""
-    return bool(model) and re.search(rf"(?<![\w.-]){re.escape(str(model))}(?![\w-])", told) is not None

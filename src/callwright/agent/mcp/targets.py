@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from callwright.agent.mcp.bounds import bounded_responses
 from callwright.bounds import Bounds
-from callwright.upstreams.http import without_credentials
+from callwright.upstreams.base_urls import without_credentials
 
 __all__ = ["Command", "Url", "http_transport", "missing_program"]
 

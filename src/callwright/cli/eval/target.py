@@ -28,7 +28,7 @@ from callwright.gateway.config.config import (
 )
 from callwright.gateway.config.urls import check_url
 from callwright.turn.model import Model, open_models
-from callwright.upstreams.http import without_credentials
+from callwright.upstreams.base_urls import without_credentials
 
 __all__ = ["Asked", "Target", "config_target", "file_target", "models_target", "simulated_target", "url_target"]
 

@@ -20,12 +20,13 @@ from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
 from callwright.turn.model import AUTO, MODES, TEMPLATE, Mode, Model
 from callwright.upstreams.base import NO_CONSTRAINTS, NO_TOOL_CHOICE, Server, Upstream
+from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream
 from callwright.upstreams.completions import ServerKind as RawServer
 from callwright.upstreams.embedded.engine import EmbeddedUpstream
 from callwright.upstreams.embedded.gguf import is_file, read_gguf
-from callwright.upstreams.http import Timeouts, without_credentials
+from callwright.upstreams.http import Timeouts
 from callwright.upstreams.pool import Pool
 from callwright.upstreams.simulated.faults import Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream

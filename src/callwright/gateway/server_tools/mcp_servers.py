@@ -25,7 +25,7 @@ from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import McpConfig
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.mcp_tools import AskedServer, McpServer, McpTool, McpToolFilter
-from callwright.upstreams.http import without_credentials
+from callwright.upstreams.base_urls import without_credentials
 
 __all__ = ["McpServers", "OpenServer"]
 

@@ -26,7 +26,7 @@ from callwright.openai_format.mcp_tools import AskedServer
 from callwright.schema.keywords import properties, required
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.upstreams.answers import UnreadableError, read_json
-from callwright.upstreams.http import without_credentials
+from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.http_client.connections import Connections, Timeouts
 from callwright.upstreams.http_client.errors import HttpError, TooLargeError, TooSlowError
 from callwright.upstreams.http_client.response import whole

@@ -31,26 +31,17 @@ from callwright.events import (
 )
 from callwright.openai_format.tool_names import ToolNames
 from callwright.tolerant_json.codec import encode
+from callwright.wire.anthropic.block_writer import BlockWriter, written_event
 from callwright.wire.anthropic.context_edits import AppliedEdit
 from callwright.wire.anthropic.errors import anthropic_error
 from callwright.wire.anthropic.event_types import (
-    BlockDelta,
-    CitationsDelta,
-    ContentBlockDeltaEvent,
-    ContentBlockStartEvent,
-    ContentBlockStopEvent,
-    InputJsonDelta,
     MessageDelta,
     MessageDeltaEvent,
     MessageStartEvent,
     MessageStopEvent,
-    MessageStreamEvent,
     PingEvent,
-    SignatureDelta,
-    TextDelta,
-    ThinkingDelta,
 )
-from callwright.wire.anthropic.inputs import input_of, written_input
+from callwright.wire.anthropic.inputs import written_input
 from callwright.wire.anthropic.prefill import WithoutPrefill
 from callwright.wire.anthropic.request import Thinking
 from callwright.wire.anthropic.searches import cited, result_content
@@ -72,7 +63,6 @@ from callwright.wire.anthropic.types import (
     ToolUseBlock,
     WebSearchToolResultBlock,
 )
-from callwright.wire.sealed import sealed
 from callwright.wire.server_events import (
     Compacted,
     McpApprovalAsked,
@@ -85,7 +75,6 @@ from callwright.wire.server_events import (
     WebSearchStarted,
 )
 from callwright.wire.server_words import call_words
-from callwright.wire.sse import named
 
 __all__ = ["MessageWriter"]
 
@@ -132,9 +121,7 @@ class MessageWriter:
         self._stops = StopSequences(stop_sequences)
         self._begun = WithoutPrefill(prefill)
         self._is_silent = is_silent
-        self._out: list[bytes] = []
-        self._open: AnyBlock | None = None
-        self._pieces: list[str] = []  # of the open block
+        self._blocks = BlockWriter(self.message, shows_thinking=thinking == "shown")
         self._blanks = ""  # with which a text begins, if one does
         self._later: list[Event | ServerEvent] = []  # what came while a call was open
         self._call: int | None = None  # the index of the open call
@@ -144,9 +131,7 @@ class MessageWriter:
         self._cited: list[Cited] = []  # by a text that is held
         self._is_offered = False  # the tool of the open call
         self._input: str | None = None  # of the open call, as far as it is held
-        self._left_out = 0  # blocks that only the stream holds
         self._reason: FinishReason = "stop"
-        self._written = 0  # characters
 
     @property
     def hit(self) -> str | None:
@@ -156,21 +141,21 @@ class MessageWriter:
     def begin(self) -> bytes:
         """The event before anything came."""
         start = msgspec.structs.replace(self.message, content=[], context_management=UNSET)
-        return _bytes(MessageStartEvent(start))
+        return written_event(MessageStartEvent(start))
 
     def event(self, event: Event | ServerEvent) -> list[bytes]:
         """The events for an event of the turn."""
         self._write(event)
-        return self._taken()
+        return self._blocks.take()
 
     def finish(self, usage: Usage | None) -> list[bytes]:
         """The turn is over: what ends the open block, and the message. Without counts of the server they are
         estimated.
         """
         self._flush()
-        self._close()
+        self._blocks.end()
         message = self.message
-        runs = not self._left_out and any(isinstance(block, ToolUseBlock) for block in message.content)
+        runs = not self._blocks.left_out and any(isinstance(block, ToolUseBlock) for block in message.content)
         if self.hit is not None and not runs:
             message.stop_reason, message.stop_sequence = "stop_sequence", self.hit
         elif self.hit is not None:  # clients run calls for no other reason, and one that was cut off for none
@@ -180,20 +165,20 @@ class MessageWriter:
         if usage is not None:
             message.usage = _usage(usage)
         else:
-            message.usage.output_tokens = max(1, self._written // _CHARACTERS_PER_TOKEN)
+            message.usage.output_tokens = max(1, self._blocks.written // _CHARACTERS_PER_TOKEN)
         if self._searched:
             message.usage.server_tool_use = ServerToolUsage(self._searched)
         if message.stop_reason == "refusal":
             message.stop_details = RefusalStopDetails()
         delta = MessageDelta(message.stop_reason, message.stop_sequence, message.stop_details)
-        self._emit(MessageDeltaEvent(delta, message.usage, message.context_management))
-        self._emit(MessageStopEvent())
-        return self._taken()
+        self._blocks.emit(MessageDeltaEvent(delta, message.usage, message.context_management))
+        self._blocks.emit(MessageStopEvent())
+        return self._blocks.take()
 
     @staticmethod
     def fail(error: RequestError | UpstreamError, request_id: str | None = None) -> bytes:
         """The event with which a stream ends that has failed."""
-        return _bytes(anthropic_error(error, request_id))
+        return written_event(anthropic_error(error, request_id))
 
     @staticmethod
     def heartbeat() -> bytes:
@@ -235,7 +220,7 @@ class MessageWriter:
                 self._search_id = self._use_here(WEB_SEARCH, query)
             case WebSearchEnded(results, _, fault):
                 self._searched += fault is None
-                self._whole(WebSearchToolResultBlock(self._search_id, result_content(results, fault)))
+                self._put(WebSearchToolResultBlock(self._search_id, result_content(results, fault)))
             case Cited():
                 self._cited.append(event)
                 self._cite()
@@ -254,29 +239,25 @@ class MessageWriter:
         self._say(self._stops.flush())
 
     def _say(self, text: str) -> None:
-        if not isinstance(self._open, TextBlock):
+        if not isinstance(self._blocks.open, TextBlock):
             text, self._blanks = self._blanks + text, ""
             if not text.strip():
                 self._blanks = text  # blanks alone are no text
                 return
             self._start(TextBlock())
         if text:
-            self._add(text)
+            self._blocks.add(text)
         self._cite()
 
     def _think(self, text: str) -> None:
         if self._thinking == "none":
             return
-        if not isinstance(self._open, ThinkingBlock):
+        if not isinstance(self._blocks.open, ThinkingBlock):
             if not text.strip():
                 return
             self._flush()
             self._start(ThinkingBlock())
-        self._written += len(text)
-        if self._thinking == "shown":
-            self._add(text)
-        else:
-            self._pieces.append(text)
+        self._blocks.add(text)
 
     def _begin_call(self, index: int, block: _OpenCall) -> None:
         self._flush()
@@ -293,39 +274,37 @@ class MessageWriter:
             if not (self._is_offered and text.lstrip().startswith("{")):
                 return
             self._input = None
-        self._add(text)
+        self._blocks.add(text)
 
     def _end_call(self, *, complete: bool) -> None:
         held, self._input = self._input, None
         if held is not None and complete:
-            self._add(written_input(held))
+            self._blocks.add(written_input(held))
         elif held and held.lstrip().startswith("{"):
-            self._add(held)
-        self._close(is_whole=complete)
+            self._blocks.add(held)
+        self._blocks.end(is_whole=complete)
         self._call = None
         self._catch_up()
 
     def _answer(self, words: str, *, is_error: bool) -> None:
         """What became of the call that was run here last."""
         id_ = self._calls.popitem()[1] if self._calls else ""
-        self._whole(McpToolResultBlock(tool_use_id=id_, is_error=is_error, content=[TextBlock(text=words)]))
+        self._put(McpToolResultBlock(tool_use_id=id_, is_error=is_error, content=[TextBlock(text=words)]))
 
     def _use_here(self, name: str, query: str) -> str:
         """The call of a search that runs here; answers its id."""
         id_ = self._new_id("srvtoolu")
         self._flush()
         self._start(ServerToolUseBlock(id=id_, name=name))
-        self._add(encode({"query": query}).decode())
-        self._close()
+        self._blocks.add(encode({"query": query}).decode())
+        self._blocks.end()
         return id_
 
     def _cite(self) -> None:
         """Tell the citations of the open text."""
-        if isinstance(self._open, TextBlock) and self._cited:
+        if isinstance(self._blocks.open, TextBlock) and self._cited:
             for each in self._cited:
-                citation = cited(each.result)
-                self._open.citations = (*self._open.citations, citation)
-                self._emit(ContentBlockDeltaEvent(self._index, CitationsDelta(citation)))
+                self._blocks.cite(cited(each.result))
             self._cited = []
 
     def _searched_tools(self, query: str, names: Sequence[str]) -> None:
@@ -333,7 +312,16 @@ class MessageWriter:
         id_ = self._use_here("tool_search_tool_bm25", query)
         references = [{"type": "tool_reference", "tool_name": self._names.client(name).name} for name in names]
         found = {"type": "tool_search_tool_search_result", "tool_references": references}
-        self._whole(ToolSearchResultBlock(tool_use_id=id_, content=found))
+        self._put(ToolSearchResultBlock(tool_use_id=id_, content=found))
+
+    def _start(self, block: AnyBlock) -> None:
+        """Begin a block. An open call and the blanks before a text end with it."""
+        self._call, self._blanks = None, ""
+        self._blocks.begin(block)
+
+    def _put(self, block: AnyBlock) -> None:
+        self._start(block)
+        self._blocks.end()
 
     def _catch_up(self) -> None:
         """Write what came while a call was open."""
@@ -341,73 +329,8 @@ class MessageWriter:
         for event in later:
             self._write(event)
 
-    # --- blocks ---
 
-    @property
-    def _index(self) -> int:
-        return len(self.message.content) + self._left_out
-
-    def _start(self, block: AnyBlock) -> None:
-        self._close()
-        self._blanks = ""
-        self._open = block
-        self._emit(ContentBlockStartEvent(self._index, block))
-
-    def _add(self, text: str) -> None:
-        self._pieces.append(text)
-        self._written += len(text)
-        delta: BlockDelta
-        match self._open:
-            case TextBlock():
-                delta = TextDelta(text)
-            case ThinkingBlock():
-                delta = ThinkingDelta(text)
-            case _:
-                delta = InputJsonDelta(text)
-        self._emit(ContentBlockDeltaEvent(self._index, delta))
-
-    def _close(self, *, is_whole: bool = True) -> None:
-        """End the open block. A call that was cut off stays out of the whole answer: nobody may run it."""
-        block, text = self._open, "".join(self._pieces)
-        self._open, self._pieces, self._call = None, [], None
-        if block is None:
-            return
-        index = self._index
-        match block:
-            case TextBlock():
-                block.text = text
-            case ThinkingBlock():
-                block.thinking = text if self._thinking == "shown" else ""
-                block.signature = sealed(text)
-                self._emit(ContentBlockDeltaEvent(index, SignatureDelta(block.signature)))
-            case ToolUseBlock() | McpToolUseBlock() | ServerToolUseBlock():
-                block.input = input_of(text) if is_whole else {}
-            case _:
-                pass
-        self._emit(ContentBlockStopEvent(index))
-        if is_whole:
-            self.message.content.append(block)
-        else:
-            self._left_out += 1
-
-    def _whole(self, block: AnyBlock) -> None:
-        """A block that comes at once."""
-        self._start(block)
-        self._close()
-
-    def _emit(self, event: MessageStreamEvent) -> None:
-        self._out.append(_bytes(event))
-
-    def _taken(self) -> list[bytes]:
-        out, self._out = self._out, []
-        return out
-
-
-def _bytes(event: MessageStreamEvent) -> bytes:
-    return named(str(event.__struct_config__.tag), encode(event))
-
-
-_PING: Final = _bytes(PingEvent())
+_PING: Final = written_event(PingEvent())
 
 
 def _usage(usage: Usage) -> MessagesUsage:
