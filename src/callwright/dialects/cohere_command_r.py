@@ -4,19 +4,16 @@ Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in
 `directly-answer` says that none is called; it is left out.
 """
 
-import json
 import re
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -32,21 +29,23 @@ _NO_CALL = re.compile(r'\[\s*\{\s*"tool_name"\s*:\s*"directly[-_]answer"\s*,\s*"
 _MAY_BE_NO_CALL = re.compile(r'\[[\s\w{}":,-]*\Z')
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("## Available Tools\nHere is a list of tools that you have available to you, each as JSON:\n")
-    for tool in conversation.tools:
-        out.text("\n", json.dumps(tool.as_openai()["function"], ensure_ascii=False))
-    out.text(
-        "\n\nWrite 'Action:' followed by a json-formatted list of actions that you want to perform in order to produce "
-        "a good response to the user's last input. You can use any of the supplied tools any number of times, but you "
-        "should aim to execute the minimum number of necessary actions for the input. The list of actions you want to "
-        "call should be formatted as a list of json objects, for example:\n```json\n[\n    {\n"
-        '        "tool_name": title of the tool in the specification,\n'
-        '        "parameters": a dict of parameters to input into the tool as they are defined in the specs, or {} if '
-        "it takes no parameters\n    }\n]\n```"
-    )
+_SHOW_TOOLS: Final = """## Available Tools
+Here is a list of tools that you have available to you, each as JSON:
+$each
 
-
+Write 'Action:' followed by a json-formatted list of actions that you want to perform in order to produce a good \
+response to the user's last input. You can use any of the supplied tools any number of times, but you should aim to \
+execute the minimum number of necessary actions for the input. The list of actions you want to call should be \
+formatted as a list of json objects, for example:
+```json
+[
+    {
+        "tool_name": title of the tool in the specification,
+        "parameters": a dict of parameters to input into the tool as they are defined in the specs, or {} if it takes \
+no parameters
+    }
+]
+```"""
 _TURNS: Final = Turns(
     controls=TURNS,
     head=(
@@ -61,7 +60,8 @@ _TURNS: Final = Turns(
     output="\nDocument: $number\n$text\n",
     answer="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
+    tool="\n$function",
 )
 
 

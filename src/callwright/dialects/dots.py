@@ -7,15 +7,13 @@ parser.
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns, tool_lines
+from callwright.dialects.prompts.turns import ThinkingOptions, Turns
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -37,14 +35,13 @@ _CONTROLS: Final = (
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
 )
 _BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END), ends=(_END,))
-_TOOLS: Final = """# Tools
+_SHOW_TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.
 
 You are provided with function signatures within <tools></tools> XML tags:
 <tools>
-"""
-_HOW_TO: Final = """
+$lines
 </tools>
 
 When making tool calls, use XML format to invoke tools and pass parameters:
@@ -65,11 +62,6 @@ param-value-2
 # --- prompts ---
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(_TOOLS, tool_lines(conversation))
-    own_words(out, _HOW_TO, _CONTROLS)
-
-
 _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="«text|tools¦<|system|>$text«text tools¦\n\n»$tools<|endofsystem|>»",
@@ -81,7 +73,7 @@ _TURNS: Final = Turns(
     output="\n<dots_function_response>\n$text\n</dots_function_response>",
     answer="<|assistant|>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
 )
 
 

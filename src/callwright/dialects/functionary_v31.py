@@ -4,16 +4,13 @@ Source: the chat template of meetkai's functionary-medium-v3.1, in the turns of 
 call stand in the system turn.
 """
 
-import json
 import re
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -26,7 +23,8 @@ _MARKS: Final = CallMarks(
     header=re.compile(r"""["']?([^<>{}"'\n]*?)["']?\s*>\s*"""),
     special=False,
 )
-_HOW_TO: Final = """
+_SHOW_TOOLS: Final = """You have access to the following functions:
+$each
 
 Think very carefully before calling functions.
 If a you choose to call a function ONLY reply in the following format:
@@ -49,14 +47,6 @@ Reminder:
 """
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("You have access to the following functions:\n")
-    for tool in conversation.tools:
-        out.text(f"\nUse the function '{tool.name}' to '{tool.about or ''}'\n")
-        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n")
-    out.text(_HOW_TO)
-
-
 _TURNS: Final = Turns(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
     head=(
@@ -71,7 +61,8 @@ _TURNS: Final = Turns(
     output="<|start_header_id|>ipython<|end_header_id|>\n\n$text<|eot_id|>",
     answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
+    tool="\nUse the function '$name' to '$about'\n$function\n",
 )
 
 

@@ -4,15 +4,12 @@ Source: the model's card and vLLM's parser. The last bracket ends a call. Turns 
 `ASSISTANT:`, the tools behind `<|function_call_library|>`.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -21,14 +18,11 @@ _CALLS: Final = CallLayout(begin="<function_call> " + in_json(), end="}", betwee
 _MARKS: Final = CallMarks.of(_CALLS, around=("</function_call>",), special=False)
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("You have access to the following function calls. Produce a sequence of them that answers the user.\n")
-    out.control("<|function_call_library|>")
-    for tool in conversation.tools:
-        out.text("\n", json.dumps(tool.as_openai()["function"], ensure_ascii=False))
-    out.text('\n\nWrite each as <function_call> {"name": "function_name", "arguments": {"parameter_name": "value"}}')
+_SHOW_TOOLS: Final = """\
+You have access to the following function calls. Produce a sequence of them that answers the user.
+<|function_call_library|>$each
 
-
+Write each as <function_call> {"name": "function_name", "arguments": {"parameter_name": "value"}}"""
 _TURNS: Final = Turns(
     controls=("<|endoftext|>", "<|function_call_library|>"),
     head="«text|tools¦SYSTEM: $text«text tools¦\n\n»$tools\n\n»",
@@ -40,7 +34,8 @@ _TURNS: Final = Turns(
     output="FUNCTION RESPONSE: $text\n",
     answer="ASSISTANT: ",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
+    tool="\n$function",
 )
 
 

@@ -4,15 +4,12 @@ The format of InternLM 2.5 and 3 and Intern-S1. Source: the chat format of inter
 system turn of the name `<|plugin|>`, outputs in one of the environment.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import ThinkingOptions, Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -22,12 +19,7 @@ _CALLS: Final = CallLayout(begin=f"<|action_start|>{_PLUGIN}" + in_json(argument
 _MARKS: Final = CallMarks.of(_CALLS, opens=(f"<|action_start|> {_PLUGIN}", f"<|action_start|>\n{_PLUGIN}"))
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.control("<|im_start|>").text("system name=").control(_PLUGIN).text("\n")
-    functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    out.text(json.dumps(functions, ensure_ascii=False)).control("<|im_end|>").text("\n")
-
-
+_SHOW_TOOLS: Final = "<|im_start|>system name=<|plugin|>\n$functions<|im_end|>\n"
 _TURNS: Final = Turns(
     controls=(
         "<s>",
@@ -48,7 +40,7 @@ _TURNS: Final = Turns(
     output="<|im_start|>environment name=<|plugin|>\n$text<|im_end|>\n",
     answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
 )
 
 

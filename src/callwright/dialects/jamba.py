@@ -6,12 +6,10 @@ template of Jamba-1.5: the tools stand in the system turn.
 
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns, put_example, tool_lines
+from callwright.dialects.prompts.turns import ThinkingOptions, Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -22,15 +20,15 @@ _CALLS: Final = CallLayout(open=f"{_OPEN}[", begin="\n    " + in_json(), end="}"
 _MARKS: Final = CallMarks.of(_CALLS, around=("<answer>",), special=False, ends=("</answer>", "<|eom|>"))
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(
-        "# Tools\n\nYou can call the tools below, each a JSON schema:\n<tool_definitions>\n",
-        tool_lines(conversation),
-        "\n</tool_definitions>\n\nTo call tools, write a JSON list of their names and arguments:\n",
-    )
-    put_example(out, _CALLS)
+_SHOW_TOOLS: Final = """# Tools
 
+You can call the tools below, each a JSON schema:
+<tool_definitions>
+$lines
+</tool_definitions>
 
+To call tools, write a JSON list of their names and arguments:
+$example"""
 _TURNS: Final = Turns(
     controls=("<|startoftext|>", "<|bom|>", "<|eom|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"),
     head="<|startoftext|>«text|tools¦<|bom|><|system|> $text«text tools¦\n\n»$tools<|eom|>»",
@@ -42,7 +40,7 @@ _TURNS: Final = Turns(
     output="<|bom|><|tool|> $text<|eom|>",
     answer="<|bom|><|assistant|>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
 )
 
 

@@ -5,18 +5,15 @@ A section may begin in a thought that is never closed. Checked against the chat 
 K2-Instruct.
 """
 
-import json
 import re
 from typing import Final, Literal
 
 from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import ThinkingOptions, Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, may_come
 
 __all__ = ["DIALECT"]
@@ -55,12 +52,7 @@ _BARE_HEADER = re.compile(rf"(?P<name>[\w./-]+):\d+\s*(?:{re.escape(_ARGUMENTS)}
 _MAY_BE_HEADER = re.compile(may_come([r"[\w./-]+", ":", r"\d+", r"\s*", *map(re.escape, _ARGUMENTS), r"\s*"])).match
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    tools = [tool.as_openai() for tool in conversation.tools]
-    out.control("<|im_system|>").text("tool_declare").control("<|im_middle|>")
-    out.text(json.dumps(tools, ensure_ascii=False)).control("<|im_end|>")
-
-
+_SHOW_TOOLS: Final = "<|im_system|>tool_declare<|im_middle|>$list<|im_end|>"
 _TURNS: Final = Turns(
     controls=(
         *("<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>", "<think>", "</think>"),
@@ -76,7 +68,7 @@ _TURNS: Final = Turns(
     output="<|im_system|>tool<|im_middle|>## Return of functions.$name:$number\n$text<|im_end|>",
     answer="<|im_assistant|>assistant<|im_middle|>«off¦<think></think>»«open¦<think>$thought»",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
     flavours={
         "instruct": {"assistant": "<|im_assistant|>assistant<|im_middle|>$written<|im_end|>", "thoughts": "none"},
     },

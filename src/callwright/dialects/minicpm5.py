@@ -8,15 +8,13 @@ from collections.abc import Callable
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns, tool_lines
+from callwright.dialects.prompts.turns import ThinkingOptions, Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["DIALECT"]
@@ -41,12 +39,11 @@ _CALLS: Final = CallLayout(
 )
 _TAGS: Final = ParameterTags.of(_CALLS, control=False)
 _CONTROLS: Final = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
-_TOOLS: Final = """# Tools
+_SHOW_TOOLS: Final = """# Tools
 
 You are provided with function signatures within <tools></tools> XML tags:
 <tools>
-"""
-_HOW_TO: Final = """
+$lines
 </tools>
 
 Tool usage guidelines:
@@ -61,10 +58,6 @@ Tool usage guidelines:
 # --- prompts ---
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(_TOOLS, tool_lines(conversation), _HOW_TO)
-
-
 _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="<s>«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»",
@@ -77,7 +70,7 @@ _TURNS: Final = Turns(
     between="\n",
     answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
 )
 
 

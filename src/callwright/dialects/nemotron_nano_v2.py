@@ -4,15 +4,12 @@ Source: the chat template of NVIDIA-Nemotron-Nano-9B-v2: the answer begins in `<
 in a user turn.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import OpenThinkingOptions, Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -23,20 +20,18 @@ _CALLS: Final = CallLayout(open=f"{_OPEN}[", begin=in_json(), end="}", between="
 _MARKS: Final = CallMarks.of(_CALLS, special=False, ends=("<SPECIAL_12>",))
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    out.text(
-        "You can use the following tools to assist the user if required:\n<AVAILABLE_TOOLS>",
-        json.dumps(functions, ensure_ascii=False),
-        "</AVAILABLE_TOOLS>\n\nIf you decide to call any tool(s), use the following format:\n"
-        '<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": '
-        '"tool_args2"}}]</TOOLCALL>\n\nThe user will execute tool-calls and return responses from tool(s) in this '
-        'format:\n<TOOL_RESPONSE>[{{"tool_response1"}}, {{"tool_response2"}}]</TOOL_RESPONSE>\n\nBased on the tool '
-        "responses, you can call additional tools if needed, correct tool calls if any errors are found, or just "
-        "respond to the user.",
-    )
+_SHOW_TOOLS: Final = """You can use the following tools to assist the user if required:
+<AVAILABLE_TOOLS>$functions</AVAILABLE_TOOLS>
 
+If you decide to call any tool(s), use the following format:
+<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": "tool_args2"}}]\
+</TOOLCALL>
 
+The user will execute tool-calls and return responses from tool(s) in this format:
+<TOOL_RESPONSE>[{{"tool_response1"}}, {{"tool_response2"}}]</TOOL_RESPONSE>
+
+Based on the tool responses, you can call additional tools if needed, correct tool calls if any errors are found, or \
+just respond to the user."""
 _TURNS: Final = Turns(
     controls=("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<think>", "</think>"),
     head="<SPECIAL_10>System\n$text«text tools¦\n\n»$tools\n\n",
@@ -49,7 +44,7 @@ _TURNS: Final = Turns(
     answer="<SPECIAL_11>Assistant\n«off¦<think></think>»«open¦<think>\n$thought»",
     trims=("system", "user"),
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
 )
 
 

@@ -4,15 +4,12 @@ The format of Phi-4-mini and Firefunction v2. Source: the chat template of Phi-4
 system turn, between `<|tool|>` and `<|/tool|>`.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -21,11 +18,7 @@ _CALLS: Final = CallLayout(open="functools[", begin=in_json(), end="}", between=
 _MARKS: Final = CallMarks.of(_CALLS, special=False)
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    out.control("<|tool|>").text(json.dumps(functions, ensure_ascii=False)).control("<|/tool|>")
-
-
+_SHOW_TOOLS: Final = "<|tool|>$functions<|/tool|>"
 _TURNS: Final = Turns(
     controls=("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|/tool|>", "<|end|>"),
     head="«text|tools¦<|system|>$text«text tools¦\n\n»$tools<|end|>»",
@@ -37,7 +30,7 @@ _TURNS: Final = Turns(
     output="<|tool|>$text<|end|>",
     answer="<|assistant|>",
     calls=_CALLS,
-    tools=_tools,
+    tools=_SHOW_TOOLS,
 )
 
 
