@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
+from callwright.conversation import Conversation, kept_with_tools
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.layouts import Values
@@ -130,8 +130,12 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
 
 
 def _more(conversation: Conversation) -> Values:
+    return {"recipients": kept_with_tools(conversation.tools, "recipients", None, lambda: _recipients(conversation))}
+
+
+def _recipients(conversation: Conversation) -> str:
     names = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
-    return {"recipients": ", ".join(f'"{name}"' for name in names)}
+    return ", ".join(f'"{name}"' for name in names)
 
 
 _OUTPUT: Final = '<tool_output name="$name">\n$text\n</tool_output>'

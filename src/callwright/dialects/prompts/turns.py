@@ -38,7 +38,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.layouts import Layout, Values, compile_layout
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.prompt import Collected, Prompt, PromptBuilder, own_words
 
 __all__ = [
     "OpenThinkingOptions",
@@ -248,9 +248,10 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         more = {} if self.more is None else self.more(conversation)
         values |= more
         instructions, items = self.gather(conversation.items)
-        users = user_turns(items)
-        values |= self._head_values(conversation, instructions, options)
+        holds_tools = bool(conversation.tools) and layouts.first_user is not None
+        users = user_turns(items) if holds_tools else ()
         values["asked"] = bool(users)
+        values |= self._head_values(conversation, instructions, options)
         layouts.head.put(out, values)
         asked: int | None = None
         if layouts.reasons:
@@ -263,18 +264,16 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             *([options, {name: more[name] for name in more if name in layouts.names}] if layouts.shows_options else ()),
             asked=asked,
             leaves=_what_it_is if layouts.follows else None,
-            apart=self._apart(items, users, values) if conversation.tools and layouts.first_user else None,
+            apart=self._apart(items, users, values) if holds_tools else None,
         )
-        values |= _FOLLOWS[last]
-        layouts.close.put(out, values)
-        thinks: list[bool] = []
-        prefill = ""
-        if options.add_generation_prompt:
-            prefill = self._prefill(conversation)
-            values["prefill"] = (lambda out: own_words(out, prefill, self.controls)) if prefill else ""
-            values["thought"] = lambda _: thinks.append(True)
-            layouts.answer.put(out, values)
-        return Prompt(out.pieces(), self.controls, start="reasoning" if thinks else "assistant", prefill=prefill)
+        if self.close:
+            layouts.close.put(out, {**values, **_FOLLOWS[last]})
+        if not options.add_generation_prompt:
+            return Prompt(out.pieces(), self.controls, start="assistant")
+        prefill = self._prefill(conversation)
+        begin, start = _begin_answer(self, options, last, prefill)
+        out.put(begin)
+        return Prompt(out.pieces(), self.controls, start=start, prefill=prefill)
 
     def _head_values(
         self, conversation: Conversation, instructions: list[str], options: RenderOptions
@@ -474,6 +473,21 @@ def _put_each(layout: Layout, each: Sequence[Values], between: Layout | None, ou
         if number and between is not None:
             between.put(out, values)
         layout.put(out, values)
+
+
+@lru_cache(maxsize=512)
+def _begin_answer(form: Turns, options: RenderOptions, last: str | None, prefill: str) -> tuple[Collected, str]:
+    """What begins the turn to generate behind a `last` one, and what it begins with (see `Prompt.start`)."""
+    out = PromptBuilder()
+    thinks: list[bool] = []
+    values = {
+        **option_values(options),
+        **_FOLLOWS[last],
+        "prefill": (lambda out: own_words(out, prefill, form.controls)) if prefill else "",
+        "thought": lambda _: thinks.append(True),
+    }
+    form.compiled.answer.put(out, values)
+    return out.collected(), "reasoning" if thinks else "assistant"
 
 
 # What layouts of turns and of tools may name beside the options.
