@@ -1,4 +1,4 @@
-"""A format is said once: a file with a new opener, and no other, is found by all that reads, tells and constrains."""
+"""One file adds a format: its new opener is known to readers, detection and constraints."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ TEMPLATE = (
     "\"arguments\": ' + (call.function.arguments | tojson) + '}' }}<|sonar_end|>{% endfor %}<|deep|>{% endfor %}"
     "{% if add_generation_prompt %}<|ping|>model:{% endif %}"
 )
-# It runs in a process of its own: what is known of all formats is kept there.
+# Runs in a subprocess, because the formats are cached in each process.
 SCRIPT = """
 import importlib, json, sys
 

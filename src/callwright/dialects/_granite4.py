@@ -30,7 +30,7 @@ TURNS: Final[Mapping[str, Any]] = {
         *("<tool_response>", "</tool_response>", "<tools>", "</tools>"),
     ),
     "head": "«text|tools¦<|start_of_role|>system<|end_of_role|>$text«text tools¦\n\n»$tools<|end_of_text|>\n»",
-    "tells_choice": True,
+    "notes_choice": True,
     "system": "<|start_of_role|>system<|end_of_role|>$text<|end_of_text|>\n",
     "user": "<|start_of_role|>user<|end_of_role|>$text<|end_of_text|>\n",
     "assistant": "<|start_of_role|>assistant<|end_of_role|>$text«text calls¦\n»$calls<|end_of_text|>\n",

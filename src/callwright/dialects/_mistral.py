@@ -39,9 +39,10 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
     user_turns,
 )
+from callwright.dialects.prompts.in_words import in_words, tell_tools
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
+from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.dialects.prompts.turns import ThinkingOptions, in_words, tell_tools
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.shared import kept_along, kept_with

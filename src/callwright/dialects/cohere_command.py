@@ -14,7 +14,9 @@ from callwright.conversation import Conversation
 from callwright.dialects._cohere import CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereReader, Effort
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json, written_anew
-from callwright.dialects.prompts.turns import Result, ThinkingOptions, Turns, put_example
+from callwright.dialects.prompts.in_words import put_example
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Result, Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader

@@ -18,7 +18,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, Effort, read_citation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TypedArguments
-from callwright.dialects.prompts.turns import OpenThinkingOptions, Result, Turns
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Result, Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader

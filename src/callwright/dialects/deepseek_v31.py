@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 from callwright.dialects._deepseek import CONTROLS, HEAD, OUTPUT, SEP, calls, marks
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 
 __all__ = ["DIALECT"]
 

@@ -51,7 +51,7 @@ _TURNS: Final = Turns(
         "$text$tools<end_of_turn>\n»"
     ),
     joint="\n",
-    tells_choice=False,
+    notes_choice=False,
     system="<start_of_turn>developer\n$text<end_of_turn>\n",
     user="<start_of_turn>user\n$text<end_of_turn>\n",
     assistant=if_new("<start_of_turn>model\n") + "$text$calls«!calls¦<end_of_turn>\n»",
@@ -63,9 +63,9 @@ _TURNS: Final = Turns(
     answer=if_new("<start_of_turn>model\n"),
     calls=_FORM.layout,
     tools=_tools,
-    told_tools=_told_tools,
-    told_output=_RESPONSE,
-    told_between="\n",
+    chat_tools=_told_tools,
+    chat_output=_RESPONSE,
+    chat_between="\n",
 )
 
 

@@ -52,7 +52,7 @@ _RESPONSE: Final = '<|tool_response>response:$name{value:<|"|>$text<|"|>}<tool_r
 _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="<bos>«instructed|tools|on¦<|turn>system\n«on¦<|think|>\n»$text$tools<turn|>\n»",
-    tells_choice=False,
+    notes_choice=False,
     system="<|turn>system\n$text<turn|>\n",
     user="<|turn>user\n$text<turn|>\n",
     assistant=if_new("<|turn>model\n")
@@ -64,9 +64,9 @@ _TURNS: Final = Turns(
     answer=if_new("<|turn>model\n«off¦<|channel>thought\n<channel|>»"),
     calls=_FORM.layout,
     tools=_tools,
-    told_tools=_tools,
-    told_output=_RESPONSE,
-    told_between="\n",
+    chat_tools=_tools,
+    chat_output=_RESPONSE,
+    chat_between="\n",
 )
 
 

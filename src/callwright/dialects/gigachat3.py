@@ -10,7 +10,8 @@ from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 from callwright.schema.typescript_whole import whole_declaration

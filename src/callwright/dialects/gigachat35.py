@@ -70,7 +70,7 @@ _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="<s>" + _message("developer system", _ABOUT) + _message("system", "$text"),
     gather=first_instruction,
-    tells_choice=False,
+    notes_choice=False,
     more=_names,
     system=_message("system", "$text"),
     user=_USER,
@@ -83,7 +83,7 @@ _TURNS: Final = Turns(
     answer="assistant<|role_sep|>\n«open¦<think>$thought»",
     calls=_LAYOUT,
     tools=_tools,
-    told_written="$text:trim«text calls¦\n\n»$calls",
+    chat_written="$text:trim«text calls¦\n\n»$calls",
     own_marks=TurnMarks(thought=("<think>", "</think>\n\n"), controls=_CONTROLS),
 )
 

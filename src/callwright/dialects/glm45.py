@@ -29,7 +29,7 @@ _NOTE: Final = "/nothink"
 _TURNS: Final = glm_turns(
     _TAGS,
     user=f"<|user|>\n$text«off !noted¦{_NOTE}»",
-    asks_of_text=lambda text: {"noted": text.endswith(_NOTE)},
+    text_slots=lambda text: {"noted": text.endswith(_NOTE)},
     answer="<|assistant|>«off¦\n<think></think>»",
 )
 

@@ -61,7 +61,7 @@ _TURNS: Final = Turns(
         "«instructed|tools|default_system¦<|im_start|>system\n«instructed¦$text¦$default_system»"
         "«tools¦«instructed|default_system¦\n\n»$tools»<|im_end|>\n»"
     ),
-    tells_choice=False,
+    notes_choice=False,
     system="<|im_start|>system\n$text<|im_end|>\n",
     user="<|im_start|>user\n$text<|im_end|>\n",
     assistant=("<|im_start|>assistant\n«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls<|im_end|>\n"),
@@ -72,9 +72,9 @@ _TURNS: Final = Turns(
     calls=_CALLS,
     tools=_TOOLS,
     tool="\n$tool",
-    told_tools=_TOOLS,
-    told_output="<tool_response>\n$text\n</tool_response>",
-    told_between="\n",
+    chat_tools=_TOOLS,
+    chat_output="<tool_response>\n$text\n</tool_response>",
+    chat_between="\n",
     flavours={"granite4": _granite4.TURNS},
 )
 

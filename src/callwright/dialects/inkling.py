@@ -10,7 +10,8 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup

@@ -12,7 +12,8 @@ from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.stream_reader import Parse, StreamReader, may_come
 

@@ -167,8 +167,8 @@ _TURNS: Final = Turns(
     answer='<|open|>message role="assistant"<|sep|>«none¦<|open|>response<|sep|>¦<|open|>think<|sep|>$thought»',
     calls=_CALLS,
     tools=_tools,
-    told_tools=_tools,
-    told_output="Output of `$name`:\n$text",
+    chat_tools=_tools,
+    chat_output="Output of `$name`:\n$text",
     own_marks=TurnMarks(thought=_THINK, answer=(_RESPONSE[0], f"{_RESPONSE[1]}{_MESSAGE_END}"), controls=_CONTROLS),
 )
 

@@ -49,7 +49,7 @@ _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="<|startoftext|>«instructed|tools¦<|im_start|>system\n$text«instructed tools¦\n»$tools<|im_end|>\n»",
     gather=spoken_instructions,
-    tells_choice=False,
+    notes_choice=False,
     system="<|im_start|>system\n$text<|im_end|>\n",
     user="<|im_start|>user\n$text<|im_end|>\n",
     assistant="<|im_start|>assistant\n$written<|im_end|>\n",
@@ -59,14 +59,14 @@ _TURNS: Final = Turns(
     answer="<|im_start|>assistant\n",
     calls=_CALLS,
     tools="List of tools: <|tool_list_start|>$list<|tool_list_end|>",
-    told_tools="List of tools: <|tool_list_start|>$list<|tool_list_end|>",
-    told_output="<|tool_response_start|>$text<|tool_response_end|>",
-    told_between="\n",
+    chat_tools="List of tools: <|tool_list_start|>$list<|tool_list_end|>",
+    chat_output="<|tool_response_start|>$text<|tool_response_end|>",
+    chat_between="\n",
     flavours={
         "lfm2.5": {
             "output": "<|im_start|>tool\n$text<|im_end|>\n",
             "tools": "List of tools: $list",
-            "told_tools": "List of tools: $list",
+            "chat_tools": "List of tools: $list",
         }
     },
 )

@@ -11,7 +11,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.stream_reader import Parse, StreamReader

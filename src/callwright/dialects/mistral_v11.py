@@ -13,7 +13,7 @@ from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.turns import ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]

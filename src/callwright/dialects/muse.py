@@ -146,7 +146,7 @@ _TURNS: Final = Turns(
         "«\nKnowledge cutoff: $knowledge_cutoff.»«\nCurrent date: $current_date.»»"
         "\n\nReasoning strength: $strength.«\n\n$tools»«\n\n$notes»\n\n# Valid recipients: $recipients.<|eot|>"
     ),
-    tells_choice=False,
+    notes_choice=False,
     more=_more,
     system="<|start|>system<|message|>$text<|eot|>",
     user="<|start|>user<|message|>$text<|eot|>",
@@ -163,11 +163,11 @@ _TURNS: Final = Turns(
     calls=_CALLS,
     tools=_tools,
     # A chat server writes headers itself: calls stand without.
-    told_written="$text«text calls¦\n»$calls",
-    told_calls=_ATEM,
-    told_tools=_tools,
-    told_output=_OUTPUT,
-    told_between="\n",
+    chat_written="$text«text calls¦\n»$calls",
+    chat_calls=_ATEM,
+    chat_tools=_tools,
+    chat_output=_OUTPUT,
+    chat_between="\n",
 )
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.turns import OpenThinkingOptions, Turns
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 
 __all__ = ["DIALECT"]

@@ -41,7 +41,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="«instructed|tools¦<|im_start|>system\n«text¦$text¦" + _IDENTITY + "»« $tools»<|im_end|>\n»",
-    tells_choice=False,
+    notes_choice=False,
     system="<|im_start|>system\n$text<|im_end|>\n",
     user="<|im_start|>user\n$text<|im_end|>\n",
     # Reasoning is dropped on purpose: the template shows none.
@@ -53,9 +53,9 @@ _TURNS: Final = Turns(
     answer="<|im_start|>assistant\n«open¦<think>$thought»",
     calls=_CALLS,
     tools=_WITH_TOOLS + "\n\n<functions>$list</functions>",
-    told_tools=_WITH_TOOLS + "\n\n<functions>$list</functions>",
-    told_output="$text",
-    told_between="\n\n",
+    chat_tools=_WITH_TOOLS + "\n\n<functions>$list</functions>",
+    chat_output="$text",
+    chat_between="\n\n",
 )
 
 

@@ -75,16 +75,16 @@ def _turns_between(begin: str, role_end: str, end: str) -> Mapping[str, Any]:
 _TURNS: Final = Turns(
     controls=_CONTROLS,
     **_turns_between("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
-    tells_choice=False,
+    notes_choice=False,
     trims=("late system", "user"),
     written="$text«text calls¦\n»$calls",
     thoughts="none",
     outputs="$each",
     calls=_CALLS,
     tools=_tools,
-    told_tools=_tools,
-    told_output="[Output of $name]\n$text",
-    told_between="\n",
+    chat_tools=_tools,
+    chat_output="[Output of $name]\n$text",
+    chat_between="\n",
     flavours={"llama4": _turns_between("<|header_start|>", "<|header_end|>", "<|eot|>")},
 )
 

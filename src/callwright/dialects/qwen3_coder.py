@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.turns import ThinkingOptions, Turns, WriteTools
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns, WriteTools
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.prompt import PromptBuilder, own_words
@@ -166,9 +167,9 @@ _TURNS: Final = Turns(
     answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
     tools=_CODER_TOOLS,
-    told_tools=_CODER_TOOLS,
-    told_output="<tool_response>\n$text\n</tool_response>",
-    told_between="\n",
+    chat_tools=_CODER_TOOLS,
+    chat_output="<tool_response>\n$text\n</tool_response>",
+    chat_between="\n",
     flavours={
         "qwen3.5": {
             "head": "«text|tools¦<|im_start|>system\n$tools«text tools¦\n\n»$text<|im_end|>\n»",
@@ -181,7 +182,7 @@ _TURNS: Final = Turns(
             "between": "\n",
             "trims": ("system", "user"),
             "tools": _QWEN35_TOOLS,
-            "told_tools": _QWEN35_TOOLS,
+            "chat_tools": _QWEN35_TOOLS,
         },
         "nemotron3": {
             "head": "<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n",
@@ -193,7 +194,7 @@ _TURNS: Final = Turns(
             "answer": "<|im_start|>assistant\n«off¦<think></think>»«open¦<think>\n$thought»",
             "past_calls": _calls("\n", "\n"),
             "tools": _NEMOTRON_TOOLS,
-            "told_tools": _NEMOTRON_TOOLS,
+            "chat_tools": _NEMOTRON_TOOLS,
         },
         "step3.5": {
             "head": (
@@ -206,7 +207,7 @@ _TURNS: Final = Turns(
             "answer": "<|im_start|>assistant\n«off¦<think>\n\n</think>\n»«open¦<think>\n$thought»",
             "past_calls": _calls(""),
             "tools": _STEP_TOOLS,
-            "told_tools": _STEP_TOOLS,
+            "chat_tools": _STEP_TOOLS,
         },
     },
 )

@@ -115,7 +115,7 @@ _TURNS: Final = Turns(
         "«instructed|tools¦<seed:bos>system\n«text¦$text¦" + _DEFAULT_SYSTEM + "»$tools<seed:eos>»"
         "«budgeted¦<seed:bos>system«budget¦" + _SOME_BUDGET + "¦" + _NO_BUDGET + "»<seed:eos>»"
     ),
-    tells_choice=False,
+    notes_choice=False,
     system="<seed:bos>system\n$text<seed:eos>",
     user="<seed:bos>user\n$text<seed:eos>",
     assistant="<seed:bos>assistant\n$written<seed:eos>",
@@ -126,9 +126,9 @@ _TURNS: Final = Turns(
     answer="<seed:bos>assistant\n«budgeted !budget¦<seed:think><seed:cot_budget_reflect>$thought»",
     calls=_CALLS,
     tools=_tools,
-    told_tools=_tools,
-    told_output="Output of $name:\n$text",
-    told_between="\n",
+    chat_tools=_tools,
+    chat_output="Output of $name:\n$text",
+    chat_between="\n",
 )
 
 

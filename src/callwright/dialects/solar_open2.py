@@ -8,7 +8,8 @@ from typing import Final
 
 from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.turns import OpenThinkingOptions, Turns
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueForm
 
 __all__ = ["DIALECT"]

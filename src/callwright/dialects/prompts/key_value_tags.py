@@ -90,8 +90,8 @@ def write_turns(tags: KeyValueTags, think: str = "think") -> Mapping[str, Any]:
     return {
         "calls": tags.layout,
         "written": f"«<{think}>$thought</{think}>{between}»$text«text calls¦{between}»$calls",
-        "tells_choice": False,
-        "told_tools": show_tools(tags),
-        "told_output": "<tool_response>\n$text\n</tool_response>",
-        "told_between": "\n",
+        "notes_choice": False,
+        "chat_tools": show_tools(tags),
+        "chat_output": "<tool_response>\n$text\n</tool_response>",
+        "chat_between": "\n",
     }

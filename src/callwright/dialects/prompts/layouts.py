@@ -22,7 +22,7 @@ from callwright.prompt import Control, Prompt, PromptBuilder, Text, own_words
 
 __all__ = ["Layout", "Values", "compile_layout"]
 
-# What stands in a slot is a text, or a function that appends it; what conditions ask for is true or false.
+# The value of a slot is a text, or a function that appends it; that of a condition is true or false.
 Values: TypeAlias = Mapping[str, Any]
 
 _TOKEN: Final = re.compile(r"[«»¦]|\$[a-z_0-9]+(?::(?:trim|lines|json|attribute))?")
@@ -113,7 +113,7 @@ class Layout(Struct, frozen=True):
         return Prompt(out.pieces(), ()).text
 
     def around(self, slot: str) -> tuple[str, str] | None:
-        """The fixed text before and after a slot in its group; None if it stands in none."""
+        """The fixed text before and after a slot in its group; None without a group."""
         for step in _groups(self.steps):
             names = [inner.name if isinstance(inner, _Slot) else "" for inner in step.then]
             if slot in names:
@@ -162,7 +162,7 @@ class _Parser:
             fixed = self._text[self._at : found.start()]
             token = found.group()
             self._at = found.end()
-            if token == "¦" and not parts:  # what was read are conditions
+            if token == "¦" and not parts:  # these are conditions
                 parts.append(self._text[begin : found.start()])
                 steps = []
                 continue

@@ -1,13 +1,12 @@
 """Prompts as a table of turns: a layout for each role, see `callwright.dialects.prompts.layouts`.
 
-From the table come whole prompts, what the model would write, the chat messages of mode prompt, and the marks around
-the parts of an answer.
+A table gives whole prompts, the output of the model, the chat messages of mode prompt, and the marks around the parts
+of an answer.
 """
 
 import json
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
@@ -15,7 +14,6 @@ from msgspec.structs import force_setattr, replace
 
 from callwright.conversation import (
     AssistantTurn,
-    Call,
     Conversation,
     ConversationTurn,
     FunctionTool,
@@ -35,39 +33,14 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
     user_turns,
 )
+from callwright.dialects.prompts.in_words import put_example, tell_tools, tool_lines
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.layouts import Layout, Values, compile_layout
+from callwright.dialects.prompts.options import option_values
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.prompt import Collected, Prompt, PromptBuilder, own_words
 
-__all__ = [
-    "OpenThinkingOptions",
-    "Result",
-    "ThinkingOptions",
-    "Turns",
-    "WriteResults",
-    "WriteTools",
-    "in_words",
-    "put_example",
-    "tell_tools",
-    "tool_lines",
-]
-
-_EXAMPLE: Final = Call("function_name", '{"parameter_name": "value"}')
-
-
-class ThinkingOptions(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` lets the model decide, `open` begins the answer inside reasoning, `off` behind closed, empty
-    reasoning.
-    """
-
-    thinking: Literal["model", "open", "off"] = "model"
-
-
-class OpenThinkingOptions(ThinkingOptions, frozen=True, kw_only=True):
-    """The same for templates that begin the answer inside reasoning unless told otherwise."""
-
-    thinking: Literal["model", "open", "off"] = "open"
+__all__ = ["Result", "Turns", "WriteResults", "WriteTools"]
 
 
 class Result(Struct, frozen=True):
@@ -83,7 +56,7 @@ WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
 
 
 class _Compiled(Struct, frozen=True, kw_only=True):
-    """The layouts of a table, and what they ask for. `names` are those of all layouts of turns."""
+    """The layouts of a table. `names` has the slots and conditions of all turns."""
 
     head: Layout
     system: Layout
@@ -91,17 +64,17 @@ class _Compiled(Struct, frozen=True, kw_only=True):
     first_user: Layout | None
     assistant: Layout
     written: Layout
-    told_written: Layout
+    chat_written: Layout
     outputs: Layout
     output: Layout | None
     between: Layout
     close: Layout
     answer: Layout
     instruction: Layout
-    told_output: Layout
+    chat_output: Layout
     tools: Layout | None
     tool: Layout
-    told_tools: Layout | None
+    chat_tools: Layout | None
     reasons: bool
     follows: bool
     names: frozenset[str]
@@ -111,41 +84,40 @@ class _Compiled(Struct, frozen=True, kw_only=True):
 
 
 class Turns(Struct, frozen=True, kw_only=True, eq=False):
-    """How one model family renders a conversation: a layout for each role. The literals of `controls` in them are
-    control tokens, `calls` is the layout of calls. Every layout may name the options and their values.
+    """Renders the conversations of one model family: a layout for each role. The literals of `controls` in a layout are
+    control tokens; `calls` is the layout of calls. Each layout can name the options and their values.
 
-    `head` is what comes before the turns: `$text` are the instructions, each in the layout `instruction`, joined by
-    `joint`; `instructed` says if there are any, `$notes` are the format and the choice of the request, which belong to
-    the instructions if the head does not name them, `asked` says if the user speaks. Without any instruction the text
-    is `default`, or `default_with_tools`. `gather` takes the instructions from the items; `tells_choice`: they say
-    the request's `tool_choice`. `more` are further slots.
+    `head` precedes the turns. Its `$text` is the instructions: each in the layout `instruction`, joined by `joint`, or
+    `default` (`default_with_tools`) without instructions. `instructed`: there are instructions. `asked`: there are
+    tools, and a message of the user that can hold them. `$notes` is the request's format and choice of tools in words;
+    if the head does not name it, they are the last instructions. `notes_choice`: the choice is one of them. `gather`
+    splits the instructions from the other items. `more` returns further slots for a conversation.
 
-    `system` and `user` are layouts of messages with `$text` and `$name`; `first_user` of the first message of the user
-    if there are tools, with `$tools`. `asks_of_text` are further slots of these layouts, by the text.
+    `system` and `user` are messages (`$text`, `$name`); `first_user` is the first message of the user if it has to
+    hold `$tools`. `text_slots` returns further slots for a text.
 
-    `written` is what the model writes: `$thought`, `$text`, `$calls`. `assistant` is the turn in the history, where
-    `$written` stands for the same; `past_calls` is the layout of calls there. Reasoning is shown after the last
-    message of the user (`running`), in `all` turns or in `none`. `reasons`: the turn comes after that message.
+    `written` is the output of the model: `$thought`, `$text`, `$calls`. `assistant` is the same turn in a history, in
+    which `$written` repeats that layout; `past_calls` is the layout of calls there. Reasoning is shown after the last
+    message of the user (`running`), in `all` turns or in `none`; `reasons` is true after that message.
 
-    `outputs` is the turn of outputs, each of which is written by `output` with `$name`, `$number`, `$index`, `$text`
-    at its slot `$each`, `between` two of them; or a function writes them all there.
+    `outputs` is a turn of tool results. At `$each` it has one `output` for each (`$name`, `$number`, `$index`,
+    `$text`) with `between` between them, or the output of a function.
 
-    `answer` begins the turn to generate. `$thought` stands in it where that is inside reasoning; `$prefill` is what a
-    forced call begins with. `close` ends the turns before it.
+    `answer` begins the turn to generate. `$thought` marks that reasoning follows; `$prefill` is the beginning of a
+    forced call. `close` precedes it.
 
-    Layouts of turns may ask whether they come `after_outputs` or `after_calls`. `trims` names the roles whose texts
-    lose the blanks at their ends (`late system`: only behind the head).
+    `after_outputs` and `after_calls` are true in a turn, and in `answer`, that follows these. `trims` lists the roles
+    whose texts are stripped (`late system`: only after the head).
 
-    `tools` describes the tools, by a function or a layout: `$lines` are they as JSON, one a line, `$list` as one list,
-    `$functions` as a list of what is called, `$example` is a call; in the layout `tool` of each, which stand at
-    `$each`, `$tool` and `$function` are the same of one, `$name` and `$about` what it is called and does. None tells
-    the tools in words.
+    `tools` describes the tools: a function, or a layout with `$lines` (JSON, one tool a line), `$list` (a JSON array),
+    `$functions` (an array of the functions), `$example` (a call) and `$each`: one layout `tool` for each tool, with
+    `$tool`, `$function` (JSON), `$name` and `$about`. None describes the tools in plain words.
 
-    The chat messages of mode prompt have the tools by `told_tools` and outputs by `told_output`, `told_between` two of
-    them; calls are those of `told_calls`.
+    `chat_tools`, `chat_output`, `chat_between`, `chat_calls` and `chat_written` replace `tools`, `output`, `between`,
+    `calls` and `written` in the chat messages of mode prompt.
 
-    `flavours` are the fields of the table that differ by the option `flavour`; what the model writes and its chat
-    messages do not.
+    `flavours` maps a value of the option `flavour` to the fields that differ in prompts. Outputs and chat messages
+    do not depend on it.
     """
 
     controls: tuple[str, ...]
@@ -156,12 +128,12 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     default: str = ""
     default_with_tools: str | None = None
     gather: Callable[[Sequence[Item]], tuple[list[str], tuple[Item, ...]]] = split_instructions
-    tells_choice: bool = True
+    notes_choice: bool = True
     more: Callable[[Conversation], Values] | None = None
     system: str
     user: str
     first_user: str | None = None
-    asks_of_text: Callable[[str], Values] | None = None
+    text_slots: Callable[[str], Values] | None = None
     assistant: str
     written: str
     past_calls: CallLayout | None = None
@@ -175,11 +147,11 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     trims: tuple[str, ...] = ()
     tools: str | WriteTools | None = None
     tool: str = "$tool"
-    told_tools: str | WriteTools | None = None
-    told_output: str = "Result of «name¦$name¦the tool»:\n$text"
-    told_between: str = "\n\n"
-    told_calls: CallLayout | None = None
-    told_written: str | None = None
+    chat_tools: str | WriteTools | None = None
+    chat_output: str = "Result of «name¦$name¦the tool»:\n$text"
+    chat_between: str = "\n\n"
+    chat_calls: CallLayout | None = None
+    chat_written: str | None = None
     own_marks: TurnMarks | None = None
     flavours: Mapping[str, Mapping[str, Any]] = {}
     compiled: Any = None
@@ -193,8 +165,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         turns += [output] if output else []
         names = frozenset[str]().union(*[layout.names for layout in turns])
         tools = made(self.tools) if isinstance(self.tools, str) else None
-        told_tools = made(self.told_tools) if isinstance(self.told_tools, str) else None
-        of_tools = (tools.names if tools else frozenset()) | (told_tools.names if told_tools else frozenset())
+        chat_tools = made(self.chat_tools) if isinstance(self.chat_tools, str) else None
+        of_tools = (tools.names if tools else frozenset()) | (chat_tools.names if chat_tools else frozenset())
         compiled = _Compiled(
             head=made(self.head),
             system=turns[0],
@@ -202,17 +174,17 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             first_user=None if self.first_user is None else made(self.first_user),
             assistant=assistant,
             written=made(self.written),
-            told_written=made(self.written if self.told_written is None else self.told_written),
+            chat_written=made(self.written if self.chat_written is None else self.chat_written),
             outputs=turns[3],
             output=output,
             between=made(self.between),
             close=made(self.close),
             answer=made(self.answer),
             instruction=made(self.instruction),
-            told_output=compile_layout(self.told_output),
+            chat_output=compile_layout(self.chat_output),
             tools=tools,
             tool=made(self.tool),
-            told_tools=told_tools,
+            chat_tools=chat_tools,
             reasons=self.thoughts == "running" or "reasons" in names,
             follows=bool({"after_outputs", "after_calls"} & (names | made(self.answer + self.close).names)),
             names=names,
@@ -238,7 +210,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         return flavours.get(getattr(options, "flavour", ""), self) if flavours else self
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
-        """The whole prompt, up to where the model's answer begins."""
+        """Render the whole prompt, up to the answer of the model."""
         return self._of(options)._render(conversation, options)
 
     def _render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
@@ -279,7 +251,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         self, conversation: Conversation, instructions: list[str], options: RenderOptions
     ) -> dict[str, Any]:
         layouts: _Compiled = self.compiled
-        notes = [*(choice_note(conversation) if self.tells_choice else []), *format_note(conversation)]
+        notes = [*(choice_note(conversation) if self.notes_choice else []), *format_note(conversation)]
         if "notes" not in layouts.head.names:
             instructions = [*instructions, *notes]
         instructed = bool(instructions)
@@ -336,7 +308,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         reasons: bool = True,
         left: str | None = None,
     ) -> None:
-        """Append a turn of the history. One that `reasons` comes after the last question."""
+        """Append a turn of the history. One that `reasons` follows the last question."""
         layouts: _Compiled = self.compiled
         values: dict[str, Any] = {**_FOLLOWS[left], "reasons": reasons}
         if options is not None:
@@ -345,8 +317,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             case Message(role):
                 values["text"] = self._text(turn, number)
                 values["name"] = turn.name or ""
-                if self.asks_of_text is not None:
-                    values |= self.asks_of_text(values["text"])
+                if self.text_slots is not None:
+                    values |= self.text_slots(values["text"])
                 (layouts.user if role == "user" else layouts.system).put(out, values)
             case AssistantTurn(reasoning, message, calls):
                 shown = self.thoughts == "all" or (self.thoughts == "running" and reasons)
@@ -361,7 +333,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
                 assert_never(turn)
 
     def _text(self, message: Message, number: int) -> str:
-        """What a user says, or the system later on."""
+        """The text of a message of the user, or of a late one of the system."""
         text = plain_text(message.parts, number)
         whose = ("user",) if message.role == "user" else ("system", "late system")
         return text.strip() if any(role in self.trims for role in whose) else text
@@ -392,9 +364,9 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def _wire_text(self, turn: AssistantTurn) -> str:
         """The same, with look-alikes of control tokens in its text broken up."""
         layout = (
-            self.compiled.written if self.told_written is None else compile_layout(self.told_written, self.controls)
+            self.compiled.written if self.chat_written is None else compile_layout(self.chat_written, self.controls)
         )
-        return Prompt(self._written(turn, layout, self.told_calls or self.calls), self.controls).wire_text
+        return Prompt(self._written(turn, layout, self.chat_calls or self.calls), self.controls).wire_text
 
     def _written(self, turn: AssistantTurn, layout: Layout, calls: CallLayout) -> Any:
         out = PromptBuilder()
@@ -405,12 +377,12 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
         """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs as text."""
         form = self._of(options)
-        turns = ToldTurns(self.controls, self._wire_text, self._told_outputs)
-        return turns.messages(conversation, form._tell_tools, options if form.compiled.tools_show_options else None)
+        turns = ToldTurns(self.controls, self._wire_text, self._chat_outputs)
+        return turns.messages(conversation, form._put_chat_tools, options if form.compiled.tools_show_options else None)
 
-    def _told_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
-        layout: Layout = self.compiled.told_output
-        return self.told_between.join([layout.text({"name": name, "text": text}) for name, text in outputs])
+    def _chat_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
+        layout: Layout = self.compiled.chat_output
+        return self.chat_between.join([layout.text({"name": name, "text": text}) for name, text in outputs])
 
     def _show_tools(self, out: PromptBuilder, *, conversation: Conversation, options: RenderOptions) -> None:
         given = options if self.compiled.tools_show_options else None
@@ -419,8 +391,8 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def _put_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
         self._write_tools(out, conversation, self.tools, self.compiled.tools, options)
 
-    def _tell_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
-        self._write_tools(out, conversation, self.told_tools, self.compiled.told_tools, options)
+    def _put_chat_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
+        self._write_tools(out, conversation, self.chat_tools, self.compiled.chat_tools, options)
 
     def _write_tools(
         self,
@@ -477,7 +449,7 @@ def _put_each(layout: Layout, each: Sequence[Values], between: Layout | None, ou
 
 @lru_cache(maxsize=512)
 def _begin_answer(form: Turns, options: RenderOptions, last: str | None, prefill: str) -> tuple[Collected, str]:
-    """What begins the turn to generate behind a `last` one, and what it begins with (see `Prompt.start`)."""
+    """The begin of the turn to generate after a `last` one, and its `Prompt.start`."""
     out = PromptBuilder()
     thinks: list[bool] = []
     values = {
@@ -490,7 +462,7 @@ def _begin_answer(form: Turns, options: RenderOptions, last: str | None, prefill
     return out.collected(), "reasoning" if thinks else "assistant"
 
 
-# What layouts of turns and of tools may name beside the options.
+# Slots of turns and of tools; other names are those of options.
 _OF_TURNS: Final = frozenset(
     (
         *("thought", "text", "calls", "name", "number", "index", "each"),
@@ -511,53 +483,3 @@ def _what_it_is(_: object, turn: ConversationTurn) -> str:
     if isinstance(turn, ToolTurn):
         return "outputs"
     return "calls" if isinstance(turn, AssistantTurn) and turn.calls else "text"
-
-
-@lru_cache(maxsize=256)
-def option_values(options: RenderOptions) -> Mapping[str, Any]:
-    """What layouts may name of options: each by its name, and each of the values that it may have."""
-    values: dict[str, Any] = {}
-    for name, words in _words(type(options)).items():
-        value = getattr(options, name)
-        values |= {word: word == value for word in words}
-        values[name] = value
-    return {**values, **options.slots()}
-
-
-@cache
-def _words(options: type[RenderOptions]) -> Mapping[str, tuple[str, ...]]:
-    hints = typing.get_type_hints(options)
-    return {name: _literals(hints[name]) for name in options.__struct_fields__}
-
-
-def _literals(hint: Any) -> tuple[str, ...]:
-    if typing.get_origin(hint) is Literal:
-        return typing.get_args(hint)
-    return tuple(word for inner in typing.get_args(hint) for word in _literals(inner))
-
-
-def in_words(outputs: Sequence[tuple[str, str]]) -> str:
-    """Outputs of tools, pairs of tool name and text, for templates that are not told how these are shown."""
-    return "\n\n".join(f"Result of {name or 'the tool'}:\n{text}" for name, text in outputs)
-
-
-def tell_tools(
-    out: PromptBuilder, conversation: Conversation, calls: CallLayout, controls: tuple[str, ...] = ()
-) -> None:
-    """Append the tools and the form of a call in words, for templates that describe neither."""
-    out.text(
-        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nThe functions, one a line:\n",
-        tool_lines(conversation),
-        "\n\nTo call a function, write exactly this, with its name and arguments, and nothing behind it:\n",
-    )
-    put_example(out, calls, controls)
-
-
-def put_example(out: PromptBuilder, calls: CallLayout, controls: tuple[str, ...] = ()) -> None:
-    """Append a call that shows the form."""
-    calls.put(out, [_EXAMPLE], controls=controls)
-
-
-def tool_lines(conversation: Conversation) -> str:
-    """The tools as JSON, one a line."""
-    return "\n".join(tool.openai_json for tool in conversation.tools)
