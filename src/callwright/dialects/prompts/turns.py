@@ -55,34 +55,6 @@ WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
 WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
 
 
-class _Compiled(Struct, frozen=True, kw_only=True):
-    """The layouts of a table. `names` has the slots and conditions of all turns."""
-
-    head: Layout
-    system: Layout
-    user: Layout
-    first_user: Layout | None
-    assistant: Layout
-    written: Layout
-    chat_written: Layout
-    outputs: Layout
-    output: Layout | None
-    between: Layout
-    close: Layout
-    answer: Layout
-    instruction: Layout
-    chat_output: Layout
-    tools: Layout | None
-    tool: Layout
-    chat_tools: Layout | None
-    reasons: bool
-    follows: bool
-    names: frozenset[str]
-    shows_options: bool
-    tools_show_options: bool
-    flavours: Mapping[str, "Turns"]
-
-
 class Turns(Struct, frozen=True, kw_only=True, eq=False):
     """Renders the conversations of one model family: a layout for each role. The literals of `controls` in a layout are
     control tokens; `calls` is the layout of calls. Each layout can name the options and their values.
@@ -154,118 +126,165 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     chat_written: str | None = None
     own_marks: TurnMarks | None = None
     flavours: Mapping[str, Mapping[str, Any]] = {}
-    compiled: Any = None
+    renderer: Any = None
 
     def __post_init__(self) -> None:
-        made = partial(compile_layout, controls=self.controls)
-        assistant = made(self.assistant.replace("$written", self.written))
-        turns = [made(self.system), made(self.user), assistant]
-        turns.append(made(self.outputs))
-        output = made(self.output) if isinstance(self.output, str) else None
-        turns += [output] if output else []
-        names = frozenset[str]().union(*[layout.names for layout in turns])
-        tools = made(self.tools) if isinstance(self.tools, str) else None
-        chat_tools = made(self.chat_tools) if isinstance(self.chat_tools, str) else None
-        of_tools = (tools.names if tools else frozenset()) | (chat_tools.names if chat_tools else frozenset())
-        compiled = _Compiled(
-            head=made(self.head),
-            system=turns[0],
-            user=turns[1],
-            first_user=None if self.first_user is None else made(self.first_user),
-            assistant=assistant,
-            written=made(self.written),
-            chat_written=made(self.written if self.chat_written is None else self.chat_written),
-            outputs=turns[3],
-            output=output,
-            between=made(self.between),
-            close=made(self.close),
-            answer=made(self.answer),
-            instruction=made(self.instruction),
-            chat_output=compile_layout(self.chat_output),
-            tools=tools,
-            tool=made(self.tool),
-            chat_tools=chat_tools,
-            reasons=self.thoughts == "running" or "reasons" in names,
-            follows=bool({"after_outputs", "after_calls"} & (names | made(self.answer + self.close).names)),
-            names=names,
-            shows_options=bool(names - _OF_TURNS),
-            tools_show_options=bool(of_tools - _OF_TOOLS),
-            flavours={name: replace(self, flavours={}, **changed) for name, changed in self.flavours.items()},
-        )
-        force_setattr(self, "compiled", compiled)
+        force_setattr(self, "renderer", _Renderer.of_table(self))
 
     @property
     def marks(self) -> TurnMarks:
         """See `PromptFormat`."""
-        if self.own_marks is not None:
-            return self.own_marks
-        written: Layout = self.compiled.written
-        answer = written.around("text")
-        is_marked = answer is not None and any(control in answer[0] for control in self.controls)
-        said = (answer[0], answer[1] + written.between("text", "calls")) if answer and is_marked else None
-        return TurnMarks(thought=written.around("thought"), said=said, answer=answer, controls=self.controls)
+        renderer: _Renderer = self.renderer
+        return self.own_marks or renderer.marks
 
-    def _of(self, options: RenderOptions) -> "Turns":
-        flavours: Mapping[str, Turns] = self.compiled.flavours
-        return flavours.get(getattr(options, "flavour", ""), self) if flavours else self
+    def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
+        """See `PromptFormat`."""
+        renderer: _Renderer = self.renderer
+        return renderer.of(options).render(conversation, options)
+
+    def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
+        """See `PromptFormat`."""
+        renderer: _Renderer = self.renderer
+        return renderer.messages(conversation, options)
+
+    def write(self, turn: AssistantTurn) -> str:
+        """See `PromptFormat`."""
+        renderer: _Renderer = self.renderer
+        return renderer.write(turn)
+
+
+class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
+    """Renders by a table, whose layouts are compiled here. `names` has the slots and conditions of all turns."""
+
+    table: Turns
+    head: Layout
+    system: Layout
+    user: Layout
+    first_user: Layout
+    assistant: Layout
+    written: Layout
+    chat_written: Layout
+    outputs: Layout
+    output: Layout | None
+    between: Layout
+    close: Layout
+    answer: Layout
+    instruction: Layout
+    chat_output: Layout
+    tools: Layout | None
+    tool: Layout
+    chat_tools: Layout | None
+    reasons: bool
+    follows: bool
+    names: frozenset[str]
+    shows_options: bool
+    tools_show_options: bool
+    flavours: Mapping[str, "_Renderer"]
+
+    @classmethod
+    def of_table(cls, table: Turns) -> "_Renderer":
+        """Compile the layouts of a table."""
+        made = partial(compile_layout, controls=table.controls)
+        assistant = made(table.assistant.replace("$written", table.written))
+        turns = [made(table.system), made(table.user), assistant, made(table.outputs)]
+        output = made(table.output) if isinstance(table.output, str) else None
+        turns += [output] if output else []
+        names = frozenset[str]().union(*[layout.names for layout in turns])
+        tools = made(table.tools) if isinstance(table.tools, str) else None
+        chat_tools = made(table.chat_tools) if isinstance(table.chat_tools, str) else None
+        of_tools = (tools.names if tools else frozenset()) | (chat_tools.names if chat_tools else frozenset())
+        return cls(
+            table=table,
+            head=made(table.head),
+            system=turns[0],
+            user=turns[1],
+            first_user=made(table.first_user or ""),
+            assistant=assistant,
+            written=made(table.written),
+            chat_written=made(table.written if table.chat_written is None else table.chat_written),
+            outputs=turns[3],
+            output=output,
+            between=made(table.between),
+            close=made(table.close),
+            answer=made(table.answer),
+            instruction=made(table.instruction),
+            chat_output=compile_layout(table.chat_output),
+            tools=tools,
+            tool=made(table.tool),
+            chat_tools=chat_tools,
+            reasons=table.thoughts == "running" or "reasons" in names,
+            follows=bool({"after_outputs", "after_calls"} & (names | made(table.answer + table.close).names)),
+            names=names,
+            shows_options=bool(names - _OF_TURNS),
+            tools_show_options=bool(of_tools - _OF_TOOLS),
+            flavours={name: replace(table, flavours={}, **own).renderer for name, own in table.flavours.items()},
+        )
+
+    @property
+    def marks(self) -> TurnMarks:
+        """The marks around the parts of `written`."""
+        written = self.written
+        answer = written.around("text")
+        is_marked = answer is not None and any(control in answer[0] for control in self.table.controls)
+        said = (answer[0], answer[1] + written.between("text", "calls")) if answer and is_marked else None
+        return TurnMarks(thought=written.around("thought"), said=said, answer=answer, controls=self.table.controls)
+
+    def of(self, options: RenderOptions) -> "_Renderer":
+        """Return the renderer of the flavour."""
+        return self.flavours.get(getattr(options, "flavour", ""), self) if self.flavours else self
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
         """Render the whole prompt, up to the answer of the model."""
-        return self._of(options)._render(conversation, options)
-
-    def _render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
         out = PromptBuilder()
-        layouts: _Compiled = self.compiled
         values = dict(option_values(options))
-        more = {} if self.more is None else self.more(conversation)
+        more = {} if self.table.more is None else self.table.more(conversation)
         values |= more
-        instructions, items = self.gather(conversation.items)
-        holds_tools = bool(conversation.tools) and layouts.first_user is not None
+        instructions, items = self.table.gather(conversation.items)
+        holds_tools = bool(conversation.tools) and self.table.first_user is not None
         users = user_turns(items) if holds_tools else ()
         values["asked"] = bool(users)
         values |= self._head_values(conversation, instructions, options)
-        layouts.head.put(out, values)
+        self.head.put(out, values)
         asked: int | None = None
-        if layouts.reasons:
-            keeps = self.keeps_thoughts_with_tools and conversation.tools
+        if self.reasons:
+            keeps = self.table.keeps_thoughts_with_tools and conversation.tools
             asked = -1 if keeps else last_asked(conversation, items)
         last = put_turns(
             out,
             items,
             self._put_turn,
-            *([options, {name: more[name] for name in more if name in layouts.names}] if layouts.shows_options else ()),
+            *([options, {name: more[name] for name in more if name in self.names}] if self.shows_options else ()),
             asked=asked,
-            leaves=_what_it_is if layouts.follows else None,
+            leaves=_what_it_is if self.follows else None,
             apart=self._apart(items, users, values) if holds_tools else None,
         )
-        if self.close:
-            layouts.close.put(out, {**values, **_FOLLOWS[last]})
+        if self.table.close:
+            self.close.put(out, {**values, **_FOLLOWS[last]})
         if not options.add_generation_prompt:
-            return Prompt(out.pieces(), self.controls, start="assistant")
+            return Prompt(out.pieces(), self.table.controls, start="assistant")
         prefill = self._prefill(conversation)
         begin, start = _begin_answer(self, options, last, prefill)
         out.put(begin)
-        return Prompt(out.pieces(), self.controls, start=start, prefill=prefill)
+        return Prompt(out.pieces(), self.table.controls, start=start, prefill=prefill)
 
     def _head_values(
         self, conversation: Conversation, instructions: list[str], options: RenderOptions
     ) -> dict[str, Any]:
-        layouts: _Compiled = self.compiled
-        notes = [*(choice_note(conversation) if self.notes_choice else []), *format_note(conversation)]
-        if "notes" not in layouts.head.names:
+        notes = [*(choice_note(conversation) if self.table.notes_choice else []), *format_note(conversation)]
+        if "notes" not in self.head.names:
             instructions = [*instructions, *notes]
         instructed = bool(instructions)
-        has_default = conversation.tools and self.default_with_tools is not None
-        default = self.default_with_tools if has_default else self.default
+        has_default = conversation.tools and self.table.default_with_tools is not None
+        default = self.table.default_with_tools if has_default else self.table.default
         if not instructions and default:
             instructions = [default]
         shown: Any
-        if self.instruction == "$text":
-            shown = self.joint.join(instructions)
-            shown = shown.strip() if "system" in self.trims else shown
+        if self.table.instruction == "$text":
+            shown = self.table.joint.join(instructions)
+            shown = shown.strip() if "system" in self.table.trims else shown
         else:
             each = [{"text": text} for text in instructions]
-            shown = partial(_put_each, layouts.instruction, each, None) if each else ""
+            shown = partial(_put_each, self.instruction, each, None) if each else ""
         show = partial(self._show_tools, conversation=conversation, options=options)
         return {
             "text": shown,
@@ -275,13 +294,13 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         }
 
     def _prefill(self, conversation: Conversation) -> str:
-        if "prefill" not in self.compiled.answer.names:
+        if "prefill" not in self.answer.names:
             return ""
         match conversation.tool_choice:
             case NamedTool(name):
-                return filled(self.calls.begin, {"name": name})
+                return filled(self.table.calls.begin, {"name": name})
             case "required":
-                return self.calls.begin.partition("${")[0] + '"'
+                return self.table.calls.begin.partition("${")[0] + '"'
         return ""
 
     def _apart(self, items: Sequence[Item], users: Sequence[int], values: Values) -> Apart | None:
@@ -293,7 +312,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
 
         def write(out: PromptBuilder, left: str | None) -> None:
             text = self._text(message, users[0])
-            self.compiled.first_user.put(out, {**values, **_FOLLOWS[left], "text": text, "name": message.name or ""})
+            self.first_user.put(out, {**values, **_FOLLOWS[left], "text": text, "name": message.name or ""})
 
         return Apart(users[0], write)
 
@@ -309,7 +328,6 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         left: str | None = None,
     ) -> None:
         """Append a turn of the history. One that `reasons` follows the last question."""
-        layouts: _Compiled = self.compiled
         values: dict[str, Any] = {**_FOLLOWS[left], "reasons": reasons}
         if options is not None:
             values |= {**option_values(options), **(more or {})}
@@ -317,16 +335,16 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
             case Message(role):
                 values["text"] = self._text(turn, number)
                 values["name"] = turn.name or ""
-                if self.text_slots is not None:
-                    values |= self.text_slots(values["text"])
-                (layouts.user if role == "user" else layouts.system).put(out, values)
+                if self.table.text_slots is not None:
+                    values |= self.table.text_slots(values["text"])
+                (self.user if role == "user" else self.system).put(out, values)
             case AssistantTurn(reasoning, message, calls):
-                shown = self.thoughts == "all" or (self.thoughts == "running" and reasons)
+                shown = self.table.thoughts == "all" or (self.table.thoughts == "running" and reasons)
                 text = plain_text(message.parts, number) if message else ""
                 values["thought"] = reasoning or "" if shown else ""
-                values["text"] = text.strip() if "assistant" in self.trims else text
-                values["calls"] = self._calls(self.past_calls or self.calls, turn) if calls else ""
-                layouts.assistant.put(out, values)
+                values["text"] = text.strip() if "assistant" in self.table.trims else text
+                values["calls"] = self._calls(self.table.past_calls or self.table.calls, turn) if calls else ""
+                self.assistant.put(out, values)
             case ToolTurn():
                 self._put_outputs(out, turn, number, values)
             case _:
@@ -336,37 +354,34 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         """The text of a message of the user, or of a late one of the system."""
         text = plain_text(message.parts, number)
         whose = ("user",) if message.role == "user" else ("system", "late system")
-        return text.strip() if any(role in self.trims for role in whose) else text
+        return text.strip() if any(role in self.table.trims for role in whose) else text
 
     def _calls(self, layout: CallLayout, turn: AssistantTurn) -> Callable[[PromptBuilder], object]:
-        return lambda out: layout.put(out, turn.calls, turn.calls_before, self.controls)
+        return lambda out: layout.put(out, turn.calls, turn.calls_before, self.table.controls)
 
     def _put_outputs(self, out: PromptBuilder, turn: ToolTurn, number: int, values: dict[str, Any]) -> None:
-        layouts: _Compiled = self.compiled
         texts = [plain_text(output.parts, number) for _, output in turn.outputs]
         results = [
             Result(name, call, text) for (name, _), call, text in zip(turn.outputs, turn.numbers, texts, strict=True)
         ]
-        if callable(self.output):
-            values["each"] = partial(_put_results, self.output, results)
-        elif layouts.output is not None:
+        if callable(self.table.output):
+            values["each"] = partial(_put_results, self.table.output, results)
+        elif self.output is not None:
             each = [
                 {**values, "name": one.name, "text": one.text, "number": str(one.number), "index": str(index)}
                 for index, one in enumerate(results, 1)
             ]
-            values["each"] = partial(_put_each, layouts.output, each, layouts.between)
-        layouts.outputs.put(out, values)
+            values["each"] = partial(_put_each, self.output, each, self.between)
+        self.outputs.put(out, values)
 
     def write(self, turn: AssistantTurn) -> str:
         """An assistant turn as the model writes it."""
-        return Prompt(self._written(turn, self.compiled.written, self.calls), ()).text
+        return Prompt(self._written(turn, self.written, self.table.calls), ()).text
 
     def _wire_text(self, turn: AssistantTurn) -> str:
-        """The same, with look-alikes of control tokens in its text broken up."""
-        layout = (
-            self.compiled.written if self.chat_written is None else compile_layout(self.chat_written, self.controls)
-        )
-        return Prompt(self._written(turn, layout, self.chat_calls or self.calls), self.controls).wire_text
+        """The same for chat messages, with look-alikes of control tokens in its text broken up."""
+        table = self.table
+        return Prompt(self._written(turn, self.chat_written, table.chat_calls or table.calls), table.controls).wire_text
 
     def _written(self, turn: AssistantTurn, layout: Layout, calls: CallLayout) -> Any:
         out = PromptBuilder()
@@ -375,24 +390,24 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         return out.pieces()
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
-        """Chat messages (mode prompt): tools in the system message, calls in the format's form, outputs as text."""
-        form = self._of(options)
-        turns = ToldTurns(self.controls, self._wire_text, self._chat_outputs)
-        return turns.messages(conversation, form._put_chat_tools, options if form.compiled.tools_show_options else None)
+        """Return the chat messages of mode prompt."""
+        shown = self.of(options)
+        turns = ToldTurns(self.table.controls, self._wire_text, self._chat_outputs)
+        return turns.messages(conversation, shown._put_chat_tools, options if shown.tools_show_options else None)
 
     def _chat_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
-        layout: Layout = self.compiled.chat_output
-        return self.chat_between.join([layout.text({"name": name, "text": text}) for name, text in outputs])
+        layout: Layout = self.chat_output
+        return self.table.chat_between.join([layout.text({"name": name, "text": text}) for name, text in outputs])
 
     def _show_tools(self, out: PromptBuilder, *, conversation: Conversation, options: RenderOptions) -> None:
-        given = options if self.compiled.tools_show_options else None
+        given = options if self.tools_show_options else None
         put_tools(out, conversation, self._put_tools, given)
 
     def _put_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
-        self._write_tools(out, conversation, self.tools, self.compiled.tools, options)
+        self._write_tools(out, conversation, self.table.tools, self.tools, options)
 
     def _put_chat_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
-        self._write_tools(out, conversation, self.chat_tools, self.compiled.chat_tools, options)
+        self._write_tools(out, conversation, self.table.chat_tools, self.chat_tools, options)
 
     def _write_tools(
         self,
@@ -408,7 +423,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         elif callable(write):
             write(out, conversation)
         else:
-            tell_tools(out, conversation, self.calls, self.controls)
+            tell_tools(out, conversation, self.table.calls, self.table.controls)
 
     def _tool_values(self, conversation: Conversation, names: frozenset[str]) -> dict[str, Any]:
         tools = conversation.tools
@@ -420,9 +435,9 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
         if "functions" in names:
             values["functions"] = json.dumps([tool.openai["function"] for tool in tools], ensure_ascii=False)
         if "example" in names:
-            values["example"] = lambda out: put_example(out, self.calls, self.controls)
+            values["example"] = lambda out: put_example(out, self.table.calls, self.table.controls)
         if "each" in names:
-            layout: Layout = self.compiled.tool
+            layout: Layout = self.tool
             each = [{name: _ABOUT_TOOL[name](tool) for name in layout.names} for tool in tools]
             values["each"] = partial(_put_each, layout, each, None)
         return values
@@ -448,17 +463,17 @@ def _put_each(layout: Layout, each: Sequence[Values], between: Layout | None, ou
 
 
 @lru_cache(maxsize=512)
-def _begin_answer(form: Turns, options: RenderOptions, last: str | None, prefill: str) -> tuple[Collected, str]:
+def _begin_answer(form: _Renderer, options: RenderOptions, last: str | None, prefill: str) -> tuple[Collected, str]:
     """The begin of the turn to generate after a `last` one, and its `Prompt.start`."""
     out = PromptBuilder()
     thinks: list[bool] = []
     values = {
         **option_values(options),
         **_FOLLOWS[last],
-        "prefill": (lambda out: own_words(out, prefill, form.controls)) if prefill else "",
+        "prefill": (lambda out: own_words(out, prefill, form.table.controls)) if prefill else "",
         "thought": lambda _: thinks.append(True),
     }
-    form.compiled.answer.put(out, values)
+    form.answer.put(out, values)
     return out.collected(), "reasoning" if thinks else "assistant"
 
 
