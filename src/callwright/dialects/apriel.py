@@ -1,10 +1,10 @@
 """Apriel Thinker: reasoning as plain text up to `[BEGIN FINAL RESPONSE]`, calls as a list in `<tool_calls>`.
 
-The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoning steps:`. Source: the chat template of
-Apriel-1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
+The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoning steps:`. Source: the chat templates
+of Apriel-1.5- and 1.6-15b-Thinker: the tools are Python dicts in the system turn.
 """
 
-from typing import Final
+from typing import Final, Literal
 
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
@@ -40,10 +40,16 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     put_example(out, _CALLS)
 
 
+class Options(OpenThinkingOptions, frozen=True, kw_only=True):
+    """`flavour`: the version whose turns are followed."""
+
+    flavour: Literal["1.6", "1.5"] = "1.6"
+
+
 _TURNS: Final = Turns(
     controls=(
         *("<s>", "<|begin_system|>", "<|begin_user|>", "<|begin_assistant|>", "<|begin_tool_result|>", "<|end|>"),
-        *("<|begin_content|>",),
+        *("<|begin_content|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool_result|>", "<|content|>"),
     ),
     head="«text|tools¦<s><|begin_system|>\n$text«text tools¦\n\n»$tools\n»",
     system="<s><|begin_system|>\n$text\n",
@@ -55,6 +61,20 @@ _TURNS: Final = Turns(
     answer="\n<|begin_assistant|>\n«off¦[BEGIN FINAL RESPONSE]\n»«open¦Here are my reasoning steps:\n$thought»",
     calls=_CALLS,
     tools=_tools,
+    flavours={
+        "1.5": {
+            "head": "<s>«text|tools¦<|system|>\n$text«text tools¦\n\n»$tools\n<|end|>\n»",
+            "system": "<|system|>\n$text\n<|end|>\n",
+            "user": "<|user|>\n$text\n<|end|>\n",
+            "assistant": (
+                "<|assistant|>\n«calls !text !thought¦\n»«$thought:trim\n[BEGIN FINAL RESPONSE]\n»"
+                "$text«text calls¦\n»$calls"
+                "\n<|end|>\n<|end|>"
+            ),
+            "output": "<|tool_result|>\n$text\n<|end|>\n",
+            "answer": "<|assistant|>\n«off¦[BEGIN FINAL RESPONSE]\n»«open¦$thought»",
+        }
+    },
 )
 
 
@@ -62,11 +82,12 @@ DIALECT = Dialect(
     name="apriel",
     model_families="Apriel 1.5 and 1.6 Thinker",
     model_globs=("apriel",),
+    model_options={"apriel-1.5": {"flavour": "1.5"}},
     template_markers=("[BEGIN FINAL RESPONSE] + <tool_calls>", "[BEGIN FINAL RESPONSE]"),
-    source="chat template of Apriel-1.6-15b-Thinker",
+    source="chat templates of Apriel-1.5- and 1.6-15b-Thinker",
     tokenizers=("apriel",),
     stops=("<|end|>",),
-    options=OpenThinkingOptions,
+    options=Options,
     prompt=_TURNS,
     calls=_MARKS,
 )

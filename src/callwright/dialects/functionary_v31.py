@@ -1,7 +1,7 @@
 """Functionary v3.1: `<function=NAME>{…}</function>`.
 
 Source: the chat template of meetkai's functionary-medium-v3.1, in the turns of Llama 3.1: the tools and the form of a
-call stand in the system turn.
+call are in a turn of their own, before the system text.
 """
 
 import re
@@ -23,9 +23,10 @@ _MARKS: Final = CallMarks(
     header=re.compile(r"""["']?([^<>{}"'\n]*?)["']?\s*>\s*"""),
     special=False,
 )
-_SHOW_TOOLS: Final = """You have access to the following functions:
-$each
+_SHOW_TOOLS: Final = """
+You have access to the following functions:
 
+$each
 Think very carefully before calling functions.
 If a you choose to call a function ONLY reply in the following format:
 <{start_tag}={function_name}>{parameters}{end_tag}
@@ -44,25 +45,25 @@ Reminder:
 - Required parameters MUST be specified
 - Only call one function at a time
 - Put the entire function call reply on one line
-"""
 
-
+<|eot_id|>"""
 _TURNS: Final = Turns(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
     head=(
-        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nEnvironment: ipython\n\n"
-        "Cutting Knowledge Date: December 2023\n\n$text«tools¦\n\n»$tools<|eot_id|>"
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n\nCutting Knowledge Date: December 2023\n\n"
+        "«tools¦$tools¦<|eot_id|>»«<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>»"
     ),
     system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
     user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
     assistant="<|start_header_id|>assistant<|end_header_id|>\n\n$written«calls¦<|eom_id|>¦<|eot_id|>»",
-    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
+    thoughts="none",
     outputs="$each",
     output="<|start_header_id|>ipython<|end_header_id|>\n\n$text<|eot_id|>",
     answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
     calls=_CALLS,
     tools=_SHOW_TOOLS,
-    tool="\nUse the function '$name' to '$about'\n$function\n",
+    tool="Use the function '$name' to '$about'\n$function\n\n",
 )
 
 

@@ -1,7 +1,8 @@
 """Functionary v3.2: every message begins with its recipient on a line: `all` for the user, or the name of a tool.
 
 The prompt ends in `>>>`, so an answer begins with a recipient; further messages begin with `>>>`. Source: the chat
-template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools stand as TypeScript in the system turn.
+template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools stand as TypeScript in a
+turn of their own, before the system text.
 """
 
 import re
@@ -14,7 +15,7 @@ from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
+from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse, StreamReader
 
@@ -31,22 +32,29 @@ _HOW_TO: Final = (
     "You are capable of executing available function(s) if required.\nOnly execute function(s) when absolutely "
     "necessary.\nAsk for the required input to:recipient==all\nUse JSON for function arguments.\nRespond in this "
     "format:\n>>>${recipient}\n${content}\nAvailable functions:\n"
+    "// Supported function definitions that should be called when necessary.\nnamespace functions {\n\n"
 )
+_AFTER_TOOLS: Final = "} // namespace functions<|eot_id|>"
+_CONTROLS: Final = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>")
 _LINE = re.compile(r"([^\n<>{}]+)\n\s*(?=\S)")
 _MAY_BE_LINE = re.compile(r"[^\n<>{}]*(?:\n\s*)?\Z")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = "\n\n".join(whole_declaration(tool) for tool in conversation.tools)
-    out.text(f"{_HOW_TO}// Supported function definitions that should be called when necessary.\n")
-    out.text(f"namespace functions {{\n\n{shown}\n\n}} // namespace functions")
+    own_words(out.text(f"{shown}\n\n"), _AFTER_TOOLS, _CONTROLS)
 
 
 _TURNS: Final = Turns(
-    controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
+    controls=_CONTROLS,
+    thoughts="none",
     head=(
-        "<|begin_of_text|>«text|tools¦<|start_header_id|>system<|end_header_id|>\n\n$tools«text tools¦\n\n»"
-        "$text<|eot_id|>»"
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
+        + _HOW_TO
+        + "«tools¦$tools¦"
+        + _AFTER_TOOLS
+        + "»"
+        "«<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>»"
     ),
     system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
     user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",

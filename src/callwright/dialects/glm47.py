@@ -1,13 +1,14 @@
 """GLM 4.7 and later: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`, without line feeds.
 
 Values are text, typed by the schema. GLM-5.3-Flash also writes `f>{"k": "v"}` and `<arg_key>k=v</arg_value>`, which are
-read. Source: the chat templates of GLM-4.7 and GLM-5, which leave reasoning open or
-closed where the answer begins.
+read. Source: the chat templates of GLM-4.7, GLM-5 and Spark 2.5, which leave reasoning open or closed where the answer
+begins. Spark shows its tools and turns in its own way, and what was thought in each turn.
 """
 
 from typing import Final, Literal
 
 from callwright.dialects._glm import GLM_ENDS, glm_turns
+from callwright.dialects._spark import SPARK, SPARK_ENDS
 from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.key_values import KeyValueForm
@@ -19,24 +20,31 @@ _TAGS: Final = KeyValueTags()
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind it."""
+    """`thinking`: `open` begins the answer in reasoning, `off` behind it. `flavour`: whose turns."""
 
     thinking: Literal["open", "off"] = "open"
+    flavour: Literal["glm", "spark2.5"] = "glm"
 
 
-_TURNS: Final = glm_turns(_TAGS, user="<|user|>$text", answer="<|assistant|>«open¦<think>$thought¦</think>»")
+_TURNS: Final = glm_turns(
+    _TAGS,
+    user="<|user|>$text",
+    answer="<|assistant|>«open¦<think>$thought¦</think>»",
+    flavours={"spark2.5": SPARK},
+)
 
 
 DIALECT = Dialect(
     name="glm47",
     aliases=("glm5", "spark25", "spark3"),
     model_families="GLM-4.7, GLM-5, Spark-2.5, Spark-3",
-    model_globs=("glm-4.7*", "glm-5*", "spark-2.5", "spark-3"),
+    model_globs=("glm-4.7*", "glm-5*", "macaron-v1", "spark-2.5", "spark-3"),
+    model_options={name: {"flavour": "spark2.5"} for name in ("spark-2.5", "spark-3", "spark25", "spark3")},
     template_markers=("<arg_key> + <arg_value>",),
-    source="chat templates of GLM-4.7 and GLM-5",
+    source="chat templates of GLM-4.7, GLM-5 and Spark 2.5; engines' parser spark3",
     tokenizers=("glm4", "spark"),
-    stops=GLM_ENDS,
+    stops=(*GLM_ENDS, *SPARK_ENDS),
     options=Options,
     prompt=_TURNS,
-    calls=KeyValueForm(_TAGS, ends=GLM_ENDS),
+    calls=KeyValueForm(_TAGS, ends=(*GLM_ENDS, *SPARK_ENDS)),
 )

@@ -7,7 +7,7 @@ Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch He
 
 from typing import Final, Literal
 
-from callwright.dialects import _granite4
+from callwright.dialects import _granite4, _reka
 from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
@@ -20,6 +20,7 @@ _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 _END_OF_GRANITE: Final = "<|end_of_text|>"
+_GRANITES_4: Final = ("granite-4*", "granite-vision-4*", "granite-speech-4*")
 # The tags are words to most of the tokenizers: they may stand in any text.
 _CALLS: Final = CallLayout(begin=f"{_OPEN}\n" + in_json(), end=f"}}\n{_CLOSE}", between="\n")
 _MARKS: Final = CallMarks.of(_CALLS, special=False, ends=(_END_OF_GRANITE,))
@@ -31,11 +32,11 @@ _CONTROLS: Final = (
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turn tokens; Granite 4 has
-    its own, and does not think.
+    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turns; Granite 4 and Reka
+    have their own, and Granite 4 does not think.
     """
 
-    flavour: Literal["qwen", "granite4"] = "qwen"
+    flavour: Literal["qwen", "granite4", "reka"] = "qwen"
     thinking: Literal["model", "open", "off"] = "model"
     default_system: str = ""
 
@@ -75,7 +76,7 @@ _TURNS: Final = Turns(
     chat_tools=_TOOLS,
     chat_output="<tool_response>\n$text\n</tool_response>",
     chat_between="\n",
-    flavours={"granite4": _granite4.TURNS},
+    flavours={"granite4": _granite4.TURNS, "reka": _reka.TURNS},
 )
 
 
@@ -88,13 +89,15 @@ DIALECT = Dialect(
     model_families="Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes",
     model_globs=(
         "qwen-2.5",
+        "qwen-2.5vl",
         "qwen-3",
         "qwq",
         "hermes-2*",
         "hermes-3",
         "hermes-4*",
+        "llama-3-groq",
         "deephermes-3",
-        "granite-4*",
+        *_GRANITES_4,
         "smollm-3",
         "trinity",
         "reka",
@@ -114,7 +117,6 @@ DIALECT = Dialect(
         "tongyi-deepresearch",
         "mirothinker",
         "bielik-11b-v3*",
-        "bielik-4.5b-v3*",
         "falcon-h1",
         "falcon-h1r",
         "arch-function",
@@ -145,8 +147,22 @@ DIALECT = Dialect(
         "t-pro-it-2*",
         "avibe",
         "step3-vl",
+        "fanar-2",
+        "luciole",
+        "virtuoso-small",
+        "virtuoso-medium",
+        "virtuoso-large",
+        "supernova-medius",
+        "vibethinker",
+        "skywork-r1v3",
+        "mindlink",
+        "tinyswallow",
+        "confucius-o1",
     ),
-    model_options={"granite4": {"flavour": "granite4"}, "granite-4*": {"flavour": "granite4"}},
+    model_options={
+        **{name: {"flavour": "granite4"} for name in ("granite4", *_GRANITES_4)},
+        "reka": {"flavour": "reka"},
+    },
     template_markers=(
         '<tool_call> + "arguments"',
         "<tool_call> + tool_call.arguments",
@@ -154,7 +170,9 @@ DIALECT = Dialect(
         "<tool_call></tool_call> XML",
         "## Metadata + Reasoning Mode: ",  # SmolLM3, of which one edition shows no tools
     ),
-    source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
+    source="chat templates of Qwen2.5, Qwen2.5-VL, Qwen3, Ling-flash-2.0, Ling-mini-2.0, Ling-1T and MiMo-7B; "
+    "NousResearch Hermes Function Calling: Hermes-3, DeepHermes-3; vLLM's parser ernie45 for ERNIE-4.5; cards of "
+    "Llama-3-Groq-8B-Tool-Use, Arch-Function, Arch-Agent, T-pro-it-2.0 and Cogito v1; Tongyi-DeepResearch's own client",
     tokenizers=(
         "qwen2.5",
         "qwen3",

@@ -4,13 +4,16 @@ The format of Jamba 1.5 to 1.7 and Hunyuan-A13B, which says its answer between `
 template of Jamba-1.5: the tools stand in the system turn.
 """
 
+import json
 from typing import Final
 
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
+from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -21,27 +24,27 @@ _CALLS: Final = CallLayout(open=f"{_OPEN}[", begin="\n    " + in_json(), end="}"
 _MARKS: Final = CallMarks.of(_CALLS, around=("<answer>",), special=False, ends=("</answer>", "<|eom|>"))
 
 
-_SHOW_TOOLS: Final = """# Tools
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    functions = (tool.as_openai()["function"] for tool in conversation.tools)
+    shown = "".join(f"\n\n{json.dumps(function, ensure_ascii=False, indent=2)}" for function in functions)
+    out.text(f"<tool_definitions>\n# Tools\n\n## Functions{shown}\n</tool_definitions>")
 
-You can call the tools below, each a JSON schema:
-<tool_definitions>
-$lines
-</tool_definitions>
 
-To call tools, write a JSON list of their names and arguments:
-$example"""
 _TURNS: Final = Turns(
     controls=("<|startoftext|>", "<|bom|>", "<|eom|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"),
-    head="<|startoftext|>«text|tools¦<|bom|><|system|> $text«text tools¦\n\n»$tools<|eom|>»",
+    head="<|startoftext|><|bom|><|system|> $text«text tools¦\n\n»$tools<|eom|>",
     system="<|bom|><|system|> $text<|eom|>",
     user="<|bom|><|user|> $text<|eom|>",
-    assistant="<|bom|><|assistant|>$written<|eom|>",
+    # What an assistant says is shown after a blank, which no answer needs.
+    assistant=(
+        "<|bom|><|assistant|>«calls !text !thought¦ »«<think>\n$thought:trim\n</think>\n\n»« $text»$calls<|eom|>"
+    ),
     written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
     outputs="$each",
     output="<|bom|><|tool|> $text<|eom|>",
     answer="<|bom|><|assistant|>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    tools=_SHOW_TOOLS,
+    tools=_tools,
 )
 
 

@@ -1,8 +1,8 @@
 """Laguna: `<tool_call>f` and lines of `<arg_key>k</arg_key>`, `<arg_value>v</arg_value>`, as GLM 4.5 writes it.
 
 Poolside's models. JSON between the tags is read as well, as in vLLM's parser `poolside_v1` and Ollama's of Laguna, and
-some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2 and
-XS-2.1; that of S-2.1 leaves out the line feeds around turns.
+some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2,
+XS-2.1 and S-2.1, which has no line feeds within turns and calls and has no example of a call.
 """
 
 from typing import Final, Literal
@@ -20,6 +20,7 @@ __all__ = ["DIALECT"]
 _STOPS: Final = ("</assistant>",)
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
+_DENSE: Final = KeyValueTags()
 _IN_TURN: Final = KeyValueTags(call="<user>", call_end="</user>")
 _ROLES: Final = ("system", "user", "assistant")
 _BEGIN: Final = "〈|EOS|〉"
@@ -36,7 +37,8 @@ You may call functions to assist with the user query.
 All available function signatures are listed below:
 <available_tools>
 $lines
-</available_tools>
+</available_tools>"""
+_HOW_TO: Final = """
 
 «open¦Wrap your thinking in '<think>', '</think>' tags, followed by a function call. »For each function call, return \
 an unescaped XML-like object with function name and arguments within '<tool_call>' and '</tool_call>' tags, like here:
@@ -48,9 +50,12 @@ an unescaped XML-like object with function name and arguments within '<tool_call
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind an empty one."""
+    """`thinking`: `open` begins the answer in reasoning, `off` after an empty one. `flavour`: the model whose template
+    is followed.
+    """
 
     thinking: Literal["open", "off"] = "open"
+    flavour: Literal["xs", "s-2.1"] = "xs"
 
 
 _TURNS: Final = Turns(
@@ -65,8 +70,21 @@ _TURNS: Final = Turns(
     outputs="$each",
     output="<tool_response>\n$text\n</tool_response>\n",
     answer="<assistant>\n«open¦<think>$thought¦</think>»",
-    tools=_SHOW_TOOLS,
+    tools=_SHOW_TOOLS + _HOW_TO,
     **write_turns(_TAGS),
+    flavours={
+        "s-2.1": {
+            "head": "〈|EOS|〉«text|tools|open¦<system>$text«text tools¦\n\n»$tools</system>\n»",
+            "system": "<system>$text</system>\n",
+            "user": "<user>$text</user>\n",
+            "assistant": "<assistant>«open¦<think>$thought»</think>$text$calls</assistant>\n",
+            "past_calls": _DENSE.layout,
+            "trims": (),
+            "output": "<tool_response>$text</tool_response>\n",
+            "answer": "<assistant>«open¦<think>$thought¦</think>»",
+            "tools": _SHOW_TOOLS,
+        }
+    },
 )
 
 
@@ -91,8 +109,9 @@ DIALECT = Dialect(
     aliases=("poolside_v1", "poolside"),
     model_families="Poolside Laguna",
     model_globs=("laguna",),
+    model_options={"laguna-s-2.1": {"flavour": "s-2.1"}},
     template_markers=("<assistant> + </assistant> + <arg_key> + <arg_value>",),
-    source="chat templates of Laguna-XS.2 and XS-2.1",
+    source="chat templates of Laguna-XS.2, XS-2.1 and S-2.1",
     tokenizers=("laguna",),
     stops=_STOPS,
     options=Options,

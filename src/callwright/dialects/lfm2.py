@@ -24,13 +24,19 @@ _OPEN: Final = "<|tool_call_start|>"
 _CLOSE: Final = "<|tool_call_end|>"
 
 
-def _argument(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else repr(value)
+def _calls(*in_json: type) -> CallLayout:
+    """Calls as Python, with values of some types in JSON."""
+
+    def literal(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, in_json) else repr(value)
+
+    arguments = PythonArguments(literal)
+    return CallLayout(
+        open=f"{_OPEN}[", begin="${name}(", arguments=arguments, end=")", between=", ", close=f"]{_CLOSE}"
+    )
 
 
-_CALLS: Final = CallLayout(
-    open=f"{_OPEN}[", begin="${name}(", arguments=PythonArguments(_argument), end=")", between=", ", close=f"]{_CLOSE}"
-)
+_CALLS: Final = _calls(dict)
 _FORM: Final = PythonForm(_CALLS, ((_OPEN, _CLOSE),))
 _LIST: Final = ("<|tool_list_start|>", "<|tool_list_end|>")
 _RESULT: Final = ("<|tool_response_start|>", "<|tool_response_end|>")
@@ -40,7 +46,7 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`flavour`: the tools and outputs stand between tokens of their own in LFM2, not in LFM2.5."""
+    """`flavour`: in LFM2 the tools and outputs stand between tokens of their own, and lists are JSON; not in LFM2.5."""
 
     flavour: Literal["lfm2", "lfm2.5"] = "lfm2"
 
@@ -58,12 +64,14 @@ _TURNS: Final = Turns(
     output="<|im_start|>tool\n<|tool_response_start|>$text<|tool_response_end|><|im_end|>\n",
     answer="<|im_start|>assistant\n",
     calls=_CALLS,
+    past_calls=_calls(dict, list),
     tools="List of tools: <|tool_list_start|>$list<|tool_list_end|>",
     chat_tools="List of tools: <|tool_list_start|>$list<|tool_list_end|>",
     chat_output="<|tool_response_start|>$text<|tool_response_end|>",
     chat_between="\n",
     flavours={
         "lfm2.5": {
+            "past_calls": _CALLS,
             "output": "<|im_start|>tool\n$text<|im_end|>\n",
             "tools": "List of tools: $list",
             "chat_tools": "List of tools: $list",
@@ -79,10 +87,10 @@ DIALECT = Dialect(
     name="lfm2",
     aliases=("lfm2.5",),
     model_families="LFM2, LFM2.5",
-    model_globs=("lfm-2*", "openpangu-2", "openpangu-*-v2"),
+    model_globs=("lfm-2*", "openpangu-2"),
     model_options={"lfm2.5": {"flavour": "lfm2.5"}, "lfm-2.5": {"flavour": "lfm2.5"}},
     template_markers=("<|tool_list_start|>", "<|tool_call_start|>", "List of tools: "),
-    source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B",
+    source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B; parsers of openPangu-2.0",
     tokenizers=("lfm2", "openpangu"),
     stops=("<|im_end|>",),
     options=Options,

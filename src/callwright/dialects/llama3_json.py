@@ -3,30 +3,42 @@
 The JSON form of Llama 3.1, 3.2, 3.3 and 4 and of their fine-tunes. An answer that begins with the call of a known tool
 is one; JSON between words is weighed as in any text. Source: the chat template of Llama-3.1-8B-Instruct: the tools
 stand in the first user turn. Several calls, which the template refuses, are written with `; ` between them.
+
+The template of Llama 4 puts what is said before calls between `<|python_start|>` and `<|python_end|>`, which stand
+there without words, too; calls follow each other without a gap.
 """
 
 import json
-from typing import Final
+from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from callwright.calls.history import HistoryRules
+from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.chat_messages import split_instructions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.said_before import SAID, read_said_before
 from callwright.prompt import PromptBuilder
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`current_date`: the date in the system turn, as in `26 Jul 2024`."""
+    """`current_date`: the date in the system turn of Llama 3, as in `26 Jul 2024`. `flavour`: whose template is
+    followed.
+    """
 
     current_date: str = "26 Jul 2024"
+    flavour: Literal["llama3", "llama4"] = "llama3"
 
 
 _CALLS: Final = CallLayout(begin=in_json(arguments="parameters"), end="}", between="; ", variants=("<|python_tag|>",))
-_MARKS: Final = CallMarks(layout=_CALLS, opens=("<|python_tag|>",), bare=True)
+_MARKS: Final = CallMarks(layout=_CALLS, opens=("<|python_tag|>",), bare=True, ends=("<|eot|>", "<|eom|>"))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -60,21 +72,57 @@ _TURNS: Final = Turns(
     trims=("system", "user"),
     calls=_CALLS,
     tools=_tools,
+    flavours={
+        "llama4": {
+            "controls": ("<|begin_of_text|>", "<|header_start|>", "<|header_end|>", "<|eot|>", "<|eom|>", *SAID),
+            "head": (
+                "<|begin_of_text|>«text|told text|tools¦<|header_start|>system<|header_end|>\n\n"
+                "«told tools¦Environment: ipython\n»$text<|eot|>»«tools !asked¦$tools»"
+            ),
+            "more": lambda conversation: {"told": bool(split_instructions(conversation.items)[0])},
+            "system": "<|header_start|>system<|header_end|>\n\n$text<|eot|>",
+            "user": "<|header_start|>user<|header_end|>\n\n$text<|eot|>",
+            "first_user": "<|header_start|>user<|header_end|>\n\n$tools$text<|eot|>",
+            "assistant": (
+                "<|header_start|>assistant<|header_end|>\n\n"
+                "«calls¦<|python_start|>$text<|python_end|>$calls¦$text»<|eot|>"
+            ),
+            "past_calls": replace(_CALLS, between=""),
+            "trims": (),
+            "output": "<|header_start|>ipython<|header_end|>\n\n$text:json<|eot|>",
+            "answer": "<|header_start|>assistant<|header_end|>\n\n",
+        }
+    },
 )
+
+
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+    """Events of an output."""
+    return _Reader(source, tools, _MARKS).read(start)
+
+
+class _Reader(MarkedReader):
+    """Calls in JSON, perhaps behind what Llama 4 says before them."""
+
+    def _answer(self, start: str) -> Parse[None]:
+        """See `ProseReader`."""
+        yield from read_said_before(self)
+        yield from super()._answer(start)
 
 
 DIALECT = Dialect(
     name="llama3_json",
     aliases=("llama3", "llama4_json", "llama_json"),
     model_families="Llama 3.1, 3.2, 3.3, Llama 4 in its JSON form",
-    model_globs=("llama-3.1", "llama-3.3", "llama-3-groq"),
+    model_options={"llama4_json": {"flavour": "llama4"}},
+    model_globs=("llama-3.1", "llama-3.2", "llama-3.3", "nemotron-70b", "arcee-supernova-v1"),
     template_markers=("<|python_tag|>", "Environment: ipython"),
     history_rules=HistoryRules(single_calls=True),
-    source="chat template of Llama-3.1-8B-Instruct",
+    source="chat templates of Llama-3.1-8B-Instruct and Llama 4",
     tokenizers=("llama3", "llama4"),
-    stops=("<|eot_id|>", "<|eom_id|>"),
+    stops=("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>"),
     stop_token_ids=(128009, 128008),
     options=Options,
     prompt=_TURNS,
-    calls=_MARKS,
+    calls=ReadBy(_CALLS, parse),
 )

@@ -9,7 +9,8 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
@@ -70,7 +71,7 @@ _TURNS: Final = Turns(
     output="<tool_response>\n$text\n</tool_response>",
     between="\n",
     answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
-    calls=_CALLS,
+    calls=values_as(_CALLS, with_python_booleans),
     tools=_SHOW_TOOLS,
 )
 

@@ -1,17 +1,20 @@
 """Qwen3-Coder: `<tool_call><function=f><parameter=k>v</parameter></function></tool_call>`, values as text.
 
 The format of Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2 and others. A line feed on each side of a
-value is structure. Prompts are checked against the chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and
-Step 3.5.
+value is structure. Prompts are checked against the chat templates of Qwen3-Coder, Qwen3.5, 3.6 and 3.8,
+Nemotron 3 and Step 3.5.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
+import msgspec
+
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns, WriteTools
 from callwright.dialects.readers.parameter_form import ParameterForm
@@ -55,12 +58,37 @@ the user about function calls
 """
 
 
+_EFFORTS: Final = {
+    "low": "Reasoning effort is set to low. Keep your thinking brief and focused, moving directly to the conclusion "
+    "without unnecessary elaboration.",
+    "medium": "",
+    "xhigh": "Reasoning effort is set to xhigh. Please think carefully through the task, validate key assumptions, "
+    "consider plausible alternatives, and prioritize correctness, consistency, and clarity in the final answer.",
+}
+_EFFORT_OF: Final[Mapping[str, Literal["low", "medium"]]] = {"minimal": "low", "low": "low", "medium": "medium"}
+
+
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `flavour`: the model whose template is followed.
+    one. `flavour`: the model whose template is followed. `reasoning_effort`: what Qwen 3.8 is told in the
+    system turn while it thinks; nothing for `medium`.
     """
 
-    flavour: Literal["qwen3_coder", "qwen3.5", "nemotron3", "step3.5"] = "qwen3_coder"
+    flavour: Literal["qwen3_coder", "qwen3.5", "qwen3.6", "qwen3.8", "nemotron3", "step3.5"] = "qwen3_coder"
+    reasoning_effort: Literal["low", "medium", "xhigh"] = "xhigh"
+
+    def with_effort(self, level: str) -> "Options | None":
+        """See `RenderOptions`."""
+        if level == "none":
+            return msgspec.structs.replace(self, thinking="off")
+        if self.flavour != "qwen3.8":
+            return None
+        return msgspec.structs.replace(self, reasoning_effort=_EFFORT_OF.get(level, "xhigh"))
+
+    def slots(self) -> Mapping[str, Any]:
+        """See `RenderOptions`."""
+        thinks = self.flavour == "qwen3.8" and self.thinking != "off"
+        return {"lead": _EFFORTS[self.reasoning_effort] if thinks else ""}
 
 
 # --- prompts ---
@@ -124,6 +152,7 @@ def _calls(between: str, end: str = "") -> CallLayout:
 
 
 _CALLS: Final = _calls("\n")
+_SHOWN: Final = values_as(_CALLS, with_python_booleans)
 _TAGS: Final = ParameterTags.of(_CALLS, control=False)
 
 
@@ -154,6 +183,18 @@ _STEP_TOOLS: Final = _tools(
 )
 
 
+_QWEN35: Final[Mapping[str, Any]] = {
+    "head": "«text|tools¦<|im_start|>system\n$tools«text tools¦\n\n»$text<|im_end|>\n»",
+    "default_with_tools": "",
+    "assistant": (
+        "<|im_start|>assistant\n«reasons¦<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n\n»$calls<|im_end|>\n"
+    ),
+    "output": "<tool_response>\n$text\n</tool_response>",
+    "between": "\n",
+    "trims": ("system", "user"),
+    "tools": _QWEN35_TOOLS,
+    "chat_tools": _QWEN35_TOOLS,
+}
 _TURNS: Final = Turns(
     controls=_CONTROLS,
     head="«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»",
@@ -166,23 +207,25 @@ _TURNS: Final = Turns(
     output="<tool_response>\n$text\n</tool_response>\n",
     answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
+    past_calls=_SHOWN,
     tools=_CODER_TOOLS,
     chat_tools=_CODER_TOOLS,
     chat_output="<tool_response>\n$text\n</tool_response>",
     chat_between="\n",
     flavours={
-        "qwen3.5": {
-            "head": "«text|tools¦<|im_start|>system\n$tools«text tools¦\n\n»$text<|im_end|>\n»",
-            "default_with_tools": "",
-            "assistant": (
-                "<|im_start|>assistant\n«reasons¦<think>\n$thought:trim\n</think>\n\n»"
-                "$text«text calls¦\n\n»$calls<|im_end|>\n"
+        "qwen3.5": _QWEN35,
+        "qwen3.6": {**_QWEN35, "past_calls": _CALLS},
+        "qwen3.8": {
+            **_QWEN35,
+            "head": (
+                "«text|tools|lead¦<|im_start|>system\n$lead«lead text|tools¦\n\n»"
+                "$tools«text tools¦\n\n»$text<|im_end|>\n»"
             ),
-            "output": "<tool_response>\n$text\n</tool_response>",
-            "between": "\n",
-            "trims": ("system", "user"),
-            "tools": _QWEN35_TOOLS,
-            "chat_tools": _QWEN35_TOOLS,
+            "assistant": (
+                "<|im_start|>assistant\n<think>\n$thought:trim\n</think>\n\n$text«text calls¦\n\n»$calls<|im_end|>\n"
+            ),
+            "thoughts": "all",
+            "past_calls": _CALLS,
         },
         "nemotron3": {
             "head": "<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n",
@@ -192,7 +235,7 @@ _TURNS: Final = Turns(
                 "«calls !text¦\n»»$text«text calls¦\n»$calls<|im_end|>\n"
             ),
             "answer": "<|im_start|>assistant\n«off¦<think></think>»«open¦<think>\n$thought»",
-            "past_calls": _calls("\n", "\n"),
+            "past_calls": values_as(_calls("\n", "\n"), with_python_booleans),
             "tools": _NEMOTRON_TOOLS,
             "chat_tools": _NEMOTRON_TOOLS,
         },
@@ -205,7 +248,7 @@ _TURNS: Final = Turns(
             "outputs": "<|im_start|>tool_response\n$each<|im_end|>\n",
             "output": "<tool_response>$text</tool_response>",
             "answer": "<|im_start|>assistant\n«off¦<think>\n\n</think>\n»«open¦<think>\n$thought»",
-            "past_calls": _calls(""),
+            "past_calls": values_as(_calls(""), with_python_booleans),
             "tools": _STEP_TOOLS,
             "chat_tools": _STEP_TOOLS,
         },
@@ -213,41 +256,45 @@ _TURNS: Final = Turns(
 )
 
 
+# Families by whose prompts theirs are made.
+_FAMILIES: Final = {
+    "qwen3.5": (
+        *(
+            "qwen-3.5",
+            "qwen-agentworld",
+            "qwopus",
+            "ornith",
+            "intern-s2",
+            "kat-coder-v2.5",
+            "minicpm-v-4.6",
+        ),
+        "nex-n2",
+    ),
+    "qwen3.6": ("qwen-3.6",),
+    "qwen3.8": ("qwen-3.8",),
+    "nemotron3": (
+        *("nemotron-3", "nemotron-3.*", "nemotron-cascade-2", "nemotron-labs-diffusion", "cosmos-3", "mimo-v2*"),
+        "intellect-3*",
+    ),
+    "step3.5": ("step-3.5", "step-3.7", "nanbeige-4.2*"),
+}
+
 DIALECT = Dialect(
     name="qwen3_coder",
     aliases=("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige"),
     model_families="Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige",
     model_globs=(
-        "qwen-3-coder",
-        "qwen-3.5",
-        "qwen-3.6",
-        "qwen-3.8",
-        "qwen-agentworld",
-        "nemotron-3",
-        "nemotron-3.*",
-        "nemotron-cascade-2",
-        "step-3.5",
-        "step-3.7",
-        "mimo-v2*",
-        "nanbeige",
-        "k-exaone-2.0",
-        "kat-dev",
-        "kat-coder",
-        "intellect-3*",
-        "intern-s2",
-        "ornith",
-        "trinity-large-thinking",
-        "nex-n2",
-        "minicpm-v-4.6",
+        *("qwen-3-coder", "k-exaone-2.0", "kat-dev", "kat-coder", "trinity-large-thinking"),
         "iquest-coder-v1-40b-loop-thinking",
+        *(name for names in _FAMILIES.values() for name in names),
     ),
     model_options={
-        **{name: {"flavour": "qwen3.5"} for name in ("qwen-3.5", "qwen-3.6")},
-        **{name: {"flavour": "nemotron3"} for name in ("nemotron-3*", "nemotron_v3")},
-        **{name: {"flavour": "step3.5"} for name in ("step-3.5*", "step3p5")},
+        **{name: {"flavour": flavour} for flavour, names in _FAMILIES.items() for name in names},
+        "nemotron_v3": {"flavour": "nemotron3"},
+        "step3p5": {"flavour": "step3.5"},
     },
     template_markers=("<tool_call> + <function= + <parameter=",),
-    source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
+    source="chat templates of Qwen3-Coder, Qwen3.5, 3.6 and 3.8, Nemotron 3, Step 3.5 and K-EXAONE-2.0",
     tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),
     options=Options,

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -33,6 +34,7 @@ _CALLS: Final = CallLayout(
     end=f"</function>\n{_CLOSE}",
     between="\n",
 )
+_SHOWN: Final = values_as(_CALLS, with_python_booleans)
 _TAGS: Final = ParameterTags.of(_CALLS)
 _CONTROLS: Final = (_BEGIN, _END, "<seed:pad>", _OPEN, _CLOSE, *_THOUGHT, _BUDGET, "</seed:cot_budget_reflect>")
 _DEFAULT_SYSTEM: Final = (
@@ -125,6 +127,7 @@ _TURNS: Final = Turns(
     output="<seed:bos>tool\n$text<seed:eos>",
     answer="<seed:bos>assistant\n«budgeted !budget¦<seed:think><seed:cot_budget_reflect>$thought»",
     calls=_CALLS,
+    past_calls=_SHOWN,
     tools=_tools,
     chat_tools=_tools,
     chat_output="Output of $name:\n$text",
