@@ -25,7 +25,7 @@ __all__ = ["Layout", "Values", "compile_layout"]
 # The value of a slot is a text, or a function that appends it; that of a condition is true or false.
 Values: TypeAlias = Mapping[str, Any]
 
-_TOKEN: Final = re.compile(r"[«»¦]|\$[a-z_0-9]+(?::(?:trim|lines|json|attribute))?")
+_TOKEN: Final = re.compile(r"[«»¦]|\$[a-z_]+(?::(?:trim|lines|json|attribute))?")
 
 
 class _Fixed(Struct, frozen=True):
