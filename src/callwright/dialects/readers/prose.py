@@ -400,14 +400,12 @@ class ProseReader:
         self.markup(behind)
 
     def _draft(self, opening: str, close: str) -> Parse[bool]:
-        """Hold what may be a call inside reasoning, until the reasoning is closed or the answer ends. True if it is
-        over.
-        """
+        """Buffer a possible call in reasoning to the end of the reasoning. Returns whether that has come."""
         marker = opening.strip()
         if marker in BRACES:
             self.source.at -= 1
             opening = opening.removesuffix(marker)
-            if not (yield from self.in_json.names_call()):
+            if not (yield from self._bracket_names_call()):
                 self.emit(self.say(opening + self.source.take(self.source.at + 1)))
                 return False
         elif marker in self.tags:
@@ -449,6 +447,10 @@ class ProseReader:
         self._make, self._apart, self._apart_by = ReasoningDelta, False, ""
         return events
 
+    def _bracket_names_call(self) -> Parse[bool]:
+        """Whether a bracket that comes next opens a call without a tag."""
+        return (yield from self.in_json.names_call())
+
     def _may_begin_call(self, tag: str) -> Parse[bool]:
         """Whether the inside of a call follows this tag; for formats that can tell."""
         yield from ()
@@ -465,9 +467,7 @@ class ProseReader:
         return at
 
     def lone_close(self, written: str) -> None:
-        """A closing tag of reasoning without an opening one: all text before it was reasoning, unless a call came
-        first.
-        """
+        """A closing tag of reasoning alone: all text before it was reasoning, unless a call came first."""
         self.emit(Markup(written))
         if self.before and not self.calls:
             detail = f"{written.strip()} without its opener: what stood before it was thought"

@@ -139,6 +139,16 @@ class PythonReader(ProseReader):
             source.unread(bracket)
         yield from super().value(lead)
 
+    def _bracket_names_call(self) -> Parse[bool]:
+        """See `ProseReader`."""
+        if (yield from self.comes("[")):
+            bracket = self.source.take(self.source.at + 1) + (yield from self.held_blanks())
+            comes = yield from self._call_comes(known=True)
+            self.source.unread(bracket)
+            if comes:
+                return True
+        return (yield from super()._bracket_names_call())
+
     def _list(self, opening: str) -> Parse[None]:
         """Read a list of calls without markers, behind its bracket."""
         self.markup(opening)
