@@ -102,7 +102,7 @@ const THINKING = { providerOptions: { anthropic: { thinking: { type: "enabled", 
 async function thinks(model, ask) {
   const { steps } = await talk(model, ask, THINKING);
   assert.ok(steps[0].reasoningText, "the reasoning is shown");
-  assert.ok(steps[0].reasoning[0].providerMetadata.anthropic.signature);
+  assert.ok(steps[0].reasoning[0].providerOptions.anthropic.signature);
 }
 
 async function sideBySide(model, name, ask) {

@@ -15,11 +15,12 @@ _PATIENCE_S: Final = 120
 
 
 def node_of(package: str) -> str:
-    """The program. Skips the test where it, or the package, is not installed."""
+    """Node, rather the packages' own. Skips the test where it, or the package, is not installed."""
     modules = os.environ.get("CALLWRIGHT_NODE_MODULES", "")
     if not modules or not (Path(modules) / package).exists():
         pytest.skip("CALLWRIGHT_NODE_MODULES names no folder with the packages of tests/clients/package.json")
-    return shutil.which("node") or pytest.skip("node is not installed")
+    programs = (Path(modules) / ".bin", os.environ.get("PATH", os.defpath))
+    return shutil.which("node", path=os.pathsep.join(map(str, programs))) or pytest.skip("node is not installed")
 
 
 def run_node(script: str, base_url: str, what: str, *models: str) -> None:

@@ -1,5 +1,8 @@
 """Which dialect a model speaks, by its name and by its chat template."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from callwright.dialects.base import dialect_names, get_dialect
@@ -123,6 +126,15 @@ TEMPLATES = {
     "]<]minimax[>[<tool_call>": "minimax_m3",
     "<|START_ACTION|>[": "cohere_command",
 }
+
+
+PUBLIC = tomllib.loads((Path(__file__).parent / "names.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("dialect", "models"), PUBLIC.items())
+def test_public_models_are_known_as_they_are_spelled_where_they_are_had(dialect: str, models: list[str]) -> None:
+    found = {model: by_name(model) for model in models}
+    assert {model: one.dialect if one else "none" for model, one in found.items()} == dict.fromkeys(models, dialect)
 
 
 @pytest.mark.parametrize(("model", "dialect"), NAMES.items())

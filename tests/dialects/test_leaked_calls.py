@@ -111,13 +111,17 @@ FORMS = {
     "ReAct alone": 'Action: plant\nAction Input: {"seed": "Möhre", "bed": "north"}',
     "tool_code": '```tool_code\nplant(seed="Möhre", bed="north")\n```',
     "a tool_code tag": '<tool_code>\nplant(seed="Möhre", bed="north")\n</tool_code>',
+    "tool_code that prints": '<tool_code>\nprint(default_api.plant(seed="Möhre", bed="north"))\n</tool_code>',
     "Python": 'plant(seed="Möhre", bed="north")',
     "a list in Python": '[plant(seed="Möhre", bed="north")]',
     "a note": '[Calling tool: plant({"seed": "Möhre", "bed": "north"})]',
     "Gemma without tokens": 'call:plant{seed:"Möhre",bed:"north"}',
     "Kimi without tokens": 'functions.plant:0{"seed": "Möhre", "bed": "north"}',
 }
-UNMISTAKABLE = {"Claude", "Claude without its block", "function tags", "a tag with the name", "Solar"}
+UNMISTAKABLE = {
+    *("Claude", "Claude without its block", "function tags", "a tag with the name", "Solar"),
+    *("tool_code", "a tool_code tag", "tool_code that prints"),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)

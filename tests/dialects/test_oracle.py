@@ -1,10 +1,7 @@
 """Our prompts against those that the models' own chat templates make, as `scripts/oracle` recorded them."""
 
 import json
-import re
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +10,10 @@ from msgspec import Struct
 from callwright import render
 from tests.oracle.asking import CONVERSATIONS, FOLDER, Told, behind
 from tests.oracle.detecting import RECORD
+from tests.oracle.held import TEMPLATES
 from tests.oracle.probing import PROBED
 from tests.oracle.record import RefusedError, prompt_of
 
-TEMPLATES: list[dict[str, Any]] = tomllib.loads((FOLDER / "templates.toml").read_text(encoding="utf-8"))["templates"]
 DIALECTS = sorted({entry["dialect"] for entry in TEMPLATES})
 
 
@@ -92,12 +89,6 @@ def test_a_record_holds_the_listed_templates_and_nothing_else(dialect: str) -> N
 def test_every_record_belongs_to_a_listed_dialect() -> None:
     others = {"conversations", PROBED.stem, RECORD.stem}
     assert sorted(path.stem for path in FOLDER.glob("*.json") if path.stem not in others) == DIALECTS
-
-
-def test_the_page_names_the_dialects_that_have_a_record() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "dialects.md").read_text(encoding="utf-8")
-    [named] = re.findall(r"^Held against a template are (.*?)\.$", page, re.MULTILINE | re.DOTALL)
-    assert sorted(re.findall(r"`(\w+)`", named)) == DIALECTS
 
 
 def test_a_template_is_run_as_transformers_runs_it() -> None:

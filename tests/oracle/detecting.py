@@ -62,7 +62,7 @@ def ask(template: str) -> dict[str, Any]:
 
     with suppress(ConfigError):
         recognise_by_rendering(render)
-    return _packed(texts)
+    return _packed(dict(sorted(texts.items())))
 
 
 def read_asked() -> list[Asked]:

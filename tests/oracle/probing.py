@@ -58,7 +58,7 @@ def probe(template: str, given: Mapping[str, Any]) -> Probed:
         pass
     finally:
         renderer.close()
-    return {"words": marks_in(template), "texts": _shortened(texts)}
+    return {"words": marks_in(template), "texts": _shortened(dict(sorted(texts.items())))}
 
 
 def findings(probed: Probed) -> TemplateFindings:
@@ -86,7 +86,7 @@ def _shortened(texts: dict[str, Any]) -> dict[str, Any]:
     """The texts without what most of them begin with, but for its end."""
     whole = [text for text in texts.values() if isinstance(text, str)]
     starts = {text[:at] for text in whole for at in [text.rfind("Qurx")] if at > _KEPT}
-    common = max(starts, key=lambda start: sum(text.startswith(start) for text in whole), default="")
+    common = max(sorted(starts), key=lambda start: sum(text.startswith(start) for text in whole), default="")
     cut = len(common) - _KEPT
     if cut <= 0:
         return texts

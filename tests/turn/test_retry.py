@@ -72,6 +72,13 @@ CASES = {
     "a strict tool": Retried(calls(("get_weather", '{"city": "Atlantis"}')), "Atlantis", {"tools": STRICT}),
     "a missing argument": Retried(calls(("get_weather", "{}")), '"city" is a required property', {}, streams=False),
     "an unknown tool": Retried(calls(("get_wether2", "{}")), "The tools are: ", {}, streams=False),
+    "a call without a name": Retried(calls(("", '{"city": "Oslo"}')), "without a name", {}, streams=False),
+    "a call without a name where a call is demanded": Retried(
+        calls(("", '{"city": "Oslo"}')), "without a name", {"tool_choice": "required"}
+    ),
+    "a call without a name among strict tools": Retried(
+        calls(("", '{"city": "Oslo"}')), "without a name", {"tools": STRICT}
+    ),
     "arguments that are no JSON": Retried(calls(("get_weather", "what?!")), "get_weather", {}, streams=False),
 }
 

@@ -27,7 +27,7 @@ _BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
 
 
 def odd_openings(word: str) -> tuple[str, ...]:
-    """With what a tag between other bars than `｜` may begin."""
+    """The possible starts of a tag between other bars than `｜`."""
     lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"]
     return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
 
@@ -151,7 +151,7 @@ class DsmlReader(ParameterReader):
         self.source.text, self.source.at = rest + self.source.text[self.source.at :], 0
         other = DsmlReader(self.source, self.tools, self._names, token, self._stops, odd=False)
         other.go_on_from(self)
-        other._trial = self._trial
+        other.trial = self.trial
         yield from other._parts()
         self.go_on_from(other)
         other.let_go()

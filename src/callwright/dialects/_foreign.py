@@ -147,8 +147,8 @@ FORMS: Final = (
     Form("a function tag", _FUNCTION_TAGS),
     Form("a tool_call tag", _NAMED_TAG),
     Form("Solar Open", _SOLAR),
-    Form("tool_code", _TOOL_CODE, is_sure=False),
+    Form("tool_code", _TOOL_CODE),
     Form("ReAct", _REACT, is_sure=False),
-    Form("a note", _TOLD, is_sure=False),
+    Form("a note", _TOLD),
     Form("Cline", ReadBy(_NAMES_AS_TAGS, _names_as_tags), is_sure=False),
 )

@@ -1,17 +1,19 @@
 """Apriel Thinker: reasoning as plain text up to `[BEGIN FINAL RESPONSE]`, calls as a list in `<tool_calls>`.
 
-The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoning steps:`. Source: the chat template of
-Apriel-1.6-15b-Thinker: the tools stand as Python dicts in the system turn.
+The format of Apriel 1.5 and 1.6; the prompt of 1.6 ends in `Here are my reasoning steps:`. Source: the chat templates
+of Apriel-1.5- and 1.6-15b-Thinker: the tools are Python dicts in the system turn.
 """
 
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, put_example
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -25,6 +27,12 @@ _CALLS: Final = CallLayout(
 _MARKS: Final = CallMarks.of(
     _CALLS, special=False, thoughts=(_THOUGHT, ("<think>", "</think>")), ends=("[END FINAL RESPONSE]", "<|end|>")
 )
+
+
+class Options(OpenThinkingOptions, frozen=True, kw_only=True):
+    """`flavour`: the version whose turns are followed."""
+
+    flavour: Literal["1.6", "1.5"] = "1.6"
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -41,7 +49,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 _FRAME: Final = Frame(
     controls=(
         *("<s>", "<|begin_system|>", "<|begin_user|>", "<|begin_assistant|>", "<|begin_tool_result|>", "<|end|>"),
-        *("<|begin_content|>",),
+        *("<|begin_content|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool_result|>", "<|content|>"),
     ),
     system=("<s><|begin_system|>\n", "\n"),
     user=("<|begin_user|>\n", ""),
@@ -57,15 +65,32 @@ _FRAME: Final = Frame(
 )
 
 
+_FRAME_15: Final = msgspec.structs.replace(
+    _FRAME,
+    begin="<s>",
+    system=("<|system|>\n", "\n<|end|>\n"),
+    user=("<|user|>\n", "\n<|end|>\n"),
+    assistant=("<|assistant|>\n", "\n<|end|>\n<|end|>"),
+    tool=("<|tool_result|>\n", "\n<|end|>\n"),
+    thought=("", f"\n{_THOUGHT[1]}\n"),
+)
+
+
+def render(conversation: Conversation, options: Options) -> Prompt:
+    """The whole prompt, up to the answer of the model."""
+    return (_FRAME_15 if options.flavour == "1.5" else _FRAME).render(conversation, options)
+
+
 DIALECT = Dialect(
     name="apriel",
     model_families="Apriel 1.5 and 1.6 Thinker",
     model_globs=("apriel",),
+    model_options={"apriel-1.5": {"flavour": "1.5"}},
     template_markers=("[BEGIN FINAL RESPONSE] + <tool_calls>", "[BEGIN FINAL RESPONSE]"),
-    source="chat template of Apriel-1.6-15b-Thinker",
+    source="chat templates of Apriel-1.5- and 1.6-15b-Thinker",
     tokenizers=("apriel",),
     stops=("<|end|>",),
-    options=OpenThinkingOptions,
-    prompt=_FRAME,
+    options=Options,
+    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=_MARKS,
 )

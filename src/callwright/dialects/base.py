@@ -129,9 +129,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
     `model_globs` the words of their models' names, in lower case with `-` between them (`qwen-3` finds `Qwen3-8B`);
-    `*` stands for any characters of a word; `model_options` the options of models with such names, and of an alias,
-    if not the defaults; `template_markers` texts in their chat templates, ` + ` between those that belong together;
-    `history_rules` what those templates ask of calls in a history.
+    `*` stands for any characters of a word, `^` and `$` for the ends of a name; `model_options` the options of models
+    with such names, and of an alias, if not the defaults; `template_markers` texts in their chat templates, ` + `
+    between those that belong together; `history_rules` what those templates ask of calls in a history.
     `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
     `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
 

@@ -104,6 +104,7 @@ class _Reader(ParameterReader):
                 yield from self._headed(lead + token, token, has_role=has_role)
             elif lead.strip() and (token or not (has_role and source.done)):
                 self._bodies.say("final", lead)
+                self.begun = self.begun or lead
                 self.markup(token)
                 if not token and not source.done:
                     self.markup((yield from self._bodies.more_text("final")))
@@ -112,6 +113,7 @@ class _Reader(ParameterReader):
             else:
                 self.markup(lead + token)
             has_role = token == START
+        self.foreign.tell_unread()
 
     def _headed(self, written: str, token: str, *, has_role: bool) -> Parse[None]:
         """A message whose header goes on behind what was read of it."""

@@ -42,6 +42,7 @@ __all__ = [
     "object_of",
     "pieces_of",
     "sized_id",
+    "values_as",
     "written_anew",
 ]
 
@@ -166,8 +167,13 @@ def _as_it_is(text: str) -> str:
     return text
 
 
+def _in_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 class TaggedArguments(Struct, frozen=True, kw_only=True):
-    """Parameters between tags, `between` two of them. A string stands there as it is, any other value as JSON.
+    """Parameters between tags, `between` two of them. A string stands there as it is, any other value as `value` writes
+    it.
 
     `types` are the words for JSON types in the slot `${type}`, of which `""` is any other. `key` and `text` escape.
     """
@@ -178,6 +184,7 @@ class TaggedArguments(Struct, frozen=True, kw_only=True):
     types: Mapping[str, str] = {}
     key: Callable[[str], str] = _as_it_is
     text: Callable[[str], str] = _as_it_is
+    value: Callable[[Any], str] = _in_json
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
         """See `ArgumentsLayout`."""
@@ -185,7 +192,7 @@ class TaggedArguments(Struct, frozen=True, kw_only=True):
             own_words(out, self.between if number else "", controls)
             named = self._named(key, json_type(value))
             _put(out, self.begin, named, controls)
-            out.text(self.text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)))
+            out.text(self.text(value if isinstance(value, str) else self.value(value)))
             _put(out, self.end, named, controls)
 
     def sides(self, key: str, type_: str) -> tuple[str, str] | None:
@@ -347,6 +354,12 @@ class CallLayout(Struct, frozen=True, kw_only=True):
 def written_anew(layout: CallLayout) -> CallLayout:
     """The same layout with arguments as Python's `json` writes them: so some encoders show the calls of a history."""
     return replace(layout, arguments=JsonArguments(anew=True))
+
+
+def values_as(layout: CallLayout, value: Callable[[Any], str]) -> CallLayout:
+    """The same layout, of tagged arguments, with other values than texts as `value` writes them."""
+    assert isinstance(layout.arguments, TaggedArguments)
+    return replace(layout, arguments=replace(layout.arguments, value=value))
 
 
 def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:

@@ -125,7 +125,8 @@ DIALECT = Dialect(
     model_globs=("command-r7b", "command-a", *_OF_4),
     model_options={glob: {"flavour": "command4", "thinking": "open"} for glob in (*_OF_4, "cohere_command4")},
     template_markers=("<|START_ACTION|>",),
-    source="chat template of c4ai-command-r7b-12-2024; Cohere's own encoder, cohere-melody 0.15.3: Command 4",
+    source="chat templates of c4ai-command-r7b-12-2024 and North Mini Code; Cohere's own encoder, "
+    "cohere-melody 0.15.3: Command 4",
     tokenizers=("cohere",),
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),

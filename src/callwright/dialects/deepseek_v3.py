@@ -34,10 +34,12 @@ DIALECT = Dialect(
         "r1t2",
         "r1t-chimera",
         "cogito-v2.1",
+        "cogito-2.1",
         "cogito-v2-preview-deepseek",
     ),
     template_markers=("tool▁calls + tool▁sep + ```json",),
-    source="chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528",
+    source="chat templates of DeepSeek-V3-0324 and DeepSeek-R1-0528; R1T-Chimera and R1T2 are merged of these; "
+    "cards of cogito-v2-preview-deepseek-671B-MoE and cogito-v2.1-671b (cogito-2.1)",
     tokenizers=("deepseek", "qwen2.5", "llama3"),
     stops=("<｜end▁of▁sentence｜>",),
     options=ThinkingOptions,

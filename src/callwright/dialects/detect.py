@@ -24,7 +24,7 @@ _PLAIN: Final = HistoryRules()
 _ENDING: Final = re.compile(r"[-.](?:gguf|safetensors|mlx|awq|gptq|exl[23]|fp\d+|bf16|f16|i?q\d\w*|int\d|\d+bit)\Z")
 # Where a name has a new word: `qwen3`, `Mistral-Small3.2`, `gpt_oss:20b`.
 _CUTS: Final = re.compile(r"[-_:\s/@+()]+|(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z]{3})")
-_POINT: Final = re.compile(r"(?<=\d)_(?=\d)")
+_POINT: Final = re.compile(r"(?<!\d_\d)(?<=\d)_(?=\d)")
 # Models of a family that do not chat.
 _OTHER_KINDS: Final = frozenset(
     "asr base clip embed embedding embeddings genrm guard guardian llava ocr parse prm reranker rerank reward rm "
@@ -47,7 +47,7 @@ def by_name(model: str, vocabulary: Collection[str] = ()) -> Detected | None:
     families in a name the first counts, which is that of the tuned model, and of those the most precise. With a
     `vocabulary`, none whose control tokens are not in it.
     """
-    words = _words(model)
+    words = ["^", *_words(model), "$"]
     if not _OTHER_KINDS.isdisjoint(words):
         return None
     found = [
@@ -67,7 +67,7 @@ def options_by_name(dialect: str, model: str) -> Mapping[str, object]:
     """The options of a dialect for a model of this name, such as the flavour of its prompts: those of the most precise
     name that it declares.
     """
-    words = _words(model)
+    words = ["^", *_words(model), "$"]
     given = get_dialect(dialect).model_options
     found = [(len(_family(glob)), len(glob), glob) for glob in given if _place(words, _family(glob)) is not None]
     return given[max(found)[-1]] if found else {}

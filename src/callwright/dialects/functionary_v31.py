@@ -1,19 +1,21 @@
 """Functionary v3.1: `<function=NAME>{…}</function>`.
 
 Source: the chat template of meetkai's functionary-medium-v3.1, in the turns of Llama 3.1: the tools and the form of a
-call stand in the system turn.
+call are in a turn of their own, before the system text.
 """
 
 import json
 import re
 from typing import Final
 
+import msgspec
+
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, PromptBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -27,7 +29,6 @@ _MARKS: Final = CallMarks(
     special=False,
 )
 _HOW_TO: Final = """
-
 Think very carefully before calling functions.
 If a you choose to call a function ONLY reply in the following format:
 <{start_tag}={function_name}>{parameters}{end_tag}
@@ -46,35 +47,43 @@ Reminder:
 - Required parameters MUST be specified
 - Only call one function at a time
 - Put the entire function call reply on one line
+
 """
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("You have access to the following functions:\n")
+    out.text("\nYou have access to the following functions:\n\n")
     for tool in conversation.tools:
-        out.text(f"\nUse the function '{tool.name}' to '{tool.about or ''}'\n")
-        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n")
-    out.text(_HOW_TO)
+        out.text(f"Use the function '{tool.name}' to '{tool.about or ''}'\n")
+        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n\n")
+    out.text(_HOW_TO).control("<|eot_id|>")
 
 
 def _turn(role: str) -> tuple[str, str]:
     return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
 
 
+_FIRST: Final = (
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n\nCutting Knowledge Date: December 2023\n\n"
+)
 _FRAME: Final = Frame(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
-    begin="<|begin_of_text|>",
-    preamble="Environment: ipython\n\nCutting Knowledge Date: December 2023\n\n",
+    begin=f"{_FIRST}<|eot_id|>",
+    thoughts="none",
     system=_turn("system"),
     user=_turn("user"),
     assistant=_turn("assistant"),
     tool=_turn("ipython"),
     calls_end="<|eom_id|>",
-    gap="\n",
-    tools=_tools,
     calls=_CALLS,
     each=True,
 )
+_WITH_TOOLS: Final = msgspec.structs.replace(_FRAME, begin=_FIRST, place="before system", tools=_tools)
+
+
+def render(conversation: Conversation, options: RenderOptions) -> Prompt:
+    """The whole prompt, up to the answer of the model."""
+    return (_WITH_TOOLS if conversation.tools else _FRAME).render(conversation, options)
 
 
 DIALECT = Dialect(
@@ -87,6 +96,6 @@ DIALECT = Dialect(
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
-    prompt=_FRAME,
+    prompt=PromptBy(render=render, messages=_WITH_TOOLS.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=_MARKS,
 )

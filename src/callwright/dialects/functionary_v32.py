@@ -1,20 +1,23 @@
 """Functionary v3.2: every message begins with its recipient on a line: `all` for the user, or the name of a tool.
 
 The prompt ends in `>>>`, so an answer begins with a recipient; further messages begin with `>>>`. Source: the chat
-template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools stand as TypeScript in the system turn.
+template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools stand as TypeScript in a
+turn of their own, before the system text.
 """
 
 import re
 from typing import Final
 
+import msgspec
+
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.template import Frame
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
+from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse, StreamReader
 
@@ -31,35 +34,43 @@ _HOW_TO: Final = (
     "You are capable of executing available function(s) if required.\nOnly execute function(s) when absolutely "
     "necessary.\nAsk for the required input to:recipient==all\nUse JSON for function arguments.\nRespond in this "
     "format:\n>>>${recipient}\n${content}\nAvailable functions:\n"
+    "// Supported function definitions that should be called when necessary.\nnamespace functions {\n\n"
 )
+_AFTER_TOOLS: Final = "} // namespace functions<|eot_id|>"
+_CONTROLS: Final = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>")
 _LINE = re.compile(r"([^\n<>{}]+)\n\s*(?=\S)")
 _MAY_BE_LINE = re.compile(r"[^\n<>{}]*(?:\n\s*)?\Z")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = "\n\n".join(whole_declaration(tool) for tool in conversation.tools)
-    out.text(f"{_HOW_TO}// Supported function definitions that should be called when necessary.\n")
-    out.text(f"namespace functions {{\n\n{shown}\n\n}} // namespace functions")
+    own_words(out.text(f"{shown}\n\n"), _AFTER_TOOLS, _CONTROLS)
 
 
 def _turn(role: str, before: str = "") -> tuple[str, str]:
     return f"<|start_header_id|>{role}<|end_header_id|>\n\n{before}", "<|eot_id|>"
 
 
+_FIRST: Final = f"<|begin_of_text|>{_turn('system')[0]}{_HOW_TO}"
 _FRAME: Final = Frame(
-    controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
-    begin="<|begin_of_text|>",
+    controls=_CONTROLS,
+    begin=_FIRST + _AFTER_TOOLS,
+    thoughts="none",
     system=_turn("system"),
     user=_turn("user"),
     assistant=_turn("assistant", _NEXT),
     tool=_turn("tool"),
     said=(f"{_ALL}\n", ""),
     gap=_NEXT,
-    tools=_tools,
-    place="system first",
     calls=_CALLS,
     each=True,
 )
+_WITH_TOOLS: Final = msgspec.structs.replace(_FRAME, begin=_FIRST, place="before system", tools=_tools)
+
+
+def render(conversation: Conversation, options: RenderOptions) -> Prompt:
+    """The whole prompt, up to where the model's answer begins."""
+    return (_WITH_TOOLS if conversation.tools else _FRAME).render(conversation, options)
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -110,6 +121,6 @@ DIALECT = Dialect(
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
-    prompt=_FRAME,
+    prompt=PromptBy(render=render, messages=_WITH_TOOLS.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=ReadBy(_CALLS, parse),
 )

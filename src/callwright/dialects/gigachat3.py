@@ -65,6 +65,7 @@ DIALECT = Dialect(
     aliases=("gigachat", "gigachat31"),
     model_families="GigaChat 3, 3.1",
     model_globs=("gigachat-3", "gigachat-3.1"),
+    model_options={name: {"flavour": "3"} for name in ("gigachat-3", "gigachat-3.1-audio")},
     template_markers=("<|function_call|>", "function call<|role_sep|>", "role_sep + 'function call'"),
     history_rules=HistoryRules(single_calls=True),
     source="chat templates of GigaChat3-10B-A1.8B and GigaChat3.1-10B-A1.8B",

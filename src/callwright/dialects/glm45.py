@@ -51,8 +51,8 @@ def write(turn: AssistantTurn) -> str:
 DIALECT = Dialect(
     name="glm45",
     aliases=("glm", "glm4", "glm46"),
-    model_families="GLM-4.5, GLM-4.6",
-    model_globs=("glm-4.5*", "glm-4.6*"),
+    model_families="GLM-4.5, GLM-4.6, HyperCLOVA X SEED Think 32B and Omni",
+    model_globs=("glm-4.5*", "glm-4.6*", "hyperclovax-seed-think-32b", "hyperclovax-seed-omni"),
     template_markers=("<arg_key> + </arg_key>\n<arg_value>", "<arg_key> + <arg_value>\\n"),
     source="chat templates of GLM-4.5 and GLM-4.6",
     tokenizers=("glm4",),

@@ -8,7 +8,7 @@ Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch He
 from typing import Any, Final, Literal, assert_never
 
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
-from callwright.dialects import _granite4
+from callwright.dialects import _granite4, _reka
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, filled, in_json
 from callwright.dialects.prompts.chat_messages import (
@@ -18,6 +18,7 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.template import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder
@@ -29,6 +30,7 @@ _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 _END_OF_GRANITE: Final = "<|end_of_text|>"
+_GRANITES_4: Final = ("granite-4*", "granite-vision-4*", "granite-speech-4*")
 # The tags are words to most of the tokenizers: they may stand in any text.
 _CALLS: Final = CallLayout(begin=f"{_OPEN}\n" + in_json(), end=f"}}\n{_CLOSE}", between="\n")
 _MARKS: Final = CallMarks.of(_CALLS, special=False, ends=(_END_OF_GRANITE,))
@@ -40,11 +42,11 @@ _CONTROLS: Final = (
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turn tokens; Granite 4 has
-    its own, and does not think.
+    one. `default_system`: the system text of a conversation that has none. `flavour`: whose turns; Granite 4 and Reka
+    have their own, and Granite 4 does not think.
     """
 
-    flavour: Literal["qwen", "granite4"] = "qwen"
+    flavour: Literal["qwen", "granite4", "reka"] = "qwen"
     thinking: Literal["model", "open", "off"] = "model"
     default_system: str = ""
 
@@ -56,6 +58,12 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt, up to the assistant's header."""
     if options.flavour == "granite4":
         return _granite4.FRAME.render(conversation, options)
+    if options.flavour == "reka":
+        frame = _reka.THINKING if options.thinking == "open" else _reka.FRAME
+        return frame.render(
+            conversation,
+            ThinkingOptions(add_generation_prompt=options.add_generation_prompt, thinking=options.thinking),
+        )
     out = PromptBuilder()
     instructions, items = split_instructions(conversation.items)
     instructions += format_note(conversation)
@@ -153,13 +161,15 @@ DIALECT = Dialect(
     model_families="Qwen2.5, QwQ, Qwen3, Hermes 2-4, Granite 4, SmolLM3, most fine-tunes",
     model_globs=(
         "qwen-2.5",
+        "qwen-2.5vl",
         "qwen-3",
         "qwq",
         "hermes-2*",
         "hermes-3",
         "hermes-4*",
+        "llama-3-groq",
         "deephermes-3",
-        "granite-4*",
+        *_GRANITES_4,
         "smollm-3",
         "trinity",
         "reka",
@@ -179,7 +189,6 @@ DIALECT = Dialect(
         "tongyi-deepresearch",
         "mirothinker",
         "bielik-11b-v3*",
-        "bielik-4.5b-v3*",
         "falcon-h1",
         "falcon-h1r",
         "arch-function",
@@ -210,8 +219,22 @@ DIALECT = Dialect(
         "t-pro-it-2*",
         "avibe",
         "step3-vl",
+        "fanar-2",
+        "luciole",
+        "virtuoso-small",
+        "virtuoso-medium",
+        "virtuoso-large",
+        "supernova-medius",
+        "vibethinker",
+        "skywork-r1v3",
+        "mindlink",
+        "tinyswallow",
+        "confucius-o1",
     ),
-    model_options={"granite4": {"flavour": "granite4"}, "granite-4*": {"flavour": "granite4"}},
+    model_options={
+        **{name: {"flavour": "granite4"} for name in ("granite4", *_GRANITES_4)},
+        "reka": {"flavour": "reka"},
+    },
     template_markers=(
         '<tool_call> + "arguments"',
         "<tool_call> + tool_call.arguments",
@@ -219,7 +242,9 @@ DIALECT = Dialect(
         "<tool_call></tool_call> XML",
         "## Metadata + Reasoning Mode: ",  # SmolLM3, of which one edition shows no tools
     ),
-    source="chat templates of Qwen2.5 and Qwen3; NousResearch Hermes Function Calling",
+    source="chat templates of Qwen2.5, Qwen2.5-VL, Qwen3, Ling-flash-2.0, Ling-mini-2.0, Ling-1T and MiMo-7B; "
+    "NousResearch Hermes Function Calling: Hermes-3, DeepHermes-3; vLLM's parser ernie45 for ERNIE-4.5; cards of "
+    "Llama-3-Groq-8B-Tool-Use, Arch-Function, Arch-Agent, T-pro-it-2.0 and Cogito v1; Tongyi-DeepResearch's own client",
     tokenizers=(
         "qwen2.5",
         "qwen3",

@@ -182,7 +182,7 @@ DIALECT = Dialect(
         "<arg_key> + <tool_sep",
         "<tool_call{}> + <tool_sep{}>",
     ),
-    source="chat template of Hy3",
+    source="chat template of Hy3; vLLM's parsers hy_v3 (Hunyuan 3) and hy_v4 (Hy4, Hunyuan 4)",
     tokenizers=("hy3",),
     stops=_STOPS,
     options=Options,

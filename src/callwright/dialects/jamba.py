@@ -4,12 +4,15 @@ The format of Jamba 1.5 to 1.7 and Hunyuan-A13B, which says its answer between `
 template of Jamba-1.5: the tools stand in the system turn.
 """
 
+import json
 from typing import Final
 
+import msgspec
+
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect
+from callwright.dialects.base import Dialect, PromptBy
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions, put_example, tool_lines
+from callwright.dialects.prompts.template import Frame, ThinkingOptions
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -23,12 +26,9 @@ _MARKS: Final = CallMarks.of(_CALLS, around=("<answer>",), special=False, ends=(
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(
-        "# Tools\n\nYou can call the tools below, each a JSON schema:\n<tool_definitions>\n",
-        tool_lines(conversation),
-        "\n</tool_definitions>\n\nTo call tools, write a JSON list of their names and arguments:\n",
-    )
-    put_example(out, _CALLS)
+    functions = (tool.as_openai()["function"] for tool in conversation.tools)
+    shown = "".join(f"\n\n{json.dumps(function, ensure_ascii=False, indent=2)}" for function in functions)
+    out.text(f"<tool_definitions>\n# Tools\n\n## Functions{shown}\n</tool_definitions>")
 
 
 def _turn(role: str) -> tuple[str, str]:
@@ -47,6 +47,8 @@ _FRAME: Final = Frame(
     calls=_CALLS,
     each=True,
 )
+# What an assistant says is shown behind a blank, which no answer needs.
+_SHOWN: Final = msgspec.structs.replace(_FRAME, empty_system=True, said=(" ", ""), gap="", calls_begin=" ")
 
 
 DIALECT = Dialect(
@@ -59,6 +61,6 @@ DIALECT = Dialect(
     tokenizers=("jamba", "hunyuan"),
     stops=("<|eom|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=PromptBy(render=_SHOWN.render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
     calls=_MARKS,
 )

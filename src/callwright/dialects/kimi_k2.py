@@ -139,7 +139,11 @@ DIALECT = Dialect(
     name="kimi_k2",
     aliases=("kimi", "kimi_k2_thinking", "kimi_k25", "moonshot"),
     model_families="Kimi K2, K2-Thinking, K2.5, K2.6",
-    model_globs=("kimi-k2*", "kimi-dev", "kimi-linear"),
+    model_globs=("kimi-k2*", "kimi-linear", "llada-2.2"),
+    model_options={
+        **{name: {"flavour": "instruct"} for name in ("kimi-k2", "kimi-linear", "llada-2.2")},
+        "kimi-k2-thinking": {"flavour": "thinking"},
+    },
     template_markers=("tool_calls_section", "<|im_middle|> + tool_declare"),
     history_rules=HistoryRules(call_id=lambda call, number: _id(call.name, number)),
     source="chat templates of Kimi-K2-Thinking and Kimi-K2-Instruct",

@@ -1,8 +1,8 @@
 """Laguna: `<tool_call>f` and lines of `<arg_key>k</arg_key>`, `<arg_value>v</arg_value>`, as GLM 4.5 writes it.
 
 Poolside's models. JSON between the tags is read as well, as in vLLM's parser `poolside_v1` and Ollama's of Laguna, and
-some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2 and
-XS-2.1; that of S-2.1 leaves out the line feeds around turns.
+some checkpoints open a call with the tag of a turn. Prompts are checked against the chat templates of Laguna-XS.2,
+XS-2.1 and S-2.1, which has no line feeds within turns and calls and has no example of a call.
 """
 
 from typing import Any, Final, Literal, assert_never
@@ -22,6 +22,7 @@ __all__ = ["DIALECT"]
 _STOPS: Final = ("</assistant>",)
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
+_DENSE: Final = KeyValueTags()
 _IN_TURN: Final = KeyValueTags(call="<user>", call_end="</user>")
 _ROLES: Final = ("system", "user", "assistant")
 _BEGIN: Final = "〈|EOS|〉"
@@ -42,9 +43,12 @@ _HOW_TO: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind an empty one."""
+    """`thinking`: `open` begins the answer in reasoning, `off` after an empty one. `flavour`: the model whose template
+    is followed.
+    """
 
     thinking: Literal["open", "off"] = "open"
+    flavour: Literal["xs", "s-2.1"] = "xs"
 
 
 # --- prompts ---
@@ -56,55 +60,58 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     instructions, items = split_instructions(conversation.items)
     instructions = [*filter(None, instructions), *format_note(conversation)]
     thinks = options.thinking == "open"
-    if instructions or conversation.tools:
-        out.control("<system>").text("\n\n" if instructions else "\n", "\n\n".join(instructions))
+    dense = options.flavour == "s-2.1"
+    edge = "" if dense else "\n"
+    if instructions or conversation.tools or (dense and thinks):
+        out.control("<system>").text(edge, edge if instructions else "", "\n\n".join(instructions))
         if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, thinks=thinks)
-        out.text("\n").control("</system>").text("\n")
-    put_turns(out, items, _turn)
+            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, thinks=thinks, dense=dense)
+        out.text(edge).control("</system>").text("\n")
+    put_turns(out, items, _turn, dense=dense, thinks=thinks)
     begins = options.add_generation_prompt
     if begins:
-        out.control("<assistant>").text("\n").control("<think>" if thinks else "</think>")
+        out.control("<assistant>").text(edge).control("<think>" if thinks else "</think>")
     return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
 
 
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
+def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, dense: bool, thinks: bool) -> None:
     """Append a turn of the history."""
+    edge = "" if dense else "\n"
     match turn:
         case Message(role, parts):
             begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
-            out.control(begin).text(f"\n{plain_text(parts, number)}\n").control(end).text("\n")
+            out.control(begin).text(edge, plain_text(parts, number), edge).control(end).text("\n")
         case AssistantTurn(reasoning, message, calls):
-            out.control("<assistant>").text("\n")
-            if reasoning:
-                out.control("<think>").text(f"\n{reasoning.strip()}\n")
-            out.control("</think>").text("\n")
-            text = plain_text(message.parts, number).strip() if message else ""
-            out.text(f"{text}\n" if text else "")
+            said = plain_text(message.parts, number) if message else ""
+            out.control("<assistant>").text(edge)
+            if thinks if dense else reasoning:
+                out.control("<think>").text(edge, (reasoning or "") if dense else (reasoning or "").strip(), edge)
+            out.control("</think>").text(edge)
+            if text := said if dense else said.strip():
+                out.text(text, edge)
             if calls:
-                put_calls(out, _TAGS, calls)
-                out.text("\n")
+                put_calls(out, _DENSE if dense else _TAGS, calls)
+                out.text(edge)
             out.control("</assistant>").text("\n")
         case ToolTurn(outputs):
             for _, output in outputs:
-                out.control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
+                out.control("<tool_response>").text(edge, plain_text(output.parts, number), edge)
                 out.control("</tool_response>").text("\n")
         case _:
             assert_never(turn)
 
 
-def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool) -> None:
+def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool, dense: bool) -> None:
     shown = "".join(tool.openai_json + "\n" for tool in conversation.tools)
-    own_words(
-        out.text(
-            "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "
-            "listed below:\n<available_tools>\n",
-            shown,
-            "</available_tools>\n\n",
-        ),
-        _HOW_TO.format(first=_THINK_FIRST if thinks else "", thought=_THOUGHT if thinks else ""),
-        _CONTROLS,
+    out.text(
+        "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "
+        "listed below:\n<available_tools>\n",
+        shown,
+        "</available_tools>",
     )
+    if not dense:
+        how_to = _HOW_TO.format(first=_THINK_FIRST if thinks else "", thought=_THOUGHT if thinks else "")
+        own_words(out.text("\n\n"), how_to, _CONTROLS)
 
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
@@ -138,8 +145,9 @@ DIALECT = Dialect(
     aliases=("poolside_v1", "poolside"),
     model_families="Poolside Laguna",
     model_globs=("laguna",),
+    model_options={"laguna-s-2.1": {"flavour": "s-2.1"}},
     template_markers=("<assistant> + </assistant> + <arg_key> + <arg_value>",),
-    source="chat templates of Laguna-XS.2 and XS-2.1",
+    source="chat templates of Laguna-XS.2, XS-2.1 and S-2.1",
     tokenizers=("laguna",),
     stops=_STOPS,
     options=Options,

@@ -30,13 +30,20 @@ _OPEN: Final = "<|tool_call_start|>"
 _CLOSE: Final = "<|tool_call_end|>"
 
 
-def _argument(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else repr(value)
+def _calls(*in_json: type) -> CallLayout:
+    """Calls as Python, with values of some types in JSON."""
+
+    def literal(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False) if isinstance(value, in_json) else repr(value)
+
+    arguments = PythonArguments(literal)
+    return CallLayout(
+        open=f"{_OPEN}[", begin="${name}(", arguments=arguments, end=")", between=", ", close=f"]{_CLOSE}"
+    )
 
 
-_CALLS: Final = CallLayout(
-    open=f"{_OPEN}[", begin="${name}(", arguments=PythonArguments(_argument), end=")", between=", ", close=f"]{_CLOSE}"
-)
+_CALLS: Final = _calls(dict)
+_CALLS_OF: Final = {"lfm2": _calls(dict, list), "lfm2.5": _CALLS}
 _FORM: Final = PythonForm(_CALLS, ((_OPEN, _CLOSE),))
 _LIST: Final = ("<|tool_list_start|>", "<|tool_list_end|>")
 _RESULT: Final = ("<|tool_response_start|>", "<|tool_response_end|>")
@@ -46,7 +53,7 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`flavour`: the tools and outputs stand between tokens of their own in LFM2, not in LFM2.5."""
+    """`flavour`: in LFM2 the tools and outputs stand between tokens of their own, and lists are JSON; not in LFM2.5."""
 
     flavour: Literal["lfm2", "lfm2.5"] = "lfm2"
 
@@ -81,7 +88,7 @@ def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, options: Opti
                 out.control("<think>").text(reasoning).control("</think>")
             out.text(plain_text(message.parts, number) if message else "")
             if calls:
-                _CALLS.put(out, calls, controls=_CONTROLS)
+                _CALLS_OF[options.flavour].put(out, calls, controls=_CONTROLS)
         case ToolTurn(outputs):
             for count, (_, output) in enumerate(outputs):
                 if count:
@@ -138,10 +145,10 @@ DIALECT = Dialect(
     name="lfm2",
     aliases=("lfm2.5",),
     model_families="LFM2, LFM2.5",
-    model_globs=("lfm-2*", "openpangu-2", "openpangu-*-v2"),
+    model_globs=("lfm-2*", "openpangu-2"),
     model_options={"lfm2.5": {"flavour": "lfm2.5"}, "lfm-2.5": {"flavour": "lfm2.5"}},
     template_markers=("<|tool_list_start|>", "<|tool_call_start|>", "List of tools: "),
-    source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B",
+    source="chat templates of LFM2-1.2B and LFM2.5-8B-A1B; parsers of openPangu-2.0",
     tokenizers=("lfm2", "openpangu"),
     stops=("<|im_end|>",),
     options=Options,

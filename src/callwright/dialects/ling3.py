@@ -94,8 +94,8 @@ def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
 DIALECT = Dialect(
     name="ling3",
     aliases=("ling", "bailing"),
-    model_families="Ling 3, Ring 3",
-    model_globs=("ling-3*", "ring-3*", "ring-2.6"),
+    model_families="Ling 3, Ring 2.6",
+    model_globs=("ling-3*", "ring-2.6"),
     template_markers=("<arg_key> + <role_end>", "<arg_key> + <|role_end|>"),
     source="chat template of Ling-3.0",
     tokenizers=("ling",),

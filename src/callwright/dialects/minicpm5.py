@@ -10,7 +10,8 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.parameters import ParameterReader
@@ -77,7 +78,7 @@ _FRAME: Final = Frame(
     assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
     tool=("<|im_start|>user\n", "<|im_end|>\n"),
     tools=_tools,
-    calls=_CALLS,
+    calls=values_as(_CALLS, with_python_booleans),
     results=_results,
     gap="\n",
 )

@@ -74,7 +74,7 @@ DIALECT = Dialect(
     model_families="Mistral Small 3.2, Small 4, Medium 3.5, Large 3, Magistral, Ministral 3, Devstral 2507 and later",
     model_globs=(
         *("mistral-small-3.2", "mistral-small-2506", "mistral-small-*-2506", "mistral-medium-3*", "mistral-large-3"),
-        *("mistral-large-2512", "magistral", "ministral-3", "devstral", *_SETTINGS),
+        *("mistral-large-2512", "magistral", "ministral-3", "devstral", "dolphin-mistral-24b", *_SETTINGS),
     ),
     model_options={
         **{name: {"flavour": "v13"} for name in ("magistral", "ministral-3", "ministral", "devstral", "mistral-large")},

@@ -72,10 +72,14 @@ def render(conversation: Conversation, options: Options) -> Prompt:
     return _form(options.flavour, " " if options.spaces else "").render(conversation, options)
 
 
+# The third 7B: as such it is named, and without a version where names have none.
+_7B: Final = (
+    *("mistral-7b-instruct-v0.3", "mistral-7b-v0.3", "^-mistral-v0.3", "^-mistral-7b-$", "^-mistral-7b-instruct-$"),
+    *("^-mistral-$", "^-mistral-latest-$", "^-mistral-instruct-$"),
+)
 # Models whose tokenizer puts a space before each text, those of them in the newer form, and the newer form without.
 _SENTENCE_PIECE: Final = (
-    "mistral-latest",
-    "mistral-7b",
+    *_7B,
     "mixtral",
     "mistral-large",
     "mistral-small-22b",
@@ -92,9 +96,8 @@ DIALECT = Dialect(
     aliases=("mistral", "mistral_nemo", "mistral_v7"),
     model_families="Mistral 7B v0.3, Nemo, Mixtral, Large 2407 and 2411, Small 2409, 2501 and 3.1, Ministral 8B 2410",
     model_globs=(
-        *("mistral-7b-instruct-v0.3", "mistral-7b-v0.3", "mistral-latest", "mistral-nemo", "mixtral", "mistral-large"),
-        *("pixtral", "ministral-8b", "ministral-*-2410", "devstral-*-2505", "voxtral-*-2507", *_OF_V7),
-        *("mistral-small-22b", "mistral-small-*-2409"),
+        *(*_7B, "mistral-nemo", "mixtral", "mistral-large", "pixtral", "ministral-8b", "ministral-*-2410"),
+        *("devstral-*-2505", "voxtral-*-*-2507", *_OF_V7, "mistral-small-22b", "mistral-small-*-2409"),
     ),
     model_options={
         **{name: {"spaces": True} for name in _SENTENCE_PIECE},

@@ -62,7 +62,12 @@ DIALECT = Dialect(
     name="nemotron_nano_v2",
     aliases=("nemotron_v2", "nemotron_json"),
     model_families="Nemotron Nano 9B and 12B v2",
-    model_globs=("nemotron-nano-*-v2", "llama-3.1-nemotron-nano", "llama-3.3-nemotron-super-49b-v1.5"),
+    model_globs=(
+        "nemotron-nano-*-v2",
+        "nemotron-nano-v2",
+        "llama-3.1-nemotron-nano",
+        "llama-3.3-nemotron-super-49b-v1.5",
+    ),
     template_markers=("<TOOLCALL>",),
     source="chat template of NVIDIA-Nemotron-Nano-9B-v2",
     tokenizers=("nemotron",),

@@ -8,15 +8,18 @@ the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 import json
 from typing import Any, Final, Literal, NamedTuple, assert_never
 
+from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.dialects.readers.python_calls import PythonForm
+from callwright.dialects.readers.python_calls import PythonForm, PythonReader
+from callwright.dialects.readers.said_before import read_said_before
 from callwright.prompt import Prompt, PromptBuilder
+from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -132,17 +135,31 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_HOW_TO, json.dumps(shown, ensure_ascii=False, indent=4))
 
 
+def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+    """Events of an output."""
+    return _Reader(source, tools, _FORM).read(start)
+
+
+class _Reader(PythonReader):
+    """Calls in Python, or as the chat template of Llama 4 has them."""
+
+    def _answer(self, start: str) -> Parse[None]:
+        """See `ProseReader`."""
+        yield from read_said_before(self)
+        yield from super()._answer(start)
+
+
 DIALECT = Dialect(
     name="pythonic",
     aliases=("llama4_pythonic", "llama_pythonic"),
-    model_families="Llama 3.2, Llama 4, fine-tunes that write Python lists",
-    model_globs=("llama-3.2", "llama-4", "toolace", "watt-tool"),
+    model_families="Llama 4, ToolACE, watt-tool, fine-tunes that write Python lists",
+    model_globs=("llama-4", "toolace", "watt-tool"),
     model_options={name: {"flavour": "llama4"} for name in ("llama-4", "llama4_pythonic")},
     template_markers=("<|python_start|> + <|python_end|>",),
-    source="chat templates of Llama 3.2 and Llama 4; Meta's prompt guide",
+    source="chat template of Llama 4; Meta's prompt guide for Llama 3.2; cards of ToolACE-2-8B and watt-tool-8B",
     tokenizers=("llama3", "llama4"),
     stops=_STOPS,
     options=Options,
     prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),
-    calls=_FORM,
+    calls=ReadBy(_CALLS, parse),
 )

@@ -1,8 +1,8 @@
 """Qwen3-Coder: `<tool_call><function=f><parameter=k>v</parameter></function></tool_call>`, values as text.
 
 The format of Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2 and others. A line feed on each side of a
-value is structure. Prompts are checked against the chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and
-Step 3.5.
+value is structure. Prompts are checked against the chat templates of Qwen3-Coder, Qwen3.5, 3.6 and 3.8,
+Nemotron 3 and Step 3.5.
 """
 
 import json
@@ -13,7 +13,8 @@ import msgspec
 
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
 from callwright.dialects.base import Dialect, PromptBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteResults, WriteTools
 from callwright.dialects.prompts.told import ToldTurns, outputs_in
 from callwright.dialects.readers.parameter_form import ParameterForm
@@ -55,14 +56,32 @@ _MORE: Final = """\
 - If there is no function call available, answer the question like normal with your current knowledge and do not tell \
 the user about function calls
 """
+_EFFORTS: Final = {
+    "low": "Reasoning effort is set to low. Keep your thinking brief and focused, moving directly to the conclusion "
+    "without unnecessary elaboration.",
+    "medium": "",
+    "xhigh": "Reasoning effort is set to xhigh. Please think carefully through the task, validate key assumptions, "
+    "consider plausible alternatives, and prioritize correctness, consistency, and clarity in the final answer.",
+}
+_EFFORT_OF: Final[Mapping[str, Literal["low", "medium"]]] = {"minimal": "low", "low": "low", "medium": "medium"}
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `flavour`: the model whose template is followed.
+    one. `flavour`: the model whose template is followed. `reasoning_effort`: what Qwen 3.8 is told in the
+    system turn while it thinks; nothing for `medium`.
     """
 
-    flavour: Literal["qwen3_coder", "qwen3.5", "nemotron3", "step3.5"] = "qwen3_coder"
+    flavour: Literal["qwen3_coder", "qwen3.5", "qwen3.6", "qwen3.8", "nemotron3", "step3.5"] = "qwen3_coder"
+    reasoning_effort: Literal["low", "medium", "xhigh"] = "xhigh"
+
+    def with_effort(self, level: str) -> "Options | None":
+        """See `RenderOptions`."""
+        if level == "none":
+            return msgspec.structs.replace(self, thinking="off")
+        if self.flavour != "qwen3.8":
+            return None
+        return msgspec.structs.replace(self, reasoning_effort=_EFFORT_OF.get(level, "xhigh"))
 
 
 # --- prompts ---
@@ -70,7 +89,13 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 
 def render(conversation: Conversation, options: Options) -> Prompt:
     """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
-    return _FRAMES[options.flavour].render(conversation, options)
+    return _frame(options).render(conversation, options)
+
+
+def _frame(options: Options) -> Frame:
+    if options.flavour == "qwen3.8" and options.thinking != "off":
+        return _THINKING_38[options.reasoning_effort]
+    return _FRAMES[options.flavour]
 
 
 def write(turn: AssistantTurn) -> str:
@@ -88,7 +113,7 @@ _TOLD: Final = ToldTurns(
 
 def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
     """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    tools = _FRAMES[options.flavour].tools
+    tools = _frame(options).tools
     assert tools is not None
     return _TOLD.messages(conversation, tools)
 
@@ -192,7 +217,7 @@ _CODER: Final = Frame(
             more=_MORE,
         ),
     ),
-    calls=_CALLS,
+    calls=values_as(_CALLS, with_python_booleans),
     gap="\n\n",
     results=_results("\n", "\n", "\n", "\n"),
 )
@@ -206,9 +231,14 @@ _QWEN35: Final = msgspec.structs.replace(
     past_thought="",
     trims=True,
 )
+_QWEN36: Final = msgspec.structs.replace(_QWEN35, calls=_CALLS)
+_QWEN38: Final = msgspec.structs.replace(_QWEN36, thoughts="all", past_thought=None)
+_THINKING_38: Final = {level: msgspec.structs.replace(_QWEN38, system_lead=told) for level, told in _EFFORTS.items()}
 _FRAMES: Final = {
     "qwen3_coder": _CODER,
     "qwen3.5": _QWEN35,
+    "qwen3.6": _QWEN36,
+    "qwen3.8": _QWEN38,
     "nemotron3": msgspec.structs.replace(
         _QWEN35,
         trims=False,
@@ -219,7 +249,7 @@ _FRAMES: Final = {
         ),
         place="system",
         empty_system=True,
-        calls=_calls("\n", "\n"),
+        calls=values_as(_calls("\n", "\n"), with_python_booleans),
         gap="\n",
         calls_begin="\n",
         results=_CODER.results,
@@ -243,7 +273,7 @@ _FRAMES: Final = {
             ),
         ),
         place="system",
-        calls=_calls(""),
+        calls=values_as(_calls(""), with_python_booleans),
         gap="",
         tool=_turn("tool_response"),
         results=_results("", "", "", ""),
@@ -253,41 +283,45 @@ _FRAMES: Final = {
 }
 
 
+# Families by whose prompts theirs are made.
+_FAMILIES: Final = {
+    "qwen3.5": (
+        *(
+            "qwen-3.5",
+            "qwen-agentworld",
+            "qwopus",
+            "ornith",
+            "intern-s2",
+            "kat-coder-v2.5",
+            "minicpm-v-4.6",
+        ),
+        "nex-n2",
+    ),
+    "qwen3.6": ("qwen-3.6",),
+    "qwen3.8": ("qwen-3.8",),
+    "nemotron3": (
+        *("nemotron-3", "nemotron-3.*", "nemotron-cascade-2", "nemotron-labs-diffusion", "cosmos-3", "mimo-v2*"),
+        "intellect-3*",
+    ),
+    "step3.5": ("step-3.5", "step-3.7", "nanbeige-4.2*"),
+}
+
 DIALECT = Dialect(
     name="qwen3_coder",
     aliases=("qwen3_xml", "nemotron_v3", "step3p5", "mimo", "granite_thinking", "nanbeige"),
     model_families="Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step 3.5, MiMo V2, Granite thinking, Nanbeige",
     model_globs=(
-        "qwen-3-coder",
-        "qwen-3.5",
-        "qwen-3.6",
-        "qwen-3.8",
-        "qwen-agentworld",
-        "nemotron-3",
-        "nemotron-3.*",
-        "nemotron-cascade-2",
-        "step-3.5",
-        "step-3.7",
-        "mimo-v2*",
-        "nanbeige",
-        "k-exaone-2.0",
-        "kat-dev",
-        "kat-coder",
-        "intellect-3*",
-        "intern-s2",
-        "ornith",
-        "trinity-large-thinking",
-        "nex-n2",
-        "minicpm-v-4.6",
+        *("qwen-3-coder", "k-exaone-2.0", "kat-dev", "kat-coder", "trinity-large-thinking"),
         "iquest-coder-v1-40b-loop-thinking",
+        *(name for names in _FAMILIES.values() for name in names),
     ),
     model_options={
-        **{name: {"flavour": "qwen3.5"} for name in ("qwen-3.5", "qwen-3.6")},
-        **{name: {"flavour": "nemotron3"} for name in ("nemotron-3*", "nemotron_v3")},
-        **{name: {"flavour": "step3.5"} for name in ("step-3.5*", "step3p5")},
+        **{name: {"flavour": flavour} for flavour, names in _FAMILIES.items() for name in names},
+        "nemotron_v3": {"flavour": "nemotron3"},
+        "step3p5": {"flavour": "step3.5"},
     },
     template_markers=("<tool_call> + <function= + <parameter=",),
-    source="chat templates of Qwen3-Coder, Qwen3.5 and 3.6, Nemotron 3 and Step 3.5",
+    source="chat templates of Qwen3-Coder, Qwen3.5, 3.6 and 3.8, Nemotron 3, Step 3.5 and K-EXAONE-2.0",
     tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),
     options=Options,

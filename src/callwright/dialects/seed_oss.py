@@ -9,9 +9,10 @@ from typing import Any, Final, assert_never
 
 from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, FunctionTool, Message, ToolTurn
 from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
 from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
+from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
@@ -35,6 +36,7 @@ _CALLS: Final = CallLayout(
     end=f"</function>\n{_CLOSE}",
     between="\n",
 )
+_SHOWN: Final = values_as(_CALLS, with_python_booleans)
 _TAGS: Final = ParameterTags.of(_CALLS)
 _CONTROLS: Final = (_BEGIN, _END, "<seed:pad>", _OPEN, _CLOSE, *_THOUGHT, _BUDGET, "</seed:cot_budget_reflect>")
 _DEFAULT_SYSTEM: Final = (
@@ -109,7 +111,7 @@ def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
         case AssistantTurn(_, message, _):
             if message:
                 plain_text(message.parts, number)  # refuses what is no text
-            _say(_begin(out, "assistant"), turn).control(_END)
+            _say(_begin(out, "assistant"), turn, _SHOWN).control(_END)
         case ToolTurn(outputs):
             for _, output in outputs:
                 _begin(out, "tool").text(plain_text(output.parts, number)).control(_END)
@@ -163,11 +165,11 @@ def _function(tool: FunctionTool) -> Iterable[str]:
     yield '    """'
 
 
-def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
+def _say(out: PromptBuilder, turn: AssistantTurn, layout: CallLayout = _CALLS) -> PromptBuilder:
     if turn.reasoning:
         out.control(_THOUGHT[0]).text(turn.reasoning.strip()).control(_THOUGHT[1]).text("\n")
     out.text(turn.text + ("\n\n" if turn.text and turn.calls else ""))
-    return _CALLS.put(out, turn.calls, controls=_CONTROLS) if turn.calls else out
+    return layout.put(out, turn.calls, controls=_CONTROLS) if turn.calls else out
 
 
 DIALECT = Dialect(

@@ -96,10 +96,10 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 DIALECT = Dialect(
     name="xlam",
     aliases=("toolace",),
-    model_families="xLAM, ToolACE and their kin",
-    model_globs=("xlam", "hammer-2*"),
+    model_families="xLAM 2, Hammer 2 and their kin",
+    model_globs=("xlam-2", "hammer-2*", "deephat-v1"),
     model_options={"llama-xlam": {"flavour": "llama"}},
-    source="chat template of xLAM-2",
+    source="chat template of xLAM-2; card of Hammer2.1",
     tokenizers=("qwen2.5", "llama3", "mistral_v1", "deepseek"),
     stops=("<|im_end|>", "<|eot_id|>"),
     options=Options,

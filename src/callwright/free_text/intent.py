@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from callwright.free_text.announcements import announcements
-from callwright.free_text.places import Standing, is_blank, stands
+from callwright.free_text.places import Standing, ends_as_prose, is_blank, stands
 
 __all__ = ["Runs", "Verdict", "find_runs", "is_announcement", "verdict"]
 
@@ -85,7 +85,8 @@ def verdict(found: Runs, *, demanded: bool = False, own: bool = False, names: Co
     # In the line of its announcement it stands behind the end of the clause; else it is a part of it.
     apart = found.standing == "lines" or found.before.rstrip().endswith(_CLAUSE_ENDS)
     announced = apart and is_announcement(found.before, names)
-    return "certain" if own or announced or is_blank(found.before) else "ambiguous"
+    is_own = own and (found.standing == "lines" or ends_as_prose(found.before))
+    return "certain" if is_own or announced or is_blank(found.before) else "ambiguous"
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from callwright.tolerant_json.markers import TRAILING
 
-__all__ = ["Standing", "is_blank", "stands"]
+__all__ = ["Standing", "begins_apart", "ends_as_prose", "is_blank", "stands"]
 
 Standing: TypeAlias = Literal["lines", "line", "shown"]
 
@@ -21,6 +21,27 @@ _DIFF: Final = {"+": "-", "-": "+"}
 # Quotation marks by their closing one. What opens in one language closes in another.
 _QUOTES: Final = {"”": "“„", "“": "„", "»": "«", "«": "»", "›": "‹", "‹": "›", "’": "‘‚", "」": "「", "』": "『"}
 _STRAIGHT: Final = ('"', "'")
+
+
+_CODE_INDENT: Final = "    "
+# A sentence ends, or what it announces begins.
+_SENTENCE_END = re.compile(r"(?:[.!?:…。！？：।]|</[^<>\s]+>)[)\]\"'*_”»’]*\s*\Z").search
+# An operator, a bracket, a quotation mark or an HTML tag opens: what follows is a part of something.
+_OPENS = re.compile(r"(?:[=(\[{<,;'\"`«“„‹‚「『|+*/\\$#@&%~^-]|<[a-zA-Z][^<>/|]*>)\s*\Z").search
+
+
+def begins_apart(before: str) -> bool:
+    """Whether what follows this text begins a line that is not indented like code, or stands behind a sentence."""
+    line = before.rpartition("\n")[2]
+    if not line.strip():
+        return not line.expandtabs(len(_CODE_INDENT)).startswith(_CODE_INDENT)
+    return _SENTENCE_END(line) is not None and not any(line.count(quote) % 2 for quote in _STRAIGHT[:1])
+
+
+def ends_as_prose(before: str) -> bool:
+    """Whether a text may go on with a call: its last line does not open a quotation, an expression or an element."""
+    line = before.rpartition("\n")[2]
+    return bool(line.strip()) and _OPENS(line) is None
 
 
 def is_blank(text: str) -> bool:

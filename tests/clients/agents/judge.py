@@ -57,7 +57,7 @@ def not_run(client: Client, why: str) -> Outcome:
 def judged(client: Client, task: Task, ran: Ran, seen: Seen, work: Path) -> Outcome:
     """What became of a run. The texts of `task` are those of this run, without placeholders."""
     why = next(_faults(client, task, ran, seen, work), None)
-    borne = "".join(f"; {_named(asked)}, and it went on" for asked in _refused(seen))
+    borne = "".join(f"; {_named(asked)}, and it went on" for asked in _refused(seen) if asked.status != task.refused)
     modes = sorted({"streamed" if turn.streamed else "whole" for turn in seen.turns})
     return Outcome(
         client.name,
@@ -81,7 +81,7 @@ def _named(asked: Asked) -> str:
 def _faults(client: Client, task: Task, ran: Ran, seen: Seen, work: Path) -> Iterator[str]:
     """What is not as it should be, what explains most first."""
     for asked in _refused(seen):
-        if _named(asked) not in client.refused:
+        if asked.status != task.refused and _named(asked) not in client.refused:
             yield f"{_named(asked)} {asked.error}".rstrip()
     if ran.status is None:
         yield f"it came to no end in {client.patience_s:g} s"
@@ -90,9 +90,13 @@ def _faults(client: Client, task: Task, ran: Ran, seen: Seen, work: Path) -> Ite
     for api in client.apis:
         if not any(_ENDPOINTS.get(turn.endpoint) == api for turn in seen.turns):
             yield f"it did not use the API {api}"
+        if task.refused and (api, task.refused) not in [(_ENDPOINTS.get(one.path), one.status) for one in seen.asked]:
+            yield f"nothing was refused with {task.refused} over the API {api}"
     calls = [call for turn in seen.turns for call in turn.calls]
     if client.calls and not calls:
         yield "no tool was called"
+    elif client.calls and max(len(turn.calls) for turn in seen.turns) < task.together:
+        yield f"no answer has {task.together} calls"
     for call in calls:
         if not call.complete:
             yield f"a call of {call.name} was cut"

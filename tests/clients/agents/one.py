@@ -72,7 +72,10 @@ def run_client(rows: Rows, client: Client, place: Place, folder: Path) -> Outcom
     task = _filled(rows.tasks[client.task], given)
     given["prompt"] = task.prompt
     _write(work, task.before)
-    with upstream(MODEL, _filled(client, given).plays) as settings, gateway(folder, MODEL, settings) as url:
+    with (
+        upstream(MODEL, client.dialect, _filled(client, given).plays) as settings,
+        gateway(folder, MODEL, settings) as url,
+    ):
         ready = _filled(client, {**given, "url": url})
         _write(home, ready.files)
         ran = _run(ready, {**_environment(place, home), **rows.env, **ready.env}, folder)

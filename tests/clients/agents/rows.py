@@ -18,11 +18,14 @@ Api: TypeAlias = Literal["chat", "responses", "websocket", "messages"]
 class Task(Struct, frozen=True, forbid_unknown_fields=True):
     """What a client is to do. `before` and `after` are files of its folder, by name; `says` is part of what it prints.
 
-    In all of them `${word}` is a word that is drawn for the run, so that nobody can know it beforehand.
+    In all of them `${word}` is a word that is drawn for the run, so that nobody can know it beforehand. `together` is
+    how many calls one answer must hold, `refused` the status that a request over each API must be refused with.
     """
 
     prompt: str
     says: str
+    together: int = 1
+    refused: int = 0
     before: Mapping[str, str] = {}
     after: Mapping[str, str] = {}
 
@@ -44,7 +47,8 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     runs on. `absent` says why it cannot be installed. `page` is what to read of it, from docs/clients on.
 
     `files` are written into its home and `setup` is called before `run`, which does the task. `plays` is what the model
-    says where the simulated one cannot do what the client needs. `calls` is off where the client offers no tools.
+    says where the simulated one cannot do what the client needs, `dialect` what the simulated one writes in. `calls` is
+    off where the client offers no tools.
     `refused` are answers that the client is made to go on from, in the words of the table.
     """
 
@@ -62,6 +66,7 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     files: Mapping[str, str] = {}
     env: Mapping[str, str] = {}
     plays: Sequence[Played] = ()
+    dialect: str = "harmony"
     calls: bool = True
     refused: Sequence[str] = ()
     patience_s: float = 300.0

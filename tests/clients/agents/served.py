@@ -23,7 +23,6 @@ __all__ = ["Asked", "Called", "Seen", "Turn", "gateway", "seen_in", "upstream"]
 _LOG: Final = "gateway.log"
 _RECORDS: Final = "turns"
 _STORE: Final = "responses.db"
-_SIMULATED: Final = 'upstream = "simulated"\nmode = "raw"\ndialect = "harmony"'
 _SAYS_SO: Final = "export OPENAI_BASE_URL="
 _ENDS_S: Final = 30.0
 
@@ -60,10 +59,10 @@ class Seen(Struct):
 
 
 @contextlib.contextmanager
-def upstream(name: str, plays: Sequence[Played]) -> Iterator[str]:
-    """The settings of a model `name`: the simulated one, or one that plays these answers."""
+def upstream(name: str, dialect: str, plays: Sequence[Played]) -> Iterator[str]:
+    """The settings of a model `name`: the simulated one in this dialect, or one that plays these answers."""
     if not plays:
-        yield _SIMULATED
+        yield f'upstream = "simulated"\nmode = "raw"\ndialect = "{dialect}"'
         return
     server = ModelServer()
     try:

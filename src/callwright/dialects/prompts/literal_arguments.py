@@ -13,7 +13,13 @@ from callwright.conversation import Call
 from callwright.dialects.call_layout import arguments_object
 from callwright.prompt import PromptBuilder
 
-__all__ = ["DelimitedArguments", "PythonArguments", "put_value", "python_literal"]
+__all__ = [
+    "DelimitedArguments",
+    "PythonArguments",
+    "put_value",
+    "python_literal",
+    "with_python_booleans",
+]
 
 _IS_IDENTIFIER: Final = re.compile(r"[\w.$-]+\Z").match
 
@@ -29,6 +35,15 @@ def python_literal(value: Any) -> str:
         case list() | tuple():
             return f"[{', '.join(map(python_literal, value))}]"
     return json.dumps(value, ensure_ascii=False)
+
+
+def with_python_booleans(value: Any) -> str:
+    """A value as some templates show it: true and false as Python, lists and objects as JSON.
+
+    They show null as Python, too, and some show lists and objects so. That cannot always be read back: `None` is a text
+    where text is allowed, and so may a list be whose texts have quotes in them.
+    """
+    return str(value) if isinstance(value, bool) else json.dumps(value, ensure_ascii=False)
 
 
 class PythonArguments(Struct, frozen=True):

@@ -96,7 +96,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     behind the system turn if there are none. `preamble` stands before the system text, `preamble_tools` does if there
     are tools (None: the same). `default_system` is the system text of a conversation without one; `with_tools` is it if
     there are tools. `empty_system`: the system turn is there even without text. Without `system` the text begins a user
-    turn: the one with the tools, else the first.
+    turn: the one with the tools, else the first. `system_lead` begins the system turn, whatever else stands in it.
 
     `thought` stands around reasoning, which is shown behind the last user turn (`running`), in `all` turns or in `none`
     (`thoughts`). `no_thought` begins a running turn without reasoning, `past_thought` a turn before the last user's
@@ -115,6 +115,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     default_system: str = ""
     with_tools: str | None = None
     empty_system: bool = False
+    system_lead: str = ""
     without_tools: str = ""
     seam: str = "\n\n"
     said: tuple[str, str] = ("", "")
@@ -284,8 +285,9 @@ class Frame(Struct, frozen=True, kw_only=True):
         if tools and self.place == "before system":
             self._tools(out, conversation)
         inside = tools and self.place in ("system", "system first")
-        if self.system is not None and (text or inside or self.empty_system):
+        if self.system is not None and (text or inside or self.empty_system or self.system_lead):
             self._fixed(out, self.system[0])
+            out.text(self.system_lead, self.seam if self.system_lead and (text or inside) else "")
             if inside and self.place == "system first":
                 self._tools(out, conversation)
                 out.text(self.seam if text else "")

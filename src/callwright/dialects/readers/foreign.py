@@ -34,10 +34,12 @@ __all__ = [
     "header_at",
     "header_firsts",
     "known_openings",
+    "lone_closer",
     "numbered_from",
     "openings",
     "read_as",
     "read_foreign",
+    "stripped_call",
     "takes_as_much",
     "unoffered_header",
     "valid_calls",
@@ -56,6 +58,13 @@ _MAX_KEPT: Final = 65_536
 _MAX_WAYS: Final = 9
 # The name of a tool comes within so many characters behind the opening of its call.
 _MAX_NAME: Final = 200
+# A control token of a layout, and the text of a placeholder other than the name.
+_TOKEN: Final = re.compile(r"<[^<>\0]*>|\[[A-Z_]+\]|\]<\][^<>\0]*\[>\[")
+_READ_AS_JSON = re.compile(r'"(?:name|tool)"').search
+_CLOSER: Final = re.compile(r"</[^<>\0]+>")
+_ANY_SLOT: Final = r'[^"\s]{0,40}'
+# The text after the name in a call without tokens: alone, and after other words of the layout.
+_STRIPPED_REST: Final = (r'\s*\n(?:{keys})|(?:{keys})|\w{{0,16}}\s*\{{\s*"(?:{keys})', r"[^\0]{{0,100}}?(?:{keys})")
 # A parameter is named within so many characters behind its tool, where it is one.
 _MAX_PARAMETER: Final = 400
 
@@ -132,9 +141,11 @@ def foreign_to(tags: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _head(written: str) -> str:
-    """The begin of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
-    texts = [piece if isinstance(piece, str) else "\0" if piece.what == "name" else "" for piece in pieces_of(written)]
+def _head(written: str, *, other: str = "") -> str:
+    """The start of a layout, up to the last placeholder of the name. Names are `\\0`, other placeholders `other`."""
+    texts = [
+        piece if isinstance(piece, str) else "\0" if piece.what == "name" else other for piece in pieces_of(written)
+    ]
     head = "".join(texts).lstrip()
     return head[: head.rfind("\0") + 1]
 
@@ -195,6 +206,49 @@ def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
         if not rest:
             may_be = may_be or any(known.startswith(name) for known in tools.names)
     return "", (), may_be
+
+
+def lone_closer(text: str, layout: object) -> str:
+    """A closing tag of a layout in a text that does not open it; `""` for none."""
+    if "</" not in text or not isinstance(layout, CallLayout):
+        return ""
+    tags = layout.arguments.begin + layout.arguments.end if isinstance(layout.arguments, TaggedArguments) else ""
+    for closer in map(str, _CLOSER.findall(tags + layout.end + layout.close)):
+        opening = closer.replace("</", "<", 1).removesuffix(">")
+        if text.count(closer) > text.count(opening):
+            return closer
+    return ""
+
+
+@cache
+def _stripped_heads() -> re.Pattern[str]:
+    """Matches the text before the name of a tool if the server removed all control tokens of a call: `to=`, `[{"`."""
+    heads = set[str]()
+    for form in _forms():
+        layout = form.calls.layout
+        written = _head(layout.open + layout.begin, other="\x01").removesuffix("\0")
+        left = _TOKEN.sub("", written).strip()
+        if left.strip("\x01 ") and not _READ_AS_JSON(left) and "<" not in left:
+            parts = (re.escape(part) for part in re.split(r"\s+|(\x01)", left) if part)
+            heads.add(r"\s*".join(_ANY_SLOT if part == re.escape("\x01") else part for part in parts))
+    either = "|".join(sorted(heads, key=len, reverse=True))
+    return re.compile(rf"""\s*(?:\w{{0,32}}(?:{either})\s*"?)?\Z""")
+
+
+def stripped_call(begin: str, tools: Toolset) -> str:
+    """The tool with whose call a text begins that has lost its control tokens; `""` for none.
+
+    The name is followed by that of a parameter or by JSON, without a blank between them, as no sentence is.
+    """
+    for tool in tools:
+        at = begin.find(tool.name)
+        head = _stripped_heads().match(begin[:at]) if at >= 0 else None
+        keys = "|".join(map(re.escape, properties(tool.parameters)))
+        if head and keys:
+            rest = _STRIPPED_REST[bool(head.group().strip())].format(keys=keys)
+            if re.match(rest, begin[at + len(tool.name) :]):
+                return tool.name
+    return ""
 
 
 def unoffered_header(said: str, tools: Toolset) -> tuple[Way, ...]:

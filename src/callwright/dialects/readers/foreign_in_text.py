@@ -13,6 +13,7 @@ from callwright.dialects.readers.foreign import (
     numbered_from,
     openings,
     read_foreign,
+    stripped_call,
     takes_as_much,
     unoffered_header,
     wrong_with,
@@ -59,7 +60,8 @@ class ForeignInText:
             if header or not may_be or not source.more(_MAX_HEADER):
                 break
             yield
-        if not header or any(way.form.calls.layout == self._own for way in ways):
+        # A format whose own calls begin so reads them itself.
+        if not header or any(way.form.calls.layout == self._own and not way.lead for way in ways):
             return False
         return (yield from self.calls("", ways))
 
@@ -88,11 +90,11 @@ class ForeignInText:
             yield
         ahead = source.ahead(_MAX_NAME_AHEAD)
         begins = not text.before or text.at_line_start(opening)
-        ways = [way for way in ways if way.form.calls.layout != self._own]
+        ways = [way for way in ways if way.lead or way.form.calls.layout != self._own]
         if not self.left or not (begins or any(name in ahead for name in tools.names)):
             return False
         self.left -= 1
-        if not text.on_trial:
+        if not text.trial is not None:
             yield from text.doubtful(opening, own=own)
             return True
         blanks = opening[: len(opening) - len(opening.lstrip())]
@@ -141,12 +143,14 @@ class ForeignInText:
             self.unread = None
 
     def tell_unread(self) -> None:
-        """The answer is over: name what was not read. A header with the name of no offered tool is text until then."""
+        """At the end of an answer, name calls that could not be read: without their tokens, or of unknown tools."""
         text = self._text
         said = text.before.lstrip()
         if self.left and not text.calls and said and (ways := unoffered_header(said, text.tools)):
             reading = read_foreign(said, ways, text.tools)
             if reading is not None and (reading.way.is_sure or takes_as_much(reading, text.tools)):
                 self._note("", said, reading)
+        if self.left and not text.calls and self.unread is None and (name := stripped_call(text.begun, text.tools)):
+            self.unread = Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
         if self.unread is not None:
             self._text.emit(self.unread)

@@ -1,12 +1,8 @@
-"""Parses answers in free text: prose, code, reasoning, and what may be a call without markers.
+"""Parses answers in free text: prose, code, reasoning, and calls without markers.
 
-Text streams. Where something begins that may be a call in JSON, the rest of the answer is held back, and
-`callwright.free_text.recover` judges it as a whole: what follows, such as a question, may still make it text. The
-parser of a format that marks its calls is a subclass with the opening tags; it reads a marked call as it comes.
-
-A format's own control tokens are certain wherever they stand. Own tags that are words may be written about: they are
-certain, and stream, behind nothing, behind reasoning, another call or an announcement. Elsewhere the rest of the answer
-is held, and what it holds is judged as a whole, too.
+Text streams. If a part may be a call in JSON, the rest of the answer is buffered and judged as a whole, see
+`callwright.free_text.recover`. So is a call in a format's own markup, unless its place shows that it is meant
+(`callwright.free_text.places`): then it streams. The parser of a format with markers is a subclass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +12,7 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.closed_thought import calls_at_end, is_over
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import Way, known_openings, openings
+from callwright.dialects.readers.foreign import Way, known_openings, lone_closer, openings
 from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, is_token, markers
@@ -31,6 +27,7 @@ from callwright.events import (
     TextEvent,
 )
 from callwright.free_text.intent import find_runs, is_announcement, verdict
+from callwright.free_text.places import begins_apart
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, comes_next, emit_text_until, read_blanks, read_until
@@ -47,8 +44,8 @@ _EVERYTHING = Markers()
 
 
 class ProseReader:
-    """Parses one answer. Subclasses override `_marked`, which reads what follows an opening tag. `calls` counts the
-    calls. `reads_headers`: calls of others may begin an answer without any mark; in some formats own ones do.
+    """Parses one answer. Subclasses override `_marked`, which reads the text after an opening tag. `calls` counts the
+    calls. `reads_headers`: foreign calls may begin an answer without a mark; in some formats own calls do.
     """
 
     reads_headers = True
@@ -65,10 +62,11 @@ class ProseReader:
         self._make: Callable[[str], TextEvent] = ContentDelta
         self._code = CodeContext()
         self.before = ""  # the end of the text so far
+        self.begun = ""  # its begin
         self._apart = False  # a call stands between the text so far and what comes
         self._apart_by = ""  # white space to stand there, where a thought does
         self._control = marks.control
-        self._trial: Trial | None = None  # held text is being parsed as if its tags were meant
+        self.trial: Trial | None = None  # held text is being parsed as if its tags were meant
         self._shows = False  # held text is being parsed whose tags are only shown
         self._is_first = True  # nothing was said before a thought
         self._unclosed: set[str] = set()  # ends of thoughts that do not come any more
@@ -145,8 +143,11 @@ class ProseReader:
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
         behind = yield from read_blanks(self.source)
-        mentioned = self.source.text[self.source.at : self.source.at + 1] not in ("", "<") and "\n" not in behind
-        self.emit(self.say(token + behind) if mentioned else Markup(token + behind))
+        self.emit(self.say(token + behind) if self._is_word_before(behind) else Markup(token + behind))
+
+    def _is_word_before(self, blanks: str) -> bool:
+        """Whether the line continues after a token and these blanks: then the token is a word of a sentence."""
+        return "\n" not in blanks and self.source.ahead(1) not in ("", "<")
 
     def value(self, lead: str) -> Parse[None]:
         """Read what a brace or bracket behind `lead` begins: a call, data or text."""
@@ -175,7 +176,7 @@ class ProseReader:
         if not self._is_certain(blanks, own=own):
             yield from self.doubtful(blanks + opening, own=own)
             return
-        source, trial, calls = self.source, self._trial, self.calls
+        source, trial, calls = self.source, self.trial, self.calls
         begin, first = source.at - len(opening), len(trial.events) if trial else 0
         yield from read
         if trial and trial.source is source and self.calls > calls:
@@ -191,11 +192,11 @@ class ProseReader:
     def _is_certain(self, blanks: str, *, own: bool) -> bool:
         """Whether what may begin a call here does, whatever follows."""
         return (
-            self._trial is not None
+            self.trial is not None
             or self._apart
             or not self.tools.ordered
             or self.tools.choice != "auto"
-            or (own and self._control)
+            or (own and self._control and begins_apart(self.before + blanks))
             or not self.before.strip()
             or is_announcement(self.before + blanks, self.tools.names)
         )
@@ -233,21 +234,16 @@ class ProseReader:
 
     def _try(self, text: str) -> Trial:
         """Read held text with all its tags taken as meant; nothing goes out."""
-        emit, markup, outer = self.emit, self.markup, self._trial
-        self._trial = trial = Trial([], [])
+        emit, markup, outer = self.emit, self.markup, self.trial
+        self.trial = trial = Trial([], [])
         self.emit = trial.events.append
         self.replay(text)
-        self.emit, self.markup, self._trial = emit, markup, outer
+        self.emit, self.markup, self.trial = emit, markup, outer
         return trial
-
-    @property
-    def on_trial(self) -> bool:
-        """Whether held text is being read as if its tags were meant."""
-        return self._trial is not None
 
     def read_on_trial(self, begin: int, end: int, events: Sequence[Event], way: Way) -> None:
         """Take calls that were read in another way from a part of the text."""
-        trial = self._trial
+        trial = self.trial
         assert trial is not None
         first = len(trial.events)
         for event in events:
@@ -270,6 +266,8 @@ class ProseReader:
                 text = f"\n\n{said}"
         self._code.feed(text)
         self.before = (self.before + text)[-_REMEMBERED:]
+        if len(self.begun) < _REMEMBERED and self._make is ContentDelta:
+            self.begun += text[:_REMEMBERED]
         if self._apart_by:
             text, self._apart_by = self._apart_by + text, ""
         return self._make(text)
@@ -340,11 +338,14 @@ class ProseReader:
             self.emit(self.say(blanks + tag))
 
     def stray(self, blanks: str, token: str) -> Parse[None]:
-        """A control token of a call where no call is: no content, but the words on both sides are."""
+        """A control token of a call where no call is: no content, unless it is a word of a sentence."""
+        behind = yield from read_blanks(self.source)
+        if blanks and not self.at_line_start(blanks) and self._is_word_before(behind):
+            self.emit(self.say(blanks + token + behind))
+            return
         self.leave_gap(blanks)
         self.markup(blanks)
         self.emit(Problem("control_tokens_stripped", "a token of a call where no call is", text=token))
-        behind = yield from read_blanks(self.source)
         self.leave_gap(behind)
         self.markup(behind)
 
@@ -389,6 +390,8 @@ class ProseReader:
                 break
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
+        if self._control and (closer := lone_closer(self.before, self.source.layout)):
+            self.emit(Problem("control_tokens_stripped", "the end of a call in a thought without one", text=closer))
         self._make, self._code, self.before = ContentDelta, code, before
         self._apart = apart or self._apart
         self._apart_by = "" if self._apart else gap
@@ -487,8 +490,8 @@ class ProseReader:
             self.markup = self.source.markup
             self.source.push(text)
             self.source.end()
-            if self._trial and self._trial.source is None:
-                self._trial.source = self.source
+            if self.trial and self.trial.source is None:
+                self.trial.source = self.source
             elif not self._shows:
                 self.markup(self.source.blanks())
             for _ in self._parts():

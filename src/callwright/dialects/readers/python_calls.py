@@ -29,7 +29,10 @@ _MAX_BETWEEN: Final = 400
 _NAME_ONLY: Final = r"(?P<name>[^\W\d][\w./-]*+)"
 _NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++|(?!))*+"
 _KEY: Final = r"""(?:[\w.$-]++|"[^"\n]*+"|'[^'\n]*+')\s*+="""
-_CALL = re.compile(rf"(?P<name>{_NAME})\s*+\(\s*+(?P<named>\)|{_KEY})?")
+# `print(default_api.f(a=1))` is how Gemini's prompts call.
+_CALL = re.compile(
+    rf"(?P<head>(?P<wrapper>print\s*+\(\s*+)?(?:default_api\.)?(?P<name>{_NAME})\s*+\()\s*+(?P<named>\)|{_KEY})?"
+)
 _MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
 _IDENTIFIER = re.compile(r"[\w.$-]+\Z")
 _LINE = Markers("\n")
@@ -249,8 +252,12 @@ class PythonReader(ProseReader):
         self.emit(CallStarted(index, head["name"].removeprefix(words)))
         if words:
             self.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
-        self.emit(Markup(source.take(source.at + head.string.index("(") + 1)))
+        self.emit(Markup(source.take(source.at + head.end("head"))))
         reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._call_ends, call=index)
         whole = yield from reader.arguments(")", "=")
+        if head["wrapper"]:
+            self.markup((yield from self.held_blanks()))
+            whole = whole and (yield from self.comes(")"))
+            self.emit(Markup(source.take(source.at + whole)))
         self.emit(CallEnded(index, complete=whole))
         return whole

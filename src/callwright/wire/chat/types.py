@@ -72,6 +72,16 @@ class ChatRequestBody(msgspec.Struct):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+    logit_bias: dict[str, Annotated[float, msgspec.Meta(ge=-100, le=100)]] | None = None
+    prediction: dict[str, Any] | None = None
+    audio: dict[str, Any] | None = None
+    store: bool | None = None
+    metadata: dict[str, Any] | None = None
+    service_tier: str | None = None
+    user: str | None = None
+    safety_identifier: Annotated[str, msgspec.Meta(max_length=128)] | None = None
+    prompt_cache_key: Annotated[str, msgspec.Meta(max_length=64)] | None = None
 
 
 # --- answers ---

@@ -3,15 +3,18 @@
 python with_NAME.py BASE_URL MODEL WORD PROMPT
 """
 
+import asyncio
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BASE_URL", "MODEL", "PROMPT", "SCHEMA", "TURNS", "get_weather", "tell"]
+__all__ = ["BASE_URL", "MODEL", "PROMPT", "SCHEMA", "TURNS", "get_weather", "tell", "tell_both"]
 
 BASE_URL, MODEL, WORD, PROMPT = sys.argv[1:]
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TURNS = 3  # then it should have answered
+_UNKNOWN = "no-such-model"
 
 
 def get_weather(city: str) -> str:
@@ -25,3 +28,21 @@ def tell(how: str, ask: Callable[[], object]) -> None:
     if WORD not in answer:
         sys.exit(f"{how}: the answer lacks what the tool said: {answer}")
     print(f"{how}: {answer}")
+
+
+def tell_both(how: str, ask: Callable[[str], Any]) -> None:
+    """Print what the model answers, and the error of one that is not there, which must name it as the gateway does."""
+    tell(how, lambda: _answer(ask, MODEL))
+    try:
+        answer = _answer(ask, _UNKNOWN)
+    except Exception as error:
+        told = f"{error} {error.__cause__}"
+        if _UNKNOWN not in told:
+            sys.exit(f"{how}: the error does not name the model: {told}")
+    else:
+        sys.exit(f"{how}: a model that is not there answered: {answer}")
+
+
+def _answer(ask: Callable[[str], Any], model: str) -> Any:
+    answer = ask(model)
+    return asyncio.run(answer) if inspect.iscoroutine(answer) else answer

@@ -1,0 +1,103 @@
+"""Quoted calls do not run, tokens that a sentence names stay in it, and calls that are meant run."""
+
+import re
+
+import pytest
+
+import callwright
+from callwright.dialects.base import dialect_names
+from tests.support.parsing import merged, pieces, read
+
+names = pytest.mark.parametrize("name", dialect_names())
+
+_TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "ring_bell",
+            "parameters": {"type": "object", "properties": {"tower": {"type": "string"}}, "required": ["tower"]},
+        },
+    }
+]
+# These formats drop text after the end of a call.
+_WITH_HEADERS = {"harmony", "beam", "muse"}
+# Their calls need no mark, so without an announcement they are asked about.
+_UNMARKED = {"json", "llama3_json", "pythonic", "xlam"}
+# Each of these quotes a call.
+FRAMES = {
+    "angle quotes": "On page 4 you read «{}», which is a sample.",
+    "other angle quotes": "La notice dit ‹{}› et rien de plus.",
+    "typographic quotes": "She typed “{}” by mistake.",
+    "German quotes": "Dort steht „{}“ als Muster.",
+    "Japanese quotes": "本には「{}」と書いてある。",
+    "straight quotes": 'It logs "{}" each time.',
+    "an assignment": "reply = {} # as it was",
+    "an argument": "print({})",
+    "HTML": "<p>{}</p>",
+    "code in HTML": "<pre><code>{}</code></pre>",
+    "a log": "12:04:11 INFO reply={} took 4 ms",
+    "CSV": "7,{},done",
+    "a line of a diff": "- nothing\n+ {}\n",
+    "indented code": "A sample:\n\n    {}\n\nThat is all.",
+    "a sentence": "Never answer {} to a guest.",
+    "a question": "Is {} the right form?",
+}
+# In these it is meant. The first three announce it.
+MEANT = (
+    "{}",
+    "<think>The guest waits.</think>{}",
+    "I'll check it now.\n\n{}",
+    "Ich läute jetzt.\n{}",
+    "Let me ring the bell: {}",
+    "The guest has waited long enough.\n\n{}",
+)
+
+
+def _calls(output: str, name: str) -> list[tuple[str, bool]]:
+    """The calls of an output, which is read alike in pieces."""
+    whole = merged(read([output], dialect=name, tools=_TOOLS))
+    for cut in (list(output), pieces(output, 7)):
+        assert merged(read(cut, dialect=name, tools=_TOOLS)) == whole, output
+    turn = callwright.parse(output, dialect=name, tools=_TOOLS)
+    assert turn.calls or turn.content
+    return [(call.name, call.complete) for call in turn.calls]
+
+
+def _call(name: str) -> str:
+    return callwright.write([{"name": "ring_bell", "arguments": {"tower": "north"}}], dialect=name).strip()
+
+
+@names
+def test_a_call_that_is_shown_is_not_run(name: str) -> None:
+    if name in {*_WITH_HEADERS, "kimi_k3"}:
+        pytest.skip("a text has a header of its own")
+    wrong = [title for title, frame in FRAMES.items() if _calls(frame.format(_call(name)), name)]
+    assert not wrong
+
+
+@names
+def test_a_call_that_is_meant_is_run_without_a_question(name: str) -> None:
+    if name in {*_WITH_HEADERS, "functionary_v32"}:
+        pytest.skip("a text has a header of its own")
+    frames = MEANT[:3] if name in _UNMARKED else MEANT
+    wrong = [frame for frame in frames if _calls(frame.format(_call(name)), name) != [("ring_bell", True)]]
+    assert not wrong
+
+
+@names
+def test_a_token_that_a_sentence_names_stays_in_it(name: str) -> None:
+    if name in {*_WITH_HEADERS, "inkling"}:
+        pytest.skip("its tokens end a text")
+    for token in dict.fromkeys(re.findall(r"<[|｜][^<>\n]*[|｜]>|\[[A-Z_]+\]", _call(name))):
+        for sentence in (f"The sign {token} stands there first.", f"Das Zeichen {token} kommt zuerst."):
+            turn = callwright.parse(sentence, dialect=name, tools=_TOOLS)
+            assert (turn.content, turn.calls) == (sentence, ())
+
+
+@names
+def test_a_call_without_its_control_tokens_is_named(name: str) -> None:
+    call = _call(name)
+    bare = re.sub(r"<[|｜][^<>\n]*[|｜]>|<｜[^<>\n]*>|\[[A-Z_]+\]", "", call).strip()
+    for output in (bare, list(bare)):
+        turn = callwright.parse(output, dialect=name, tools=_TOOLS)
+        assert turn.calls or turn.problems
