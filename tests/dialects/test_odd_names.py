@@ -23,6 +23,5 @@ def test_an_odd_name_of_a_parameter_reads_back(dialect: str, name: str) -> None:
     text = callwright.write([{"name": "keep", "arguments": given}], dialect=dialect)
     for output in (text, list(text)):
         turn = callwright.parse(output, dialect=dialect, tools=tools)
-        assert [(call.name, json.loads(call.arguments), call.complete) for call in turn.calls] == [
-            ("keep", given, True)
-        ]
+        (call,) = turn.calls
+        assert (call.name, json.loads(call.arguments), call.complete) == ("keep", given, True)

@@ -18,7 +18,7 @@ from callwright.conversation import AssistantTurn, Conversation, Message, TextPa
 from callwright.dialects.base import RenderOptions, TurnMarks, get_dialect
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import choice_note, format_note, plain_text
-from callwright.dialects.prompts.template import in_words, tell_tools
+from callwright.dialects.prompts.in_words import in_words, tell_tools
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.errors import RequestError
 from callwright.openai_format.messages import write_messages

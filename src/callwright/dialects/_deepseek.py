@@ -4,15 +4,12 @@ Their templates show no tools; they are told in words behind the system text.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame, Result
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
-__all__ = ["SEP", "calls", "frame", "marks"]
+__all__ = ["CONTROLS", "HEAD", "OUTPUT", "SEP", "calls", "marks"]
 
 SEP: Final = "<｜tool▁sep｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
@@ -35,30 +32,11 @@ def marks(layout: CallLayout) -> CallMarks:
     return CallMarks(layout=layout, opens=_CALL[:1], closes=_CALL[1:], around=_CALLS, header=_HEADER, ends=(_END,))
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.control("<｜tool▁output▁begin｜>").text(result.text).control("<｜tool▁output▁end｜>")
-
-
-def frame(
-    layout: CallLayout, tool: tuple[str, str], thought: tuple[str, str], no_thought: str, off: str | None = None
-) -> Frame:
-    """The turns. `tool` stands around the outputs of a turn; the answer to them goes on without a new turn."""
-    return Frame(
-        controls=(
-            *("<｜begin▁of▁sentence｜>", _END, "<｜User｜>", "<｜Assistant｜>", "<think>", "</think>", SEP),
-            *(*_CALL, *_CALLS, "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
-            *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
-        ),
-        begin="<｜begin▁of▁sentence｜>",
-        system=("", ""),
-        user=("<｜User｜>", ""),
-        assistant=("<｜Assistant｜>", _END),
-        tool=tool,
-        calls=layout,
-        results=_results,
-        thought=thought,
-        no_thought=no_thought,
-        off=off,
-        resumes=True,
-    )
+CONTROLS: Final = (
+    *("<｜begin▁of▁sentence｜>", _END, "<｜User｜>", "<｜Assistant｜>", "<think>", "</think>", SEP),
+    *(*_CALL, *_CALLS, "<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+    *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
+)
+HEAD: Final = "<｜begin▁of▁sentence｜>«text|tools¦$text«text tools¦\n\n»$tools»"
+# The answer to outputs goes on without a new turn.
+OUTPUT: Final = "<｜tool▁output▁begin｜>$text<｜tool▁output▁end｜>"

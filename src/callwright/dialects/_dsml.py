@@ -225,13 +225,13 @@ class DsmlForm(Struct, frozen=True):
 
     def messages(self, conversation: Conversation, options: DsmlOptions) -> list[dict[str, Any]]:
         """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-        told = ToldTurns(_CONTROLS, self._wire_text, self._told_outputs)
+        told = ToldTurns(_CONTROLS, self._wire_text, self._chat_outputs)
         return told.messages(conversation, _tools, self)
 
     def _wire_text(self, turn: AssistantTurn) -> str:
         return Prompt(_said(self, turn).pieces(), _CONTROLS).wire_text.strip()
 
-    def _told_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
+    def _chat_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
         return self.outputs(text for _, text in outputs).strip()
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:

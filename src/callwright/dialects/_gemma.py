@@ -2,22 +2,17 @@
 sorted keys.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, assert_never
+from collections.abc import Mapping
+from typing import Any, Final
 
-from msgspec import Struct
-
-from callwright.conversation import AssistantTurn, ConversationTurn, FunctionTool, Item, Message, ToolTurn
-from callwright.dialects.prompts.chat_messages import plain_text
-from callwright.dialects.prompts.kept_parts import put_turns
+from callwright.conversation import FunctionTool
 from callwright.dialects.prompts.literal_arguments import put_value
-from callwright.dialects.readers.notation import Notation
-from callwright.prompt import PromptBuilder, own_words
+from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 from callwright.schema.shown import ShownKeywords
 
-__all__ = ["SHOWN", "GemmaTurns", "declare"]
+__all__ = ["SHOWN", "declare", "if_new"]
 
 # Source: the templates; no other keyword has a place there.
 SHOWN: Final = ShownKeywords(
@@ -34,59 +29,9 @@ def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
     put_value(out, quote, declared)
 
 
-class GemmaTurns(Struct, frozen=True):
-    """How a model is shown the turns of a conversation: `around` are the tokens of a turn, `thought` what stands around
-    the reasoning of one, and what is said late by others than the user comes from `other`.
-    """
-
-    form: Notation
-    controls: tuple[str, ...]
-    around: tuple[str, str]
-    other: str
-    thought: tuple[str, str] | None = None
-
-    def begin(self, out: PromptBuilder, role: str) -> PromptBuilder:
-        """Begin a turn."""
-        return out.control(self.around[0]).text(f"{role}\n")
-
-    def end(self, out: PromptBuilder) -> None:
-        """End it."""
-        out.control(self.around[1]).text("\n")
-
-    def put(self, out: PromptBuilder, items: Sequence[Item], asked: int) -> bool:
-        """Append the turns of these items, with reasoning behind turn `asked`; answers whether the model's answer goes
-        on behind them: it has called, or has got its results.
-        """
-        return bool(put_turns(out, items, self._turn, asked=asked, leaves=_goes_on))
-
-    def _turn(
-        self, out: PromptBuilder, turn: ConversationTurn, number: int, *, reasons: bool, left: bool | None
-    ) -> None:
-        match turn:
-            case Message(role, parts):
-                self.begin(out, "user" if role == "user" else self.other).text(plain_text(parts, number).strip())
-                self.end(out)
-            case AssistantTurn(reasoning, message, calls):
-                if not left:
-                    self.begin(out, "model")
-                if self.thought and reasoning and calls and reasons:
-                    own_words(out, self.thought[0], self.controls).text(reasoning)
-                    own_words(out, self.thought[1], self.controls)
-                out.text(plain_text(message.parts, number).strip() if message else "")
-                self.form.layout.put(out, calls, controls=self.controls)
-                if not calls:
-                    self.end(out)
-            case ToolTurn(outputs):
-                for name, output in outputs:
-                    out.control(self.form.results[0]).text(f"response:{name}")
-                    put_value(out, self.form.quote, {"value": plain_text(output.parts, number)})
-                    out.control(self.form.results[1])
-            case _:
-                assert_never(turn)
-
-
-def _goes_on(_: object, turn: ConversationTurn) -> bool:
-    return isinstance(turn, ToolTurn) or (isinstance(turn, AssistantTurn) and bool(turn.calls))
+def if_new(layout: str) -> str:
+    """A layout where the answer does not go on: the model has called, or has got its results."""
+    return f"«!after_outputs !after_calls¦{layout}»"
 
 
 def _united(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -39,8 +39,9 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
     user_turns,
 )
+from callwright.dialects.prompts.in_words import in_words, tell_tools
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
-from callwright.dialects.prompts.template import ThinkingOptions, in_words, tell_tools
+from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import Prompt, PromptBuilder, own_words
@@ -101,7 +102,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
         """See `PromptFormat`."""
         return TurnMarks(thought=_THOUGHT, controls=_CONTROLS)
 
-    def render(self, conversation: Conversation, options: RenderOptions, settings: str = "") -> Prompt:
+    def render(self, conversation: Conversation, options: Any, settings: str = "") -> Prompt:
         """The whole prompt: nothing stands where the answer begins, but what `options` say of thinking. `settings` is
         the JSON of those of the model, if it knows any.
         """

@@ -1,19 +1,15 @@
 """The turns of Reka: plain words for roles and `<sep>` between turns, with the tools and calls of Hermes."""
 
 import json
-from collections.abc import Sequence
-from typing import Final
-
-import msgspec
+from collections.abc import Mapping
+from typing import Any, Final
 
 from callwright.conversation import Conversation
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, Result
 from callwright.prompt import PromptBuilder
 
-__all__ = ["FRAME", "THINKING"]
+__all__ = ["TURNS"]
 
-_SEP: Final = "<sep>"
 _TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.
@@ -33,23 +29,20 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(_TOOLS, *(f"\n{json.dumps(tool.as_openai())}" for tool in conversation.tools), _HOW_TO)
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    out.text(*(f"<tool_response>\n{result.text}\n</tool_response>" for result in results))
-
-
-THINKING: Final = Frame(
-    controls=(_SEP,),
-    system=("system: ", f"\n\n{_SEP}"),
-    user=("human: ", _SEP),
-    assistant=("assistant:", f"\n\n{_SEP}"),
-    tool=("human: ", _SEP),
-    said=(" ", ""),
-    gap="\n",
-    calls_begin=" ",
-    thought=(" <think>\n", "\n</think>\n\n"),
-    tools=_tools,
-    calls=CallLayout(begin="<tool_call>\n" + in_json(), end="}\n</tool_call>"),
-    results=_results,
-    off="",
-)
-FRAME: Final = msgspec.structs.replace(THINKING, thoughts="none")
+# What differs from the table of Hermes. Thoughts are shown if the answer begins in one.
+TURNS: Final[Mapping[str, Any]] = {
+    "controls": ("<sep>",),
+    "head": "«text|tools¦system: $text«text tools¦\n\n»$tools\n\n<sep>»",
+    "notes_choice": True,
+    "system": "system: $text\n\n<sep>",
+    "user": "human: $text<sep>",
+    "assistant": (
+        "assistant:«calls !text !thought|!open¦ »«open thought¦ <think>\n$thought:trim\n</think>\n\n»"
+        "« $text»«text calls¦\n»$calls\n\n<sep>"
+    ),
+    "past_calls": CallLayout(begin="<tool_call>\n" + in_json(), end="}\n</tool_call>"),
+    "outputs": "human: $each<sep>",
+    "output": "<tool_response>\n$text\n</tool_response>",
+    "answer": "assistant:«open¦ <think>\n$thought»",
+    "tools": _tools,
+}

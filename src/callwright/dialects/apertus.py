@@ -4,13 +4,13 @@ Source: the chat template of Apertus-8B-Instruct: the tools stand as TypeScript 
 the calls as a list in the turn of the assistant, which goes on behind them.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 from callwright.schema.shown import ShownKeywords
@@ -36,33 +36,29 @@ def _declaration(tool: FunctionTool) -> str:
     return declaration(tool, resolved=True).replace(",\n}) => ", "\n}) => ")
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    out.text("[", ", ".join(result.text for result in results), "]")
-
-
 def _turn(role: str) -> tuple[str, str]:
     return f"<|{role}_start|>", f"<|{role}_end|>"
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(
         *("<s>", "</s>", _OPEN, _CLOSE, *_THOUGHT, *_turn("system"), *_turn("developer"), *_turn("user")),
         *_turn("assistant"),
     ),
-    begin="<s>",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=("", ""),
-    thought=_THOUGHT,
-    place="after system",
-    tools=_tools,
+    head=(
+        "<s>«<|system_start|>$text<|system_end|>»"
+        "«!tools¦<|developer_start|>Deliberation: disabled\nTool Capabilities: disabled<|developer_end|>»"
+        "$tools"
+    ),
+    system="«after_outputs¦<|assistant_end|>»<|system_start|>$text<|system_end|>",
+    user="«after_outputs¦<|assistant_end|>»<|user_start|>$text<|user_end|>",
+    assistant="«!after_outputs¦<|assistant_start|>»$written«!calls¦<|assistant_end|>»",
+    written="«<|inner_prefix|>$thought:trim<|inner_suffix|>»$text$calls",
+    outputs="[$each]",
+    between=", ",
+    answer="<|assistant_start|>«off¦<|inner_prefix|><|inner_suffix|>»«open¦<|inner_prefix|>$thought»",
     calls=_CALLS,
-    results=_results,
-    without_tools="<|developer_start|>Deliberation: disabled\nTool Capabilities: disabled<|developer_end|>",
-    resumes=True,
-    reopens=True,
-    calls_end="",
+    tools=_tools,
 )
 
 
@@ -80,6 +76,6 @@ DIALECT = Dialect(
         nested=frozenset(("type", "enum", "properties", "required", "items", "oneOf", "anyOf")),
         items=frozenset(("type",)),
     ),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

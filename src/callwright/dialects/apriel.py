@@ -6,14 +6,14 @@ of Apriel-1.5- and 1.6-15b-Thinker: the tools are Python dicts in the system tur
 
 from typing import Final, Literal
 
-import msgspec
-
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, put_example
+from callwright.dialects.prompts.in_words import put_example
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -29,12 +29,6 @@ _MARKS: Final = CallMarks.of(
 )
 
 
-class Options(OpenThinkingOptions, frozen=True, kw_only=True):
-    """`flavour`: the version whose turns are followed."""
-
-    flavour: Literal["1.6", "1.5"] = "1.6"
-
-
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = repr([tool.as_openai() for tool in conversation.tools])
     out.text(
@@ -46,39 +40,42 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     put_example(out, _CALLS)
 
 
-_FRAME: Final = Frame(
+class Options(OpenThinkingOptions, frozen=True, kw_only=True):
+    """`flavour`: the version whose turns are followed."""
+
+    flavour: Literal["1.6", "1.5"] = "1.6"
+
+
+_TURNS: Final = Turns(
     controls=(
         *("<s>", "<|begin_system|>", "<|begin_user|>", "<|begin_assistant|>", "<|begin_tool_result|>", "<|end|>"),
         *("<|begin_content|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool_result|>", "<|content|>"),
     ),
-    system=("<s><|begin_system|>\n", "\n"),
-    user=("<|begin_user|>\n", ""),
-    assistant=("\n<|begin_assistant|>\n", "\n<|end|>\n"),
-    tool=("<|begin_tool_result|>\n", "\n\n\n"),
-    thought=(f"{_THOUGHT[0]}\n", f"\n{_THOUGHT[1]}\n"),
-    off=f"{_THOUGHT[1]}\n",
-    gap="\n",
-    calls_begin="\n",
-    tools=_tools,
+    head="«text|tools¦<s><|begin_system|>\n$text«text tools¦\n\n»$tools\n»",
+    system="<s><|begin_system|>\n$text\n",
+    user="<|begin_user|>\n$text",
+    assistant="\n<|begin_assistant|>\n«calls !text !thought¦\n»$written\n<|end|>\n",
+    written="«Here are my reasoning steps:\n$thought:trim\n[BEGIN FINAL RESPONSE]\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|begin_tool_result|>\n$text\n\n\n",
+    answer="\n<|begin_assistant|>\n«off¦[BEGIN FINAL RESPONSE]\n»«open¦Here are my reasoning steps:\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
+    flavours={
+        "1.5": {
+            "head": "<s>«text|tools¦<|system|>\n$text«text tools¦\n\n»$tools\n<|end|>\n»",
+            "system": "<|system|>\n$text\n<|end|>\n",
+            "user": "<|user|>\n$text\n<|end|>\n",
+            "assistant": (
+                "<|assistant|>\n«calls !text !thought¦\n»«$thought:trim\n[BEGIN FINAL RESPONSE]\n»"
+                "$text«text calls¦\n»$calls"
+                "\n<|end|>\n<|end|>"
+            ),
+            "output": "<|tool_result|>\n$text\n<|end|>\n",
+            "answer": "<|assistant|>\n«off¦[BEGIN FINAL RESPONSE]\n»«open¦$thought»",
+        }
+    },
 )
-
-
-_FRAME_15: Final = msgspec.structs.replace(
-    _FRAME,
-    begin="<s>",
-    system=("<|system|>\n", "\n<|end|>\n"),
-    user=("<|user|>\n", "\n<|end|>\n"),
-    assistant=("<|assistant|>\n", "\n<|end|>\n<|end|>"),
-    tool=("<|tool_result|>\n", "\n<|end|>\n"),
-    thought=("", f"\n{_THOUGHT[1]}\n"),
-)
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to the answer of the model."""
-    return (_FRAME_15 if options.flavour == "1.5" else _FRAME).render(conversation, options)
 
 
 DIALECT = Dialect(
@@ -91,6 +88,6 @@ DIALECT = Dialect(
     tokenizers=("apriel",),
     stops=("<|end|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=_MARKS,
 )

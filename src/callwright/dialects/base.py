@@ -35,7 +35,6 @@ __all__ = [
     "TEMPLATE_PREFIX",
     "CallFormat",
     "Dialect",
-    "PromptBy",
     "PromptFormat",
     "ReadBy",
     "RenderOptions",
@@ -64,6 +63,10 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if level == "none" and "thinking" in self.__struct_fields__:
             return replace(self, thinking="off")
         return None
+
+    def slots(self) -> Mapping[str, Any]:
+        """What layouts may name of these options beside the fields and their values."""
+        return {}
 
 
 class TurnMarks(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,15 +109,6 @@ class CallFormat(Protocol):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Read one output and emit its events. `start` says where it begins, see `callwright.prompt.Prompt`."""
-
-
-class PromptBy(msgspec.Struct, frozen=True):
-    """A prompt format that is made of functions."""
-
-    render: Callable[[Conversation, Any], Prompt]
-    messages: Callable[[Conversation, Any], list[dict[str, Any]]]
-    write: Callable[[AssistantTurn], str]
-    marks: TurnMarks
 
 
 class ReadBy(msgspec.Struct, frozen=True):

@@ -10,7 +10,6 @@ Harmony, the tools in words.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
@@ -19,12 +18,11 @@ from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
-from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup, Problem
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["DIALECT"]
@@ -52,24 +50,21 @@ _MAX_HEADER: Final = 2_000
 # --- prompts ---
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.control(START).text(f"{result.name} to=assistant").control(CHANNEL).text("analysis").control(MESSAGE)
-        out.text(result.text).control(END)
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=CONTROLS,
-    system=(f"{START}system{MESSAGE}", END),
-    user=(f"{START}user{MESSAGE}", END),
-    assistant=(f"{START}assistant", END),
-    tool=("", ""),
-    said=(f"{CHANNEL}final{MESSAGE}", ""),
-    gap=_NEXT,
+    head="«text|tools¦<|start|>system<|message|>$text«text tools¦\n\n»$tools<|end|>»",
+    system="«after_outputs¦<|end|>»<|start|>system<|message|>$text<|end|>",
+    user="«after_outputs¦<|end|>»<|start|>user<|message|>$text<|end|>",
+    assistant="<|start|>assistant$written«!calls¦<|end|>»",
+    written=(
+        "«<|channel|>analysis<|message|>$thought:trim<|end|><|start|>assistant»"
+        "«<|channel|>final<|message|>$text»«text calls¦<|end|><|start|>assistant»$calls"
+    ),
+    outputs="$each",
+    output="<|start|>$name to=assistant<|channel|>analysis<|message|>$text<|end|>",
+    close="«after_outputs¦<|end|>»",
+    answer="<|start|>assistant",
     calls=_CALLS,
-    calls_end="",
-    results=_results,
-    thought=(f"{CHANNEL}analysis{MESSAGE}", _NEXT),
 )
 
 
@@ -158,6 +153,6 @@ DIALECT = Dialect(
     source="vLLM's parser for Beam",
     tokenizers=("beam",),
     stops=(RETURN, CALL),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

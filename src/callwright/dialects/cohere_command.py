@@ -6,19 +6,19 @@ tools stand as JSON in the system turn, ids are numbers.
 """
 
 import json
-from collections.abc import Sequence
-from typing import Final, Literal
-
-import msgspec
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects._cohere import CITATIONS, TEXT, THOUGHT, TURNS, CohereReader, CommandForm, Effort, turn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects._cohere import CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereReader, Effort
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json, written_anew
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, put_example
+from callwright.dialects.prompts.in_words import put_example
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Result, Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -32,6 +32,13 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 
     flavour: Literal["command_a", "command4"] = "command_a"
     reasoning_effort: Effort | None = None
+
+    def slots(self) -> Mapping[str, Any]:
+        """See `RenderOptions`."""
+        if self.reasoning_effort == "none":
+            return {"open": False, "off": True}
+        raised = self.reasoning_effort and self.thinking == "model" and self.flavour == "command4"
+        return {"open": True} if raised else {}
 
 
 _ACTION: Final = ("<|START_ACTION|>", "<|END_ACTION|>")
@@ -81,33 +88,29 @@ def _put_results(out: PromptBuilder, results: Sequence[Result], told: str) -> No
 
 
 _CONTROLS: Final = (*TURNS, *_ACTION, *THOUGHT, *_TEXT, *_RESULT, *TEXT)
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    begin="<BOS_TOKEN>",
-    system=turn("SYSTEM"),
-    user=turn("USER"),
-    assistant=turn("CHATBOT"),
-    tool=turn("SYSTEM"),
-    thought=THOUGHT,
-    said=_TEXT,
-    calls_begin="".join(THOUGHT),
-    place="system first",
-    tools=_tools,
+    head=(
+        "<BOS_TOKEN>«text|tools¦<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$tools«text tools¦\n\n»"
+        "$text<|END_OF_TURN_TOKEN|>»"
+    ),
+    system="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$text<|END_OF_TURN_TOKEN|>",
+    user="<|START_OF_TURN_TOKEN|><|USER_TOKEN|>$text<|END_OF_TURN_TOKEN|>",
+    assistant=(
+        "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>"
+        "«calls !text !thought¦<|START_THINKING|><|END_THINKING|>»$written<|END_OF_TURN_TOKEN|>"
+    ),
+    written="«<|START_THINKING|>$thought:trim<|END_THINKING|>»«<|START_RESPONSE|>$text<|END_RESPONSE|>»$calls",
+    outputs="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$each<|END_OF_TURN_TOKEN|>",
+    output=_results,
+    answer=(
+        "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>«off¦<|START_THINKING|><|END_THINKING|>»"
+        "«open¦<|START_THINKING|>$thought»"
+    ),
     calls=_CALLS,
-    results=_results,
+    tools=_tools,
+    flavours={"command4": {**COMMAND, "past_calls": written_anew(_CALLS), "output": _results_of_4}},
 )
-
-_COMMAND_4: Final = CommandForm(written_anew(_CALLS), _results_of_4, _CONTROLS)
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    is_4 = options.flavour == "command4"
-    if options.reasoning_effort == "none":
-        options = msgspec.structs.replace(options, thinking="off")
-    elif options.reasoning_effort and options.thinking == "model" and is_4:
-        options = msgspec.structs.replace(options, thinking="open")
-    return _COMMAND_4.render(conversation, options) if is_4 else _FRAME.render(conversation, options)
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -131,6 +134,6 @@ DIALECT = Dialect(
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -12,21 +12,19 @@ import html
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
-
-from msgspec.structs import replace
+from typing import Any, Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
-from callwright.dialects._cohere import ANSWERS, CITATIONS, TEXT, THOUGHT, TURNS, CommandForm, Effort, read_citation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, Effort, read_citation
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TypedArguments
-from callwright.dialects.prompts.template import OpenThinkingOptions, Result
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Result, Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
 from callwright.events import Markup
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
@@ -39,6 +37,10 @@ class Options(OpenThinkingOptions, frozen=True, kw_only=True):
     """
 
     reasoning_effort: Effort | None = None
+
+    def slots(self) -> Mapping[str, Any]:
+        """See `RenderOptions`."""
+        return {"open": False, "off": True} if self.reasoning_effort == "none" else {}
 
 
 def _escaped(text: str) -> str:
@@ -107,14 +109,12 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
     out.control(_RESULTS[1])
 
 
-_PROMPT: Final = CommandForm(_CALLS, _results, _CONTROLS)
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to the open or closed thought of the answer."""
-    if options.reasoning_effort == "none":
-        options = replace(options, thinking="off")
-    return _PROMPT.render(conversation, options)
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    **{**COMMAND, "output": _results},
+    written="«<|START_THINKING|>$thought<|END_THINKING|>»«<|START_TEXT|>$text<|END_TEXT|>»$calls",
+    calls=_CALLS,
+)
 
 
 # --- output ---
@@ -330,6 +330,6 @@ DIALECT = Dialect(
     tokenizers=("cohere",),
     stops=(_END,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_PROMPT.messages, write=_PROMPT.write, marks=_PROMPT.marks),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

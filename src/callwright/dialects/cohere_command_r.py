@@ -4,20 +4,16 @@ Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in
 `directly-answer` says that none is called; it is left out.
 """
 
-import json
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
-from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader, turn
+from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -33,37 +29,39 @@ _NO_CALL = re.compile(r'\[\s*\{\s*"tool_name"\s*:\s*"directly[-_]answer"\s*,\s*"
 _MAY_BE_NO_CALL = re.compile(r'\[[\s\w{}":,-]*\Z')
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("## Available Tools\nHere is a list of tools that you have available to you, each as JSON:\n")
-    for tool in conversation.tools:
-        out.text("\n", json.dumps(tool.as_openai()["function"], ensure_ascii=False))
-    out.text(
-        "\n\nWrite 'Action:' followed by a json-formatted list of actions that you want to perform in order to produce "
-        "a good response to the user's last input. You can use any of the supplied tools any number of times, but you "
-        "should aim to execute the minimum number of necessary actions for the input. The list of actions you want to "
-        "call should be formatted as a list of json objects, for example:\n```json\n[\n    {\n"
-        '        "tool_name": title of the tool in the specification,\n'
-        '        "parameters": a dict of parameters to input into the tool as they are defined in the specs, or {} if '
-        "it takes no parameters\n    }\n]\n```"
-    )
+_SHOW_TOOLS: Final = """## Available Tools
+Here is a list of tools that you have available to you, each as JSON:
+$each
 
-
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    documents = "\n\n".join(f"Document: {result.number}\n{result.text}" for result in results)
-    out.text(f"<results>\n{documents}\n</results>")
-
-
-_FRAME: Final = Frame(
+Write 'Action:' followed by a json-formatted list of actions that you want to perform in order to produce a good \
+response to the user's last input. You can use any of the supplied tools any number of times, but you should aim to \
+execute the minimum number of necessary actions for the input. The list of actions you want to call should be \
+formatted as a list of json objects, for example:
+```json
+[
+    {
+        "tool_name": title of the tool in the specification,
+        "parameters": a dict of parameters to input into the tool as they are defined in the specs, or {} if it takes \
+no parameters
+    }
+]
+```"""
+_TURNS: Final = Turns(
     controls=TURNS,
-    begin="<BOS_TOKEN>",
-    system=turn("SYSTEM"),
-    user=turn("USER"),
-    assistant=turn("CHATBOT"),
-    tool=turn("SYSTEM"),
-    gap="\n",
-    tools=_tools,
+    head=(
+        "<BOS_TOKEN>«text|tools¦<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$text«text tools¦\n\n»"
+        "$tools<|END_OF_TURN_TOKEN|>»"
+    ),
+    system="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>$text<|END_OF_TURN_TOKEN|>",
+    user="<|START_OF_TURN_TOKEN|><|USER_TOKEN|>$text<|END_OF_TURN_TOKEN|>",
+    assistant="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>$written<|END_OF_TURN_TOKEN|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|><results>$each</results><|END_OF_TURN_TOKEN|>",
+    output="\nDocument: $number\n$text\n",
+    answer="<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
     calls=_CALLS,
-    results=_results,
+    tools=_SHOW_TOOLS,
+    tool="\n$function",
 )
 
 
@@ -100,6 +98,6 @@ DIALECT = Dialect(
     tokenizers=("cohere",),
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

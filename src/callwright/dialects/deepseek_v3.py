@@ -6,19 +6,26 @@ which show no tools.
 
 from typing import Final
 
-from callwright.dialects._deepseek import SEP, calls, frame, marks
+from callwright.dialects._deepseek import CONTROLS, HEAD, OUTPUT, SEP, calls, marks
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 
 __all__ = ["DIALECT"]
 
 
 _CALLS: Final = calls(f"function{SEP}${{name}}\n```json\n", "\n```", "\n")
-_FRAME: Final = frame(
-    _CALLS,
-    tool=("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
-    thought=("<think>\n", "\n</think>\n\n"),
-    no_thought="",
+_TURNS: Final = Turns(
+    controls=CONTROLS,
+    head=HEAD,
+    system="$text",
+    user="<｜User｜>$text",
+    assistant="«!after_outputs¦<｜Assistant｜>»$written<｜end▁of▁sentence｜>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
+    outputs="<｜tool▁outputs▁begin｜>$each<｜tool▁outputs▁end｜>",
+    output=OUTPUT,
+    answer="«!after_outputs¦<｜Assistant｜>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»»",
+    calls=_CALLS,
 )
 
 
@@ -43,6 +50,6 @@ DIALECT = Dialect(
     tokenizers=("deepseek", "qwen2.5", "llama3"),
     stops=("<｜end▁of▁sentence｜>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=marks(_CALLS),
 )

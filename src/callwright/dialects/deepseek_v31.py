@@ -6,9 +6,10 @@ reasoning holds an empty thought; an answer that is not to think begins behind `
 
 from typing import Final, Literal
 
-from callwright.dialects._deepseek import SEP, calls, frame, marks
+from callwright.dialects._deepseek import CONTROLS, HEAD, OUTPUT, SEP, calls, marks
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 
 __all__ = ["DIALECT"]
 
@@ -20,12 +21,17 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 
 
 _CALLS: Final = calls(f"${{name}}{SEP}")
-_FRAME: Final = frame(
-    _CALLS,
-    tool=("", ""),
-    thought=("<think>", "</think>"),
-    no_thought="<think></think>",
-    off="</think>",
+_TURNS: Final = Turns(
+    controls=CONTROLS,
+    head=HEAD,
+    system="$text",
+    user="<｜User｜>$text",
+    assistant="«!after_outputs¦<｜Assistant｜>«!thought¦<think></think>»»$written<｜end▁of▁sentence｜>",
+    written="«<think>$thought:trim</think>»$text$calls",
+    outputs="$each",
+    output=OUTPUT,
+    answer="«!after_outputs¦<｜Assistant｜>«off¦</think>»«open¦<think>$thought»»",
+    calls=_CALLS,
 )
 
 
@@ -39,6 +45,6 @@ DIALECT = Dialect(
     tokenizers=("deepseek",),
     stops=("<｜end▁of▁sentence｜>",),
     options=Options,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=marks(_CALLS),
 )

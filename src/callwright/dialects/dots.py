@@ -4,19 +4,17 @@ A line feed on each side of a value is structure. Source: the prompt of dots3 as
 parser.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -38,14 +36,13 @@ _CONTROLS: Final = (
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
 )
 _BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END), ends=(_END,))
-_TOOLS: Final = """# Tools
+_SHOW_TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.
 
 You are provided with function signatures within <tools></tools> XML tags:
 <tools>
-"""
-_HOW_TO: Final = """
+$lines
 </tools>
 
 When making tool calls, use XML format to invoke tools and pass parameters:
@@ -66,27 +63,18 @@ param-value-2
 # --- prompts ---
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(_TOOLS, tool_lines(conversation))
-    own_words(out, _HOW_TO, _CONTROLS)
-
-
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.text("\n").control("<dots_function_response>").text(f"\n{result.text}\n")
-        out.control("</dots_function_response>")
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    system=("<|system|>", "<|endofsystem|>"),
-    user=("<|user|>", "<|endofuser|>"),
-    assistant=("<|assistant|>", _END),
-    tool=("<|user|>", "<|endofuser|>"),
-    tools=_tools,
+    head="«text|tools¦<|system|>$text«text tools¦\n\n»$tools<|endofsystem|>»",
+    system="<|system|>$text<|endofsystem|>",
+    user="<|user|>$text<|endofuser|>",
+    assistant="<|assistant|>$written<|endofassistant|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|user|>$each<|endofuser|>",
+    output="\n<dots_function_response>\n$text\n</dots_function_response>",
+    answer="<|assistant|>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    results=_results,
-    gap="\n",
+    tools=_SHOW_TOOLS,
 )
 
 
@@ -146,6 +134,6 @@ DIALECT = Dialect(
     tokenizers=("dots",),
     stops=("<|endofassistant|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

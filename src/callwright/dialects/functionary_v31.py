@@ -4,18 +4,13 @@ Source: the chat template of meetkai's functionary-medium-v3.1, in the turns of 
 call are in a turn of their own, before the system text.
 """
 
-import json
 import re
 from typing import Final
 
-import msgspec
-
-from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -28,7 +23,10 @@ _MARKS: Final = CallMarks(
     header=re.compile(r"""["']?([^<>{}"'\n]*?)["']?\s*>\s*"""),
     special=False,
 )
-_HOW_TO: Final = """
+_SHOW_TOOLS: Final = """
+You have access to the following functions:
+
+$each
 Think very carefully before calling functions.
 If a you choose to call a function ONLY reply in the following format:
 <{start_tag}={function_name}>{parameters}{end_tag}
@@ -48,42 +46,25 @@ Reminder:
 - Only call one function at a time
 - Put the entire function call reply on one line
 
-"""
-
-
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("\nYou have access to the following functions:\n\n")
-    for tool in conversation.tools:
-        out.text(f"Use the function '{tool.name}' to '{tool.about or ''}'\n")
-        out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False), "\n\n")
-    out.text(_HOW_TO).control("<|eot_id|>")
-
-
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
-
-
-_FIRST: Final = (
-    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n\nCutting Knowledge Date: December 2023\n\n"
-)
-_FRAME: Final = Frame(
+<|eot_id|>"""
+_TURNS: Final = Turns(
     controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
-    begin=f"{_FIRST}<|eot_id|>",
+    head=(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n\nCutting Knowledge Date: December 2023\n\n"
+        "«tools¦$tools¦<|eot_id|>»«<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>»"
+    ),
+    system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+    user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n$written«calls¦<|eom_id|>¦<|eot_id|>»",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
     thoughts="none",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("ipython"),
-    calls_end="<|eom_id|>",
+    outputs="$each",
+    output="<|start_header_id|>ipython<|end_header_id|>\n\n$text<|eot_id|>",
+    answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
     calls=_CALLS,
-    each=True,
+    tools=_SHOW_TOOLS,
+    tool="Use the function '$name' to '$about'\n$function\n\n",
 )
-_WITH_TOOLS: Final = msgspec.structs.replace(_FRAME, begin=_FIRST, place="before system", tools=_tools)
-
-
-def render(conversation: Conversation, options: RenderOptions) -> Prompt:
-    """The whole prompt, up to the answer of the model."""
-    return (_WITH_TOOLS if conversation.tools else _FRAME).render(conversation, options)
 
 
 DIALECT = Dialect(
@@ -96,6 +77,6 @@ DIALECT = Dialect(
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
-    prompt=PromptBy(render=render, messages=_WITH_TOOLS.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -8,16 +8,14 @@ turn of their own, before the system text.
 import re
 from typing import Final
 
-import msgspec
-
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
-from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse, StreamReader
 
@@ -47,30 +45,27 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     own_words(out.text(f"{shown}\n\n"), _AFTER_TOOLS, _CONTROLS)
 
 
-def _turn(role: str, before: str = "") -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n{before}", "<|eot_id|>"
-
-
-_FIRST: Final = f"<|begin_of_text|>{_turn('system')[0]}{_HOW_TO}"
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    begin=_FIRST + _AFTER_TOOLS,
     thoughts="none",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant", _NEXT),
-    tool=_turn("tool"),
-    said=(f"{_ALL}\n", ""),
-    gap=_NEXT,
+    head=(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
+        + _HOW_TO
+        + "«tools¦$tools¦"
+        + _AFTER_TOOLS
+        + "»"
+        "«<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>»"
+    ),
+    system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+    user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n>>>$written<|eot_id|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»«all\n$text»«text calls¦>>>»$calls",
+    outputs="$each",
+    output="<|start_header_id|>tool<|end_header_id|>\n\n$text<|eot_id|>",
+    answer="<|start_header_id|>assistant<|end_header_id|>\n\n>>>",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
-_WITH_TOOLS: Final = msgspec.structs.replace(_FRAME, begin=_FIRST, place="before system", tools=_tools)
-
-
-def render(conversation: Conversation, options: RenderOptions) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    return (_WITH_TOOLS if conversation.tools else _FRAME).render(conversation, options)
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -121,6 +116,6 @@ DIALECT = Dialect(
     tokenizers=("llama3",),
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
-    prompt=PromptBy(render=render, messages=_WITH_TOOLS.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

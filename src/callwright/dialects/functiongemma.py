@@ -5,16 +5,14 @@ developer's turn, an answer that calls ends with `<start_function_response>`, an
 developer's name. The model does not think; fine-tunes do, between `<think>` and `</think>`.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._gemma import SHOWN, GemmaTurns, declare
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools
-from callwright.dialects.prompts.told import ToldTurns
+from callwright.conversation import Conversation
+from callwright.dialects._gemma import SHOWN, declare, if_new
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.notation import Notation
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -27,41 +25,11 @@ _CONTROLS: Final = (
     *("<bos>", "<start_of_turn>", "<end_of_turn>", _FORM.call, _FORM.call_end, _FORM.quote),
     *(*_DECLARE, *_RESULT),
 )
-_TURNS: Final = GemmaTurns(_FORM, _CONTROLS, ("<start_of_turn>", "<end_of_turn>"), "developer")
 _CAN_CALL: Final = "You are a model that can do function calling with the following functions"
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """Nothing of its own."""
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<start_of_turn>model`, or to the results of the last calls."""
-    out = PromptBuilder().control("<bos>")
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    if conversation.tools:
-        instructions = [_CAN_CALL, *instructions]
-    if instructions:
-        _TURNS.begin(out, "developer").text("\n".join(instructions))
-        put_tools(out, conversation, _tools)
-        _TURNS.end(out)
-    answering = _TURNS.put(out, items, -1)
-    if options.add_generation_prompt and not answering:
-        _TURNS.begin(out, "model")
-    return Prompt(out.pieces(), _CONTROLS)
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: _said(turn).wire_text,
-    lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _told_tools)
 
 
 def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
@@ -75,20 +43,30 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         out.control(_DECLARE[1])
 
 
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it."""
-    return _said(turn).text
-
-
-def _said(turn: AssistantTurn) -> Prompt:
-    out = PromptBuilder()
-    out.text(turn.text)
-    _FORM.layout.put(out, turn.calls, controls=_CONTROLS)
-    return Prompt(out.pieces(), _CONTROLS)
-
-
-def _result(name: str, text: str) -> str:
-    return f"response:{name}{{value:{_FORM.quote}{text}{_FORM.quote}}}"
+_RESPONSE: Final = "<start_function_response>response:$name{value:<escape>$text<escape>}<end_function_response>"
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=(
+        f"<bos>«instructed|tools¦<start_of_turn>developer\n«tools¦{_CAN_CALL}«instructed¦\n»»"
+        "$text$tools<end_of_turn>\n»"
+    ),
+    joint="\n",
+    notes_choice=False,
+    system="<start_of_turn>developer\n$text<end_of_turn>\n",
+    user="<start_of_turn>user\n$text<end_of_turn>\n",
+    assistant=if_new("<start_of_turn>model\n") + "$text$calls«!calls¦<end_of_turn>\n»",
+    written="$text$calls",
+    thoughts="none",
+    trims=("late system", "user", "assistant"),
+    outputs="$each",
+    output=_RESPONSE,
+    answer=if_new("<start_of_turn>model\n"),
+    calls=_FORM.layout,
+    tools=_tools,
+    chat_tools=_told_tools,
+    chat_output=_RESPONSE,
+    chat_between="\n",
+)
 
 
 DIALECT = Dialect(
@@ -102,6 +80,6 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     shown_keywords=SHOWN,
-    prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),
+    prompt=_TURNS,
     calls=_FORM,
 )

@@ -5,22 +5,16 @@ results of its calls. Reasoning stands in `<|channel>thought … <channel|>` and
 system turn.
 """
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._gemma import SHOWN, GemmaTurns, declare
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import (
-    format_note,
-    last_asked,
-    split_instructions,
-)
-from callwright.dialects.prompts.kept_parts import put_tools
-from callwright.dialects.prompts.told import ToldTurns
+from callwright.conversation import Conversation
+from callwright.dialects._gemma import SHOWN, declare, if_new
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.notation import Notation, NotationReader
 from callwright.events import Markup
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -36,9 +30,6 @@ _CONTROLS: Final = (
     *("<bos>", "<|turn>", "<turn|>", "<|think|>", _FORM.call, _FORM.call_end, _FORM.quote),
     *(*_THOUGHT, *_RESULT, *_TOOL),
 )
-_TURNS: Final = GemmaTurns(
-    _FORM, _CONTROLS, ("<|turn>", "<turn|>"), "system", (_THOUGHT[0] + _THOUGHT_NAME, f"\n{_THOUGHT[1]}")
-)
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -50,54 +41,6 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<|turn>model`, or to the results of the last calls."""
-    out = PromptBuilder().control("<bos>")
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    thinks = options.thinking == "on"
-    if instructions or conversation.tools or thinks:
-        _TURNS.begin(out, "system")
-        if thinks:
-            out.control("<|think|>").text("\n")
-        out.text("\n\n".join(instructions).strip())
-        put_tools(out, conversation, _tools)
-        _TURNS.end(out)
-    answering = _TURNS.put(out, items, last_asked(conversation, items))
-    if options.add_generation_prompt:
-        if not answering:
-            _TURNS.begin(out, "model")
-        if not answering and not thinks:
-            out.control(_THOUGHT[0]).text(_THOUGHT_NAME).control(_THOUGHT[1])
-    return Prompt(out.pieces(), _CONTROLS)
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: _said(turn).wire_text,
-    lambda outputs: "\n".join(f"{_RESULT[0]}{_result(*output)}{_RESULT[1]}" for output in outputs),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _tools)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it."""
-    return _said(turn).text
-
-
-def _said(turn: AssistantTurn) -> Prompt:
-    out = PromptBuilder()
-    if turn.reasoning:
-        out.control(_THOUGHT[0]).text(_THOUGHT_NAME + turn.reasoning).control(_THOUGHT[1])
-    out.text(turn.text)
-    _FORM.layout.put(out, turn.calls, controls=_CONTROLS)
-    return Prompt(out.pieces(), _CONTROLS)
-
-
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     for tool in conversation.tools:
         out.control(_TOOL[0])
@@ -105,8 +48,26 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         out.control(_TOOL[1])
 
 
-def _result(name: str, text: str) -> str:
-    return f"response:{name}{{value:{_FORM.quote}{text}{_FORM.quote}}}"
+_RESPONSE: Final = '<|tool_response>response:$name{value:<|"|>$text<|"|>}<tool_response|>'
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head="<bos>«instructed|tools|on¦<|turn>system\n«on¦<|think|>\n»$text$tools<turn|>\n»",
+    notes_choice=False,
+    system="<|turn>system\n$text<turn|>\n",
+    user="<|turn>user\n$text<turn|>\n",
+    assistant=if_new("<|turn>model\n")
+    + "«thought calls¦<|channel>thought\n$thought\n<channel|>»$text$calls«!calls¦<turn|>\n»",
+    written="«<|channel>thought\n$thought<channel|>»$text$calls",
+    trims=("system", "user", "assistant"),
+    outputs="$each",
+    output=_RESPONSE,
+    answer=if_new("<|turn>model\n«off¦<|channel>thought\n<channel|>»"),
+    calls=_FORM.layout,
+    tools=_tools,
+    chat_tools=_tools,
+    chat_output=_RESPONSE,
+    chat_between="\n",
+)
 
 
 # --- output ---
@@ -160,11 +121,6 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     shown_keywords=SHOWN,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=(_THOUGHT[0] + _THOUGHT_NAME, _THOUGHT[1]), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_FORM.layout, parse),
 )

@@ -6,15 +6,14 @@ tools stand as TypeScript in the system turn. The template shows one call of a t
 
 from typing import Final, Literal
 
-import msgspec
-
 from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.schema.typescript_whole import whole_declaration
 
 __all__ = ["DIALECT"]
@@ -40,25 +39,20 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(f"# Tools\n\n## functions\n\nnamespace functions {{\n{shown}\n}}")
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<s>", "</s>", _END, "<|role_sep|>", "<|function_call|>"),
-    begin="<s>",
-    system=(f"system{_ROLE}", f"{_END}\n\n"),
-    user=(f"user{_ROLE}", f"{_END}\n\n"),
-    assistant=(f"assistant{_ROLE}", f"{_END}\n\n"),
-    tool=(f"function result{_ROLE}", f"{_END}\n\n"),
-    tools=_tools,
+    head="<s>«text|tools¦system<|role_sep|>\n$text«text tools¦\n\n»$tools<|message_sep|>\n\n»",
+    system="system<|role_sep|>\n$text<|message_sep|>\n\n",
+    user="user<|role_sep|>\n$text<|message_sep|>\n\n",
+    assistant="assistant<|role_sep|>\n$written<|message_sep|>\n\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
+    outputs="$each",
+    output="function result<|role_sep|>\n$text<|message_sep|>\n\n",
+    answer="assistant<|role_sep|>\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
+    flavours={"3": {"past_calls": _IN_TURNS}},
 )
-
-_OLDER: Final = msgspec.structs.replace(_FRAME, calls=_IN_TURNS)
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    return (_OLDER if options.flavour == "3" else _FRAME).render(conversation, options)
-
 
 DIALECT = Dialect(
     name="gigachat3",
@@ -72,6 +66,6 @@ DIALECT = Dialect(
     tokenizers=("gigachat3",),
     stops=("<|message_sep|>", "</s>"),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -7,25 +7,16 @@ template refuses a turn that only reasons; it is shown here.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, FunctionTool, Message, ToolTurn
+from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects._dsml_reader import DsmlReader, dsml_layout
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import (
-    first_instruction,
-    format_note,
-    is_of_user,
-    last_asked,
-    plain_text,
-    user_turns,
-)
-from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
-from callwright.dialects.prompts.template import in_words, tell_tools
-from callwright.dialects.prompts.told import ToldTurns
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
+from callwright.dialects.prompts.chat_messages import first_instruction
+from callwright.dialects.prompts.layouts import Values
+from callwright.dialects.prompts.turns import Turns
+from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import pointed_at
 from callwright.schema.shown import ShownKeywords
@@ -42,7 +33,7 @@ _NAMES: Final = (("tool_calls", ""),)
 _LAYOUT: Final = dsml_layout("tool_calls", "", token=_TOKEN, gap="")
 _ABOUT: Final = """Вызов функций: последовательный
 Безопасность: соответствует законодательству РФ.
-Текущая дата: {}
+Текущая дата: $current_date
 Ограничение знаний: Декабрь, 2025.
 Ты сделан на базе нейросети GigaChat."""
 
@@ -59,91 +50,42 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    out = PromptBuilder().control("<s>")
-    _message(out, "developer system", _ABOUT.format(options.current_date or ""))
-    instructions, items = first_instruction(conversation.items)
-    instructions += format_note(conversation)
-    _message(out, "system", "\n\n".join(instructions))
-    names = json.dumps([tool.name for tool in conversation.tools], ensure_ascii=False)
-    users = user_turns(items)
-    first = next((item for item in items if is_of_user(item)), None)
-    apart: Apart | None = None
-    if conversation.tools and isinstance(first, Message):
-        apart = Apart(users[0], partial(_first_question, conversation, first, users[0], names))
-    put_turns(out, items, _turn, names, asked=last_asked(conversation, items), apart=apart)
-    thinks = options.add_generation_prompt and options.thinking == "open"
-    if options.add_generation_prompt:
-        _begin(out, "assistant").control("<think>" if thinks else "")
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if thinks else "assistant")
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.text(role).control(_ROLE).text("\n")
-
-
-def _message(out: PromptBuilder, role: str, text: str) -> PromptBuilder:
-    return _begin(out, role).text(text).control(_END).text("\n\n")
-
-
-def _first_question(
-    conversation: Conversation, message: Message, number: int, names: str, out: PromptBuilder, _: object
-) -> None:
-    """Append the first message of the user behind the tools."""
-    put_tools(out, conversation, _functions)
-    _turn(out, message, number, names, reasons=True)
-
-
-def _functions(out: PromptBuilder, conversation: Conversation) -> None:
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = "\n".join(map(_declaration, conversation.tools))
-    _message(out, "function descriptions", f"namespace functions {{\n{shown}\n}} // namespace functions\n\n")
+    out.text(f"namespace functions {{\n{shown}\n}} // namespace functions\n\n")
 
 
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, names: str, *, reasons: bool) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role, parts):
-            _message(out, "user" if role == "user" else "system", plain_text(parts, number))
-            if role == "user":
-                _message(out, "available functions", names)
-        case AssistantTurn(reasoning, message, calls):
-            _begin(out, "assistant")
-            _said(out, AssistantTurn(reasoning if reasons else None, message, calls))
-            out.control(_END).text("\n\n")
-        case ToolTurn(outputs):
-            results = [
-                f'<function_response name="{name}">{plain_text(output.parts, number)}</function_response>'
-                for name, output in outputs
-            ]
-            _message(out, "function result", "\n".join(results))
-            _message(out, "available functions", names)
+def _names(conversation: Conversation) -> Values:
+    return {"names": json.dumps([tool.name for tool in conversation.tools], ensure_ascii=False)}
 
 
-def _said(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
-    """Append what an assistant's turn holds, empty lines between its parts."""
-    if turn.reasoning:
-        out.control("<think>").text(turn.reasoning).control("</think>")
-    if turn.text:
-        out.text("\n\n" if turn.reasoning else "", turn.text)
-    if turn.calls:
-        _LAYOUT.put(out.text("\n\n" if turn.reasoning or turn.text else ""), turn.calls, controls=_CONTROLS)
-    return out
+def _message(role: str, text: str) -> str:
+    """The layout of a message."""
+    return f"{role}<|role_sep|>\n{text}<|message_sep|>\n\n"
 
 
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for all calls."""
-    return Prompt(_said(PromptBuilder(), turn).pieces(), _CONTROLS).text
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the format's text."""
-    told = ToldTurns(_CONTROLS, _wire_text, in_words)
-    return told.messages(conversation, tell_tools, _LAYOUT, _CONTROLS)
-
-
-def _wire_text(turn: AssistantTurn) -> str:
-    return Prompt(_said(PromptBuilder(), turn).pieces(), _CONTROLS).wire_text.strip()
+_AVAILABLE: Final = _message("available functions", "$names")
+_USER: Final = _message("user", "$text") + _AVAILABLE
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head="<s>" + _message("developer system", _ABOUT) + _message("system", "$text"),
+    gather=first_instruction,
+    notes_choice=False,
+    more=_names,
+    system=_message("system", "$text"),
+    user=_USER,
+    first_user=_message("function descriptions", "$tools") + _USER,
+    assistant=_message("assistant", "$written"),
+    written="«<think>$thought</think>«text|calls¦\n\n»»$text«text calls¦\n\n»$calls",
+    outputs=_message("function result", "$each") + _AVAILABLE,
+    output='<function_response name="$name">$text</function_response>',
+    between="\n",
+    answer="assistant<|role_sep|>\n«open¦<think>$thought»",
+    calls=_LAYOUT,
+    tools=_tools,
+    chat_written="$text:trim«text calls¦\n\n»$calls",
+    own_marks=TurnMarks(thought=("<think>", "</think>\n\n"), controls=_CONTROLS),
+)
 
 
 # --- tools as TypeScript, with what the template makes of a schema ---
@@ -254,11 +196,6 @@ DIALECT = Dialect(
         items=frozenset(("type", "enum", "const", "properties", "required", "items")),
         resolves=False,
     ),
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>\n\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_LAYOUT, parse),
 )

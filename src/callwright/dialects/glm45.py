@@ -4,14 +4,12 @@ Values are text, typed by the schema. Source: the chat templates of GLM-4.5 and 
 reasoning's tags itself.
 """
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, said, told
+from callwright.dialects._glm import GLM_ENDS, glm_turns
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import Prompt
 
 __all__ = ["DIALECT"]
 
@@ -27,25 +25,13 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     thinking: Literal["model", "off"] = "model"
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<|assistant|>`."""
-    off = options.thinking == "off"
-    out = glm_prompt(conversation, _TAGS, note="/nothink" if off else "")
-    if options.add_generation_prompt:
-        out.control("<|assistant|>")
-        if off:
-            out.text("\n").control("<think>", "</think>")
-    return Prompt(out.pieces(), CONTROLS)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return said(turn, _TAGS).text
+_NOTE: Final = "/nothink"
+_TURNS: Final = glm_turns(
+    _TAGS,
+    user=f"<|user|>\n$text«off !noted¦{_NOTE}»",
+    text_slots=lambda text: {"noted": text.endswith(_NOTE)},
+    answer="<|assistant|>«off¦\n<think></think>»",
+)
 
 
 DIALECT = Dialect(
@@ -58,11 +44,6 @@ DIALECT = Dialect(
     tokenizers=("glm4",),
     stops=GLM_ENDS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, ends=GLM_ENDS),
 )

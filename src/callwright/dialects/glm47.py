@@ -5,15 +5,13 @@ read. Source: the chat templates of GLM-4.7, GLM-5 and Spark 2.5, which leave re
 begins. Spark shows its tools and turns in its own way, and what was thought in each turn.
 """
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects._glm import CONTROLS, GLM_ENDS, glm_prompt
-from callwright.dialects._spark import SPARK_ENDS, spark_prompt
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.key_value_tags import KeyValueTags, said, told
+from callwright.dialects._glm import GLM_ENDS, glm_turns
+from callwright.dialects._spark import SPARK, SPARK_ENDS
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import Prompt
 
 __all__ = ["DIALECT"]
 
@@ -28,25 +26,12 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     flavour: Literal["glm", "spark2.5"] = "glm"
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<|assistant|><think>` or `<|assistant|></think>`."""
-    begins, thinks = options.add_generation_prompt, options.thinking == "open"
-    if options.flavour == "spark2.5":
-        return spark_prompt(conversation, _TAGS, begins=begins, thinks=thinks)
-    out = glm_prompt(conversation, _TAGS)
-    if begins:
-        out.control("<|assistant|>", "<think>" if thinks else "</think>")
-    return Prompt(out.pieces(), CONTROLS, start="reasoning" if begins and thinks else "assistant")
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return said(turn, _TAGS).text
+_TURNS: Final = glm_turns(
+    _TAGS,
+    user="<|user|>$text",
+    answer="<|assistant|>«open¦<think>$thought¦</think>»",
+    flavours={"spark2.5": SPARK},
+)
 
 
 DIALECT = Dialect(
@@ -60,11 +45,6 @@ DIALECT = Dialect(
     tokenizers=("glm4", "spark"),
     stops=(*GLM_ENDS, *SPARK_ENDS),
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>"), controls=CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, ends=(*GLM_ENDS, *SPARK_ENDS)),
 )

@@ -10,7 +10,8 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -27,21 +28,18 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.control("<|end_of_text|>").text("\n")
 
 
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|start_of_role|>{role}<|end_of_role|>", "<|end_of_text|>\n"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>", "<|tool_call|>", "<think>", "</think>"),
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("tool"),
-    thought=("<think>", "</think>"),
-    place="after system",
-    tools=_tools,
+    head="«<|start_of_role|>system<|end_of_role|>$text<|end_of_text|>\n»$tools",
+    system="<|start_of_role|>system<|end_of_role|>$text<|end_of_text|>\n",
+    user="<|start_of_role|>user<|end_of_role|>$text<|end_of_text|>\n",
+    assistant="<|start_of_role|>assistant<|end_of_role|>$written<|end_of_text|>\n",
+    written="«<think>$thought:trim</think>»$text$calls",
+    outputs="$each",
+    output="<|start_of_role|>tool<|end_of_role|>$text<|end_of_text|>\n",
+    answer="<|start_of_role|>assistant<|end_of_role|>«off¦<think></think>»«open¦<think>$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
 
 
@@ -55,6 +53,6 @@ DIALECT = Dialect(
     tokenizers=("granite3",),
     stops=("<|end_of_text|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -4,15 +4,12 @@ Source: the model's card and vLLM's parser. The last bracket ends a call. Turns 
 `ASSISTANT:`, the tools behind `<|function_call_library|>`.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -21,24 +18,24 @@ _CALLS: Final = CallLayout(begin="<function_call> " + in_json(), end="}", betwee
 _MARKS: Final = CallMarks.of(_CALLS, around=("</function_call>",), special=False)
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text("You have access to the following function calls. Produce a sequence of them that answers the user.\n")
-    out.control("<|function_call_library|>")
-    for tool in conversation.tools:
-        out.text("\n", json.dumps(tool.as_openai()["function"], ensure_ascii=False))
-    out.text('\n\nWrite each as <function_call> {"name": "function_name", "arguments": {"parameter_name": "value"}}')
+_SHOW_TOOLS: Final = """\
+You have access to the following function calls. Produce a sequence of them that answers the user.
+<|function_call_library|>$each
 
-
-_FRAME: Final = Frame(
+Write each as <function_call> {"name": "function_name", "arguments": {"parameter_name": "value"}}"""
+_TURNS: Final = Turns(
     controls=("<|endoftext|>", "<|function_call_library|>"),
-    system=("SYSTEM: ", "\n\n"),
-    user=("USER: ", "\n"),
-    assistant=("ASSISTANT: ", "<|endoftext|>\n"),
-    tool=("FUNCTION RESPONSE: ", "\n"),
-    gap="\n",
-    tools=_tools,
+    head="«text|tools¦SYSTEM: $text«text tools¦\n\n»$tools\n\n»",
+    system="SYSTEM: $text\n\n",
+    user="USER: $text\n",
+    assistant="ASSISTANT: $written<|endoftext|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="FUNCTION RESPONSE: $text\n",
+    answer="ASSISTANT: ",
     calls=_CALLS,
-    each=True,
+    tools=_SHOW_TOOLS,
+    tool="\n$function",
 )
 
 
@@ -51,6 +48,6 @@ DIALECT = Dialect(
     source="card of granite-20b-functioncalling; vLLM 0.33.0",
     tokenizers=("granite_20b",),
     stops=("<|endoftext|>",),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -5,23 +5,13 @@ template, or that of Granite 4: the tools stand as JSON lines in the system turn
 Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
 """
 
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
 from callwright.dialects import _granite4, _reka
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, filled, in_json
-from callwright.dialects.prompts.chat_messages import (
-    format_note,
-    last_asked,
-    plain_text,
-    split_instructions,
-)
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.template import ThinkingOptions
-from callwright.dialects.prompts.told import ToldTurns, outputs_in
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -54,102 +44,40 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to the assistant's header."""
-    if options.flavour == "granite4":
-        return _granite4.FRAME.render(conversation, options)
-    if options.flavour == "reka":
-        frame = _reka.THINKING if options.thinking == "open" else _reka.FRAME
-        return frame.render(
-            conversation,
-            ThinkingOptions(add_generation_prompt=options.add_generation_prompt, thinking=options.thinking),
-        )
-    out = PromptBuilder()
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    if not instructions and options.default_system:
-        instructions = [options.default_system]
-    if instructions or conversation.tools:
-        _begin(out, "system").text("\n\n".join(instructions))
-        if conversation.tools:
-            out.text("\n\n" if instructions else "")
-            put_tools(out, conversation, _tools)
-        out.control("<|im_end|>").text("\n")
-    put_turns(out, items, _turn, asked=last_asked(conversation, items))
-    start, prefill = "assistant", ""
-    if options.add_generation_prompt:
-        _begin(out, "assistant")
-        if options.thinking == "off":
-            out.control("<think>").text("\n\n").control("</think>").text("\n\n")
-        prefill = _prefill(conversation)
-        if prefill:
-            out.control(_OPEN).text(prefill.removeprefix(_OPEN))
-        elif options.thinking == "open":
-            out.control("<think>").text("\n")
-            start = "reasoning"
-    return Prompt(out.pieces(), _CONTROLS, start=start, prefill=prefill)
+_TOOLS: Final = """# Tools
 
+You may call one or more functions to assist with the user query.
 
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, reasons: bool) -> None:
-    """A turn of the history, with its reasoning if it `reasons`."""
-    match turn:
-        case Message(role):
-            _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number))
-        case AssistantTurn(reasoning, message, calls):
-            _begin(out, "assistant")
-            if reasoning and reasons:
-                out.control("<think>").text(f"\n{reasoning.strip()}\n").control("</think>").text("\n\n")
-            out.text(plain_text(message.parts, number) if message else "")
-            _CALLS.put(out.text("\n" if calls and turn.text else ""), calls, controls=_CONTROLS)
-        case ToolTurn(outputs):
-            out.control("<|im_start|>").text("user")
-            for _, output in outputs:
-                out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                out.control("</tool_response>")
-        case _:
-            assert_never(turn)
-    out.control("<|im_end|>").text("\n")
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>$each
+</tools>
 
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    return thought + "\n".join(filter(None, (turn.text, _CALLS.text(turn.calls))))
-
-
-_TOLD: Final = ToldTurns(_CONTROLS, write, outputs_in("<tool_response>\n", "\n</tool_response>"))
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _tools)
-
-
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(
-        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-        "You are provided with function signatures within "
-    )
-    out.control("<tools>", "</tools>").text(" XML tags:\n").control("<tools>")
-    for tool in conversation.tools:
-        out.text("\n" + tool.openai_json)
-    out.text("\n").control("</tools>")
-    out.text("\n\nFor each function call, return a json object with function name and arguments within ")
-    out.control(_OPEN, _CLOSE).text(" XML tags:\n").control(_OPEN)
-    out.text('\n{"name": <function-name>, "arguments": <args-json-object>}\n').control(_CLOSE)
-
-
-def _prefill(conversation: Conversation) -> str:
-    match conversation.tool_choice:
-        case NamedTool(name):
-            return filled(_CALLS.begin, {"name": name})
-        case "required":
-            return _CALLS.begin.partition("${")[0] + '"'
-    return ""
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<|im_start|>").text(f"{role}\n")
+For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
+<tool_call>
+{"name": <function-name>, "arguments": <args-json-object>}
+</tool_call>"""
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=(
+        "«instructed|tools|default_system¦<|im_start|>system\n«instructed¦$text¦$default_system»"
+        "«tools¦«instructed|default_system¦\n\n»$tools»<|im_end|>\n»"
+    ),
+    notes_choice=False,
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant=("<|im_start|>assistant\n«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls<|im_end|>\n"),
+    written="«<think>\n$thought\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|im_start|>user$each<|im_end|>\n",
+    output="\n<tool_response>\n$text\n</tool_response>",
+    answer=("<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«prefill¦$prefill¦«open¦<think>\n$thought»»"),
+    calls=_CALLS,
+    tools=_TOOLS,
+    tool="\n$tool",
+    chat_tools=_TOOLS,
+    chat_output="<tool_response>\n$text\n</tool_response>",
+    chat_between="\n",
+    flavours={"granite4": _granite4.TURNS, "reka": _reka.TURNS},
+)
 
 
 # --- output ---
@@ -260,11 +188,6 @@ DIALECT = Dialect(
     ),
     stops=("<|im_end|>", _END_OF_GRANITE),
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>\n", "\n</think>\n\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=_MARKS,
 )

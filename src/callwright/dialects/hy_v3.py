@@ -6,18 +6,20 @@ template of Hy3.
 """
 
 import re
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, gather_instructions, last_asked, plain_text
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
+from callwright.dialects.prompts.chat_messages import gather_instructions
+from callwright.dialects.prompts.key_value_tags import (
+    LINES,
+    KeyValueTags,
+    write_turns,
+)
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -54,7 +56,16 @@ _TAGS: Final = _tags("")
 _RELEASED: Final = _tags(_SUFFIX)
 _THOUGHTS: Final = tuple((f"<think{suffix}>", f"</think{suffix}>") for suffix in ("", _SUFFIX))
 _MODE: Final = "<｜reasoning_mode:opensource｜>"
-_HOW_TO: Final = """For function call returns, you should first print <tool_calls:opensource>
+_SHOW_TOOLS: Final = """# Tools
+
+You may call one or more functions to assist with the user query.
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>
+$lines
+</tools>
+
+For function call returns, you should first print <tool_calls:opensource>
 For each function call, you should return object like:
 <tool_call:opensource>{function-name}<tool_sep:opensource>
 <arg_key:opensource>{arg-key-1}</arg_key:opensource>
@@ -87,66 +98,25 @@ class Options(RenderOptions, frozen=True, kw_only=True):
         return replace(self, thinking="open", reasoning_effort="low" if level in ("minimal", "low") else "high")
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to the assistant's token and its thought."""
-    out = PromptBuilder().control(_BEGIN)
-    begin, end = _THOUGHTS[1]
-    thinks = options.thinking == "open"
-    instructions, items = gather_instructions(conversation.items)
-    system = "".join(instructions)  # as the template joins them
-    system += "".join(f"\n\n{note}" if system else note for note in format_note(conversation))
-    out.text(system)
-    if conversation.tools:
-        put_tools(out.text("\n\n" if system else ""), conversation, _tools)
-    out.control(_MODE).text(f"reasoning_effort:{options.reasoning_effort if thinks else 'no_think'}")
-    asked = -1 if conversation.tools else last_asked(conversation, items)  # with tools all reasoning stays
-    put_turns(out, items, _turn, begin, end, asked=asked)
-    begins = options.add_generation_prompt
-    if begins:
-        out.control(_ASSISTANT, begin, "" if thinks else end)
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, begin: str, end: str, *, reasons: bool) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(_, parts):
-            out.control(_USER).text(plain_text(parts, number))
-        case AssistantTurn(reasoning, message, calls):
-            out.control(_ASSISTANT, begin).text((reasoning or "") if reasons else "").control(end)
-            out.text(plain_text(message.parts, number) if message else "")
-            if calls:
-                put_calls(out, _RELEASED, calls)
-            out.control(_EOS)
-        case ToolTurn(outputs):
-            out.control(_RESULTS[0]).text("\n")
-            for _, output in outputs:
-                out.control(_RESULT[0]).text(f"\n{plain_text(output.parts, number)}\n")
-                out.control(_RESULT[1]).text("\n")
-            out.control(_RESULTS[1])
-        case _:
-            assert_never(turn)
-
-
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    shown = "\n".join(tool.openai_json for tool in conversation.tools)
-    out.text(
-        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-        "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n",
-        shown,
-        "\n</tools>\n\n",
-    )
-    own_words(out, _HOW_TO, _CONTROLS)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, _CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: all calls in one block."""
-    return said(turn, _TAGS).text
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=(
+        f"{_BEGIN}$text«text notes¦\n\n»$notes«tools¦«text|notes¦\n\n»$tools»{_MODE}"
+        "reasoning_effort:«open¦$reasoning_effort¦no_think»"
+    ),
+    gather=gather_instructions,
+    joint="",  # as the template joins them
+    system=f"{_USER}$text",
+    user=f"{_USER}$text",
+    assistant=f"{_ASSISTANT}<think:opensource>$thought</think:opensource>$text$calls{_EOS}",
+    past_calls=_RELEASED.layout,
+    keeps_thoughts_with_tools=True,
+    outputs="<tool_responses:opensource>\n$each</tool_responses:opensource>",
+    output="<tool_response:opensource>\n$text\n</tool_response:opensource>\n",
+    answer=f"{_ASSISTANT}<think:opensource>«open¦$thought¦</think:opensource>»",
+    tools=_SHOW_TOOLS,
+    **write_turns(_TAGS),
+)
 
 
 # --- output ---
@@ -186,11 +156,6 @@ DIALECT = Dialect(
     tokenizers=("hy3",),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_TAGS.layout, parse),
 )

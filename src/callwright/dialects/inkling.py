@@ -10,7 +10,8 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
@@ -39,17 +40,22 @@ _NAME = re.compile(rf"([^\n<{{}}]+?)(?={re.escape(_INVOKE)})")
 _WORD = re.compile(r"[\w.:/-]+")
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|message_system|>", "<|message_user|>", "<|message_tool|>", _MODEL, _TEXT, _THINKING, _INVOKE, _END),
-    system=(f"<|message_system|>{_TEXT}", _END),
-    user=(f"<|message_user|>{_TEXT}", _END),
-    assistant=(_MODEL, ""),
-    tool=(f"<|message_tool|>{_TEXT}", _END),
-    thought=(_THINKING, f"{_END}{_MODEL}"),
-    said=(_TEXT, _END),
-    gap=_MODEL,
+    head="«text|tools¦<|message_system|><|content_text|>$text«text tools¦\n\n»$tools<|end_message|>»",
+    system="<|message_system|><|content_text|>$text<|end_message|>",
+    user="<|message_user|><|content_text|>$text<|end_message|>",
+    assistant="<|message_model|>$written",
+    written=(
+        "«<|content_thinking|>$thought:trim<|end_message|><|message_model|>»"
+        "«<|content_text|>$text<|end_message|>»«text calls¦<|message_model|>»$calls"
+    ),
+    outputs="$each",
+    output="<|message_tool|><|content_text|>$text<|end_message|>",
+    answer=(
+        "<|message_model|>«off¦<|content_thinking|><|end_message|><|message_model|>»«open¦<|content_thinking|>$thought»"
+    ),
     calls=_CALLS,
-    each=True,
 )
 
 
@@ -119,6 +125,6 @@ DIALECT = Dialect(
     tokenizers=("inkling",),
     stops=("<|content_model_end_sampling|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

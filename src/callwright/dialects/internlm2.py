@@ -4,15 +4,13 @@ The format of InternLM 2.5 and 3 and Intern-S1. Source: the chat format of inter
 system turn of the name `<|plugin|>`, outputs in one of the environment.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -22,13 +20,8 @@ _CALLS: Final = CallLayout(begin=f"<|action_start|>{_PLUGIN}" + in_json(argument
 _MARKS: Final = CallMarks.of(_CALLS, opens=(f"<|action_start|> {_PLUGIN}", f"<|action_start|>\n{_PLUGIN}"))
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.control("<|im_start|>").text("system name=").control(_PLUGIN).text("\n")
-    functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    out.text(json.dumps(functions, ensure_ascii=False)).control("<|im_end|>").text("\n")
-
-
-_FRAME: Final = Frame(
+_SHOW_TOOLS: Final = "<|im_start|>system name=<|plugin|>\n$functions<|im_end|>\n"
+_TURNS: Final = Turns(
     controls=(
         "<s>",
         "<|im_start|>",
@@ -39,15 +32,16 @@ _FRAME: Final = Frame(
         "<think>",
         "</think>",
     ),
-    begin="<s>",
-    system=("<|im_start|>system\n", "<|im_end|>\n"),
-    user=("<|im_start|>user\n", "<|im_end|>\n"),
-    assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
-    tool=(f"<|im_start|>environment name={_PLUGIN}\n", "<|im_end|>\n"),
-    place="after system",
-    tools=_tools,
+    head="<s>«<|im_start|>system\n$text<|im_end|>\n»$tools",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant="<|im_start|>assistant\n$written<|im_end|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
+    outputs="$each",
+    output="<|im_start|>environment name=<|plugin|>\n$text<|im_end|>\n",
+    answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_SHOW_TOOLS,
 )
 
 
@@ -61,6 +55,6 @@ DIALECT = Dialect(
     tokenizers=("internlm2", "internlm3", "intern_s1"),
     stops=("<|im_end|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

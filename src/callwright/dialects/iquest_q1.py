@@ -5,14 +5,13 @@ engines that serve the model write them. Nothing says how its template shows too
 in the system turn, outputs in a turn of the user.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -28,21 +27,17 @@ _CONTROLS: Final = (
 # --- prompts ---
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.control("<tool_response>").text(result.text).control("</tool_response>")
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    system=("<|iquest_system|>", _END),
-    user=("<|iquest_user|>", _END),
-    assistant=("<|iquest_assistant|>", _END),
-    tool=("<|iquest_user|>", _END),
+    head="«text|tools¦<|iquest_system|>$text«text tools¦\n\n»$tools<|iquest_end|>»",
+    system="<|iquest_system|>$text<|iquest_end|>",
+    user="<|iquest_user|>$text<|iquest_end|>",
+    assistant="<|iquest_assistant|>«!thought¦<think></think>»$written<|iquest_end|>",
+    written="«<think>$thought:trim</think>»$text$calls",
+    outputs="<|iquest_user|>$each<|iquest_end|>",
+    output="<tool_response>$text</tool_response>",
+    answer="<|iquest_assistant|>«off¦<think></think>»«open¦<think>$thought»",
     calls=_TAGS.layout,
-    results=_results,
-    thought=_THOUGHT,
-    no_thought="".join(_THOUGHT),
 )
 
 
@@ -56,6 +51,6 @@ DIALECT = Dialect(
     tokenizers=("iquest",),
     stops=(_END,),
     options=OpenThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, ends=(_END,)),
 )

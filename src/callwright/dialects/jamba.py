@@ -7,12 +7,11 @@ template of Jamba-1.5: the tools stand in the system turn.
 import json
 from typing import Final
 
-import msgspec
-
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 
@@ -31,24 +30,22 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     out.text(f"<tool_definitions>\n# Tools\n\n## Functions{shown}\n</tool_definitions>")
 
 
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|bom|><|{role}|> ", "<|eom|>"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|startoftext|>", "<|bom|>", "<|eom|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>"),
-    begin="<|startoftext|>",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=("<|bom|><|assistant|>", "<|eom|>"),
-    tool=_turn("tool"),
-    gap="\n",
-    tools=_tools,
+    head="<|startoftext|><|bom|><|system|> $text«text tools¦\n\n»$tools<|eom|>",
+    system="<|bom|><|system|> $text<|eom|>",
+    user="<|bom|><|user|> $text<|eom|>",
+    # What an assistant says is shown after a blank, which no answer needs.
+    assistant=(
+        "<|bom|><|assistant|>«calls !text !thought¦ »«<think>\n$thought:trim\n</think>\n\n»« $text»$calls<|eom|>"
+    ),
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|bom|><|tool|> $text<|eom|>",
+    answer="<|bom|><|assistant|>«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
 )
-# What an assistant says is shown behind a blank, which no answer needs.
-_SHOWN: Final = msgspec.structs.replace(_FRAME, empty_system=True, said=(" ", ""), gap="", calls_begin=" ")
 
 
 DIALECT = Dialect(
@@ -61,6 +58,6 @@ DIALECT = Dialect(
     tokenizers=("jamba", "hunyuan"),
     stops=("<|eom|>",),
     options=ThinkingOptions,
-    prompt=PromptBy(render=_SHOWN.render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=_MARKS,
 )

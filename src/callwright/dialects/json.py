@@ -9,6 +9,8 @@ docs/dialects.md.
 from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
+from msgspec import Struct
+
 from callwright.calls.toolset import Toolset
 from callwright.conversation import (
     AssistantTurn,
@@ -19,7 +21,7 @@ from callwright.conversation import (
     Message,
     ToolTurn,
 )
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import (
     chat_message,
@@ -51,30 +53,13 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
-    told, items = _shown(conversation)
-    return told_system(conversation, _system, *told) + told_messages(items, _told)
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The same as a plain text with headings, for completion endpoints of models without a chat format."""
-    out = PromptBuilder()
-    told, items = _shown(conversation)
-    put_tools(out, conversation, _put_system, *told)
-    put_turns(out, items, _turn)
-    if options.add_generation_prompt:
-        out.control("### Assistant").text("\n")
-    return Prompt(out.pieces(), _HEADINGS)
-
-
 def _told(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
     match turn:
         case Message():
             return [chat_message(turn, None)]
         case AssistantTurn(_, message, calls):
             # Reasoning is dropped on purpose: the server's template has its own place for it, or none.
-            return [{"role": "assistant", "content": write(AssistantTurn(None, message, calls))}]
+            return [{"role": "assistant", "content": _PROMPT.write(AssistantTurn(None, message, calls))}]
         case ToolTurn(outputs):
             texts = [f"Result of {name or 'the tool'}:\n{plain_text(output.parts, number)}" for name, output in outputs]
             return [{"role": "user", "content": "\n\n".join(texts)}]
@@ -97,13 +82,6 @@ def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any) -> N
     text = _system(conversation, *told)
     if text is not None:
         _headed(out, "system", text)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one fenced block for each call."""
-    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    said = turn.text + "\n\n" if turn.text and turn.calls else turn.text
-    return thought + said + _CALLS.text(turn.calls)
 
 
 def _shown(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[Item, ...]]:
@@ -138,6 +116,36 @@ def _declarations(tools: Sequence[FunctionTool]) -> str:
     return "\n\n".join(whole_declaration(tool) for tool in tools)
 
 
+class _InWords(Struct, frozen=True):
+    """Tools and calls in words; `marks`: see `PromptFormat`."""
+
+    marks: TurnMarks
+
+    def messages(self, conversation: Conversation, options: Options) -> list[dict[str, Any]]:
+        """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
+        told, items = _shown(conversation)
+        return told_system(conversation, _system, *told) + told_messages(items, _told)
+
+    def render(self, conversation: Conversation, options: Options) -> Prompt:
+        """The same as a plain text with headings, for completion endpoints of models without a chat format."""
+        out = PromptBuilder()
+        told, items = _shown(conversation)
+        put_tools(out, conversation, _put_system, *told)
+        put_turns(out, items, _turn)
+        if options.add_generation_prompt:
+            out.control("### Assistant").text("\n")
+        return Prompt(out.pieces(), _HEADINGS)
+
+    def write(self, turn: AssistantTurn) -> str:
+        """A turn as the model writes it: one fenced block for each call."""
+        thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
+        said = turn.text + "\n\n" if turn.text and turn.calls else turn.text
+        return thought + said + _CALLS.text(turn.calls)
+
+
+_PROMPT: Final = _InWords(TurnMarks(thought=("<think>\n", "\n</think>\n\n"), controls=_HEADINGS))
+
+
 # --- output ---
 
 
@@ -154,11 +162,6 @@ DIALECT = Dialect(
     tokenizers=tuple(TOKENIZERS),  # any of them may read it
     stops=("### User", "### System"),
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>\n", "\n</think>\n\n"), controls=_HEADINGS),
-    ),
+    prompt=_PROMPT,
     calls=ReadBy(_CALLS, parse),
 )

@@ -5,17 +5,14 @@ object in `<ifm|tool_call>`; all are read, the first is written. Source: vLLM's 
 prompt leaves `<ifm|think>` open; the roles are not published, so the rest of it is plain ChatML.
 """
 
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told, write_tools
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, show_tools, write_turns
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -55,61 +52,22 @@ class Options(RenderOptions, frozen=True, kw_only=True):
         return replace(self, reasoning_effort=_ROUNDED.get(level, level))
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<|im_start|>assistant` and the begin of its thought."""
-    out = PromptBuilder()
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    if instructions or conversation.tools:
-        _begin(out, "system").text("\n\n".join(instructions))
-        if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), conversation, write_tools, _TAGS)
-        out.control("<|im_end|>").text("\n")
-    put_turns(out, items, _turn)
-    effort = options.reasoning_effort
-    thinks = options.add_generation_prompt and effort != "none"
-    if options.add_generation_prompt:
-        _begin(out, "assistant")
-    if thinks:
-        out.control(f"<{_EFFORTS[effort]}>")
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if thinks else "assistant")
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role, parts):
-            _begin(out, "user" if role == "user" else "system").text(plain_text(parts, number))
-        case AssistantTurn(reasoning, message, calls):
-            _begin(out, "assistant")
-            if reasoning:
-                out.control(f"<{_THINK}>").text(reasoning).control(f"</{_THINK}>").text("\n")
-            text = plain_text(message.parts, number) if message else ""
-            out.text(text)
-            if calls:
-                put_calls(out.text("\n" if text else ""), _TAGS, calls)
-        case ToolTurn(outputs):
-            for count, (_, output) in enumerate(outputs):
-                if count:
-                    out.control("<|im_end|>").text("\n")
-                _begin(out, "tool").text(plain_text(output.parts, number))
-        case _:
-            assert_never(turn)
-    out.control("<|im_end|>").text("\n")
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, _CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: all calls in one block."""
-    return said(turn, _TAGS, _THINK).text
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<|im_start|>").text(f"{role}\n")
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head="«instructed|tools¦<|im_start|>system\n$text«instructed tools¦\n\n»$tools<|im_end|>\n»",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant="<|im_start|>assistant\n$written<|im_end|>\n",
+    thoughts="all",
+    outputs="$each",
+    output="<|im_start|>tool\n$text<|im_end|>\n",
+    answer=(
+        "<|im_start|>assistant\n"
+        "«high¦<ifm|think>$thought»«medium¦<ifm|think_fast>$thought»«low¦<ifm|think_faster>$thought»"
+    ),
+    tools=show_tools(_TAGS),
+    **write_turns(_TAGS, _THINK),
+)
 
 
 DIALECT = Dialect(
@@ -122,11 +80,6 @@ DIALECT = Dialect(
     tokenizers=("k2_horizon",),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=(f"<{_THINK}>", f"</{_THINK}>\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, thoughts=_THOUGHTS, ends=_ENDS),
 )

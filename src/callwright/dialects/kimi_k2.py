@@ -5,21 +5,16 @@ A section may begin in a thought that is never closed. Checked against the chat 
 K2-Instruct.
 """
 
-import json
 import re
-from collections.abc import Sequence
 from typing import Final, Literal
-
-import msgspec
 
 from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.prompt import Prompt, PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, may_come
 
 __all__ = ["DIALECT"]
@@ -58,43 +53,27 @@ _BARE_HEADER = re.compile(rf"(?P<name>[\w./-]+):\d+\s*(?:{re.escape(_ARGUMENTS)}
 _MAY_BE_HEADER = re.compile(may_come([r"[\w./-]+", ":", r"\d+", r"\s*", *map(re.escape, _ARGUMENTS), r"\s*"])).match
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    tools = [tool.as_openai() for tool in conversation.tools]
-    out.control("<|im_system|>").text("tool_declare").control("<|im_middle|>")
-    out.text(json.dumps(tools, ensure_ascii=False)).control("<|im_end|>")
-
-
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.text(f"## Return of {_id(result.name, result.number)}\n{result.text}")
-
-
-_FRAME: Final = Frame(
+_SHOW_TOOLS: Final = "<|im_system|>tool_declare<|im_middle|>$list<|im_end|>"
+_TURNS: Final = Turns(
     controls=(
         *("<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>", "<think>", "</think>"),
         *(*_MARKS.opens, _ARGUMENTS, *_MARKS.closes, *_MARKS.around),
     ),
-    system=("<|im_system|>system<|im_middle|>", "<|im_end|>"),
-    user=("<|im_user|>user<|im_middle|>", "<|im_end|>"),
-    assistant=("<|im_assistant|>assistant<|im_middle|>", "<|im_end|>"),
-    tool=("<|im_system|>tool<|im_middle|>", "<|im_end|>"),
-    default_system="You are Kimi, an AI assistant created by Moonshot AI.",
-    thought=("<think>", "</think>"),
-    no_thought="<think></think>",
-    place="before system",
-    tools=_tools,
+    head="$tools«<|im_system|>system<|im_middle|>$text<|im_end|>»",
+    default="You are Kimi, an AI assistant created by Moonshot AI.",
+    system="<|im_system|>system<|im_middle|>$text<|im_end|>",
+    user="<|im_user|>user<|im_middle|>$text<|im_end|>",
+    assistant="<|im_assistant|>assistant<|im_middle|>«!thought¦<think></think>»$written<|im_end|>",
+    written="«<think>$thought:trim</think>»$text$calls",
+    outputs="$each",
+    output="<|im_system|>tool<|im_middle|>## Return of functions.$name:$number\n$text<|im_end|>",
+    answer="<|im_assistant|>assistant<|im_middle|>«off¦<think></think>»«open¦<think>$thought»",
     calls=_CALLS,
-    results=_results,
-    each=True,
+    tools=_SHOW_TOOLS,
+    flavours={
+        "instruct": {"assistant": "<|im_assistant|>assistant<|im_middle|>$written<|im_end|>", "thoughts": "none"},
+    },
 )
-
-
-_INSTRUCT: Final = msgspec.structs.replace(_FRAME, thoughts="none", no_thought="")
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    return (_INSTRUCT if options.flavour == "instruct" else _FRAME).render(conversation, options)
 
 
 class _Reader(MarkedReader):
@@ -150,6 +129,6 @@ DIALECT = Dialect(
     tokenizers=("kimi_k2", "qwen2.5"),
     stops=("<|im_end|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -8,24 +8,24 @@ escape `&` and `"`.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, NamedTool, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.conversation import Conversation
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import choice_note, plain_text
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.told import ToldTurns
+from callwright.dialects.prompts.chat_messages import choice_note, no_instructions
+from callwright.dialects.prompts.layouts import Values
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
 from callwright.events import Markup, Problem
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, may_come, read_until
 
 __all__ = ["DIALECT"]
@@ -89,7 +89,7 @@ _TOOLS_HEAD: Final = "# Tools\nHere are the available tools, described in JSONSc
 _EFFORT: Final = (
     "`thinking_effort` guides on how much to think in your thinking channel (not including the response channel), "
     "supported values include `low`, `medium`, `high`, and `max`.\n"
-    "Now the system is invoked with `thinking_effort={}`."
+    "Now the system is invoked with `thinking_effort=$thinking_effort`."
 )
 _CHOICES: Final = {
     "required": "The system is invoked with `tool_choice=required`.\nYou MUST call tools in the next message.",
@@ -116,114 +116,61 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to the open thought or response of the answer."""
-    out = PromptBuilder()
-    thinks = options.thinking_effort != "none"
-    if conversation.tools:
-        put_tools(out, conversation, _declare)
-    if thinks:
-        _message(out, _EFFORT.format(options.thinking_effort), role="system", type="thinking-effort")
-    put_turns(out, conversation.items, _turn, thinks=thinks)
-    _wishes(out, conversation)
-    begins = options.add_generation_prompt
-    if begins:
-        _open(_open(out, "message", role="assistant"), "think" if thinks else "response")
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
+def _tools(out: PromptBuilder, conversation: Conversation) -> None:
+    shown = _sorted_json([tool.as_openai() for tool in conversation.tools])
+    out.text(f"{_TOOLS_HEAD}\n\n```json\n{shown}\n```")
 
 
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, thinks: bool) -> None:
-    match turn:
-        case Message(role, parts, name):
-            named = {"name": name} if name else {}
-            _message(out, plain_text(parts, number), role="user" if role == "user" else "system", **named)
-        case AssistantTurn(reasoning, message, _):
-            _open(out, "message", role="assistant")
-            if thinks:
-                _close(_open(out, "think").text(reasoning or ""), "think")
-            _close(_open(out, "response").text(plain_text(message.parts, number) if message else ""), "response")
-            _put_calls(out, turn)
-            _close(out, "message").control(*_STOPS)
-        case ToolTurn(outputs):
-            for index, (name, output) in enumerate(outputs, 1):
-                _message(out, plain_text(output.parts, number), role="tool", tool=name, index=str(index))
-        case _:
-            assert_never(turn)
-
-
-def _wishes(out: PromptBuilder, conversation: Conversation) -> None:
+def _wishes(conversation: Conversation) -> Values:
     """What the next message must be."""
-    choice = conversation.tool_choice
-    if conversation.tools and isinstance(choice, str) and choice in _CHOICES:
-        _message(out, _CHOICES[choice], role="system", type="tool-choice")
-    elif conversation.tools and isinstance(choice, NamedTool):
-        _message(out, "\n".join(choice_note(conversation)), role="system", type="tool-choice")
-    wanted = conversation.response_format
+    choice, wanted = conversation.tool_choice, conversation.response_format
+    wish = text = ""
+    if conversation.tools and isinstance(choice, str):
+        wish = _CHOICES.get(choice, "")
+    elif conversation.tools:
+        wish = "\n".join(choice_note(conversation))
     if wanted:
         text = f"The system is invoked with `response_format={wanted.type}`.\n{_RAW_JSON}"
         if wanted.schema is not None:
             text += f"\nThe JSON data must match the following schema:\n```json\n{_sorted_json(wanted.schema)}\n```"
-        _message(out, text, role="system", type="response-format")
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it, with all its parts."""
-    return _said(turn).text
-
-
-def _said(turn: AssistantTurn) -> Prompt:
-    out = PromptBuilder()
-    if turn.reasoning:
-        _close(_open(out, "think").text(turn.reasoning), "think")
-    _close(_open(out, "response").text(turn.text), "response")
-    _put_calls(out, turn)
-    return Prompt(_close(out, "message").pieces(), _CONTROLS)
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: _said(turn).wire_text,
-    lambda outputs: "\n\n".join(f"Output of `{name}`:\n{text}" for name, text in outputs),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _told_tools)
-
-
-def _told_tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(_shown(conversation))
-
-
-def _declare(out: PromptBuilder, conversation: Conversation) -> None:
-    _message(out, _shown(conversation), role="system", type="tool-declare")
-
-
-def _shown(conversation: Conversation) -> str:
-    return f"{_TOOLS_HEAD}\n\n```json\n{_sorted_json([tool.as_openai() for tool in conversation.tools])}\n```"
-
-
-def _put_calls(out: PromptBuilder, turn: AssistantTurn) -> None:
-    if turn.calls:
-        _CALLS.put(out, turn.calls, controls=_CONTROLS)
-
-
-def _message(out: PromptBuilder, text: str, **named: str) -> None:
-    _close(_open(out, "message", **named).text(text), "message").control(*_STOPS)
-
-
-def _open(out: PromptBuilder, part: str, **named: str) -> PromptBuilder:
-    shown = (f' {key}="{_escaped(value)}"' for key, value in named.items())
-    return out.control(_OPEN).text(part + "".join(shown)).control(_SEP)
-
-
-def _close(out: PromptBuilder, part: str) -> PromptBuilder:
-    return out.control(_CLOSE).text(part).control(_SEP)
+    return {"choice": wish, "format": text}
 
 
 def _sorted_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _message(attributes: str, text: str) -> str:
+    """The layout of a message."""
+    return f"<|open|>message {attributes}<|sep|>{text}<|close|>message<|sep|><|end_of_msg|>"
+
+
+_THOUGHT: Final = "<|open|>think<|sep|>$thought<|close|>think<|sep|>"
+_SAID: Final = "<|open|>response<|sep|>$text<|close|>response<|sep|>$calls"
+_SYSTEM: Final = 'role="system" type="{}"'
+_NAMED: Final = '«name¦ name="$name:attribute"»'
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head="«" + _message(_SYSTEM.format("tool-declare"), "$tools") + "»"
+    "«!none¦" + _message(_SYSTEM.format("thinking-effort"), _EFFORT) + "»",
+    gather=no_instructions,
+    more=_wishes,
+    system=_message(f'role="system"{_NAMED}', "$text"),
+    user=_message(f'role="user"{_NAMED}', "$text"),
+    assistant=_message('role="assistant"', f"«!none¦{_THOUGHT}»{_SAID}"),
+    written=f"«{_THOUGHT}»{_SAID}<|close|>message<|sep|>",
+    thoughts="all",
+    outputs="$each",
+    output=_message('role="tool" tool="$name:attribute" index="$index"', "$text"),
+    close="«" + _message(_SYSTEM.format("tool-choice"), "$choice") + "»"
+    "«" + _message(_SYSTEM.format("response-format"), "$format") + "»",
+    answer='<|open|>message role="assistant"<|sep|>«none¦<|open|>response<|sep|>¦<|open|>think<|sep|>$thought»',
+    calls=_CALLS,
+    tools=_tools,
+    chat_tools=_tools,
+    chat_output="Output of `$name`:\n$text",
+    own_marks=TurnMarks(thought=_THINK, answer=(_RESPONSE[0], f"{_RESPONSE[1]}{_MESSAGE_END}"), controls=_CONTROLS),
+)
 
 
 # --- output ---
@@ -404,11 +351,6 @@ DIALECT = Dialect(
     tokenizers=("kimi_k3",),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=_THINK, answer=(_RESPONSE[0], f"{_RESPONSE[1]}{_MESSAGE_END}"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_WRITTEN, parse),
 )

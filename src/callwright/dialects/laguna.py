@@ -5,16 +5,14 @@ some checkpoints open a call with the tag of a turn. Prompts are checked against
 XS-2.1 and S-2.1, which has no line feeds within turns and calls and has no example of a call.
 """
 
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
+from callwright.dialects.prompts.chat_messages import spoken_instructions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, write_turns
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -33,13 +31,22 @@ _CONTROLS: Final = (
 )
 
 
-_THINK_FIRST: Final = "Wrap your thinking in '<think>', '</think>' tags, followed by a function call. "
-_THOUGHT: Final = "<think> your thoughts here </think>\n"
-_HOW_TO: Final = (
-    "{first}For each function call, return an unescaped XML-like object with function name and arguments within "
-    "'<tool_call>' and '</tool_call>' tags, like here:\n{thought}<tool_call>function-name\n"
-    "<arg_key>argument-key</arg_key>\n<arg_value>value-of-argument-key</arg_value>\n</tool_call>"
-)
+_SHOW_TOOLS: Final = """### Tools
+
+You may call functions to assist with the user query.
+All available function signatures are listed below:
+<available_tools>
+$lines
+</available_tools>"""
+_HOW_TO: Final = """
+
+«open¦Wrap your thinking in '<think>', '</think>' tags, followed by a function call. »For each function call, return \
+an unescaped XML-like object with function name and arguments within '<tool_call>' and '</tool_call>' tags, like here:
+«open¦<think> your thoughts here </think>
+»<tool_call>function-name
+<arg_key>argument-key</arg_key>
+<arg_value>value-of-argument-key</arg_value>
+</tool_call>"""
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
@@ -51,77 +58,34 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     flavour: Literal["xs", "s-2.1"] = "xs"
 
 
-# --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<assistant>` and the begin of its thought."""
-    out = PromptBuilder().control(_BEGIN)
-    instructions, items = split_instructions(conversation.items)
-    instructions = [*filter(None, instructions), *format_note(conversation)]
-    thinks = options.thinking == "open"
-    dense = options.flavour == "s-2.1"
-    edge = "" if dense else "\n"
-    if instructions or conversation.tools or (dense and thinks):
-        out.control("<system>").text(edge, edge if instructions else "", "\n\n".join(instructions))
-        if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools, thinks=thinks, dense=dense)
-        out.text(edge).control("</system>").text("\n")
-    put_turns(out, items, _turn, dense=dense, thinks=thinks)
-    begins = options.add_generation_prompt
-    if begins:
-        out.control("<assistant>").text(edge).control("<think>" if thinks else "</think>")
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, *, dense: bool, thinks: bool) -> None:
-    """Append a turn of the history."""
-    edge = "" if dense else "\n"
-    match turn:
-        case Message(role, parts):
-            begin, end = ("<user>", "</user>") if role == "user" else ("<system>", "</system>")
-            out.control(begin).text(edge, plain_text(parts, number), edge).control(end).text("\n")
-        case AssistantTurn(reasoning, message, calls):
-            said = plain_text(message.parts, number) if message else ""
-            out.control("<assistant>").text(edge)
-            if thinks if dense else reasoning:
-                out.control("<think>").text(edge, (reasoning or "") if dense else (reasoning or "").strip(), edge)
-            out.control("</think>").text(edge)
-            if text := said if dense else said.strip():
-                out.text(text, edge)
-            if calls:
-                put_calls(out, _DENSE if dense else _TAGS, calls)
-                out.text(edge)
-            out.control("</assistant>").text("\n")
-        case ToolTurn(outputs):
-            for _, output in outputs:
-                out.control("<tool_response>").text(edge, plain_text(output.parts, number), edge)
-                out.control("</tool_response>").text("\n")
-        case _:
-            assert_never(turn)
-
-
-def _tools(out: PromptBuilder, conversation: Conversation, *, thinks: bool, dense: bool) -> None:
-    shown = "".join(tool.openai_json + "\n" for tool in conversation.tools)
-    out.text(
-        "### Tools\n\nYou may call functions to assist with the user query.\nAll available function signatures are "
-        "listed below:\n<available_tools>\n",
-        shown,
-        "</available_tools>",
-    )
-    if not dense:
-        how_to = _HOW_TO.format(first=_THINK_FIRST if thinks else "", thought=_THOUGHT if thinks else "")
-        own_words(out.text("\n\n"), how_to, _CONTROLS)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, _CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return said(turn, _TAGS).text
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=("〈|EOS|〉«text|tools¦<system>«text¦\n\n¦\n»$text«text tools¦\n\n»$tools\n</system>\n»"),
+    gather=spoken_instructions,
+    system="<system>\n$text\n</system>\n",
+    user="<user>\n$text\n</user>\n",
+    assistant=("<assistant>\n«<think>\n$thought:trim\n»</think>\n«$text\n»«$calls\n»</assistant>\n"),
+    thoughts="all",
+    trims=("assistant",),
+    outputs="$each",
+    output="<tool_response>\n$text\n</tool_response>\n",
+    answer="<assistant>\n«open¦<think>$thought¦</think>»",
+    tools=_SHOW_TOOLS + _HOW_TO,
+    **write_turns(_TAGS),
+    flavours={
+        "s-2.1": {
+            "head": "〈|EOS|〉«text|tools|open¦<system>$text«text tools¦\n\n»$tools</system>\n»",
+            "system": "<system>$text</system>\n",
+            "user": "<user>$text</user>\n",
+            "assistant": "<assistant>«open¦<think>$thought»</think>$text$calls</assistant>\n",
+            "past_calls": _DENSE.layout,
+            "trims": (),
+            "output": "<tool_response>$text</tool_response>\n",
+            "answer": "<assistant>«open¦<think>$thought¦</think>»",
+            "tools": _SHOW_TOOLS,
+        }
+    },
+)
 
 
 # --- output ---
@@ -151,11 +115,6 @@ DIALECT = Dialect(
     tokenizers=("laguna",),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_TAGS.layout, parse),
 )

@@ -4,15 +4,12 @@ Source: the chat template of Ling-3.0, as inclusionAI's models and the engines t
 `<role>NAME</role> … <|role_end|>`; the last line of the system turn switches reasoning, which the prompt leaves open.
 """
 
-from typing import Any, Final, Literal, assert_never
+from typing import Final, Literal
 
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, put_calls, said, told, write_tools
+from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, show_tools, write_turns
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -37,58 +34,21 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     thinking: Literal["open", "off"] = "open"
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to `<role>ASSISTANT</role>` and the begin of its thought."""
-    out = PromptBuilder()
-    instructions, items = split_instructions(conversation.items)
-    thinks = options.thinking == "open"
-    _begin(out, "SYSTEM")
-    for text in [*instructions, *format_note(conversation)]:
-        out.text(text + "\n")
-    if conversation.tools:
-        put_tools(out, conversation, write_tools, _TAGS, _WHEN)
-        out.text("\n")
-    out.text(f"detailed thinking {'on' if thinks else 'off'}").control("<|role_end|>")
-    put_turns(out, items, _turn)
-    begins = options.add_generation_prompt
-    if begins:
-        _begin(out, "ASSISTANT").text("\n").control("<think>", "" if thinks else "</think>")
-    return Prompt(out.pieces(), _CONTROLS, start="reasoning" if begins and thinks else "assistant")
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role, parts):
-            _begin(out, "HUMAN" if role == "user" else "SYSTEM").text(plain_text(parts, number))
-        case AssistantTurn(reasoning, message, calls):
-            _begin(out, "ASSISTANT").text("\n").control("<think>").text((reasoning or "").strip("\n"))
-            text = plain_text(message.parts, number) if message else ""
-            out.control("</think>").text(text)
-            if calls:
-                put_calls(out.text("\n" if text else ""), _HISTORY, calls)
-        case ToolTurn(outputs):
-            _begin(out, "OBSERVATION")
-            for _, output in outputs:
-                out.text("\n").control("<tool_response>").text(f"\n{plain_text(output.parts, number)}\n")
-                out.control("</tool_response>")
-        case _:
-            assert_never(turn)
-    out.control("<|role_end|>")
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return told(conversation, _TAGS, _CONTROLS)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    return said(turn, _TAGS).text
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control("<role>").text(role).control("</role>")
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=("<role>SYSTEM</role>$text«$tools\n»detailed thinking «open¦on¦off»<|role_end|>"),
+    instruction="$text\n",
+    system="<role>SYSTEM</role>$text<|role_end|>",
+    user="<role>HUMAN</role>$text<|role_end|>",
+    assistant="<role>ASSISTANT</role>\n<think>$thought:lines</think>$text«text calls¦\n»$calls<|role_end|>",
+    past_calls=_HISTORY.layout,
+    thoughts="all",
+    outputs="<role>OBSERVATION</role>$each<|role_end|>",
+    output="\n<tool_response>\n$text\n</tool_response>",
+    answer="<role>ASSISTANT</role>\n<think>«open¦$thought¦</think>»",
+    tools=show_tools(_TAGS, _WHEN),
+    **write_turns(_TAGS),
+)
 
 
 DIALECT = Dialect(
@@ -101,11 +61,6 @@ DIALECT = Dialect(
     tokenizers=("ling",),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=("<think>", "</think>\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, ends=_STOPS),
 )

@@ -9,22 +9,20 @@ there without words, too; calls follow each other without a gap.
 """
 
 import json
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from callwright.calls.history import HistoryRules
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions
+from callwright.conversation import Conversation
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import split_instructions
-from callwright.dialects.prompts.template import Frame, Result
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.dialects.readers.said_before import SAID, read_said_before
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -53,80 +51,49 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
         out.text(json.dumps(tool.as_openai(), indent=4, ensure_ascii=False), "\n\n")
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.json(json.dumps(result.text, ensure_ascii=False))
-
-
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(
         *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>"),
         "<|python_tag|>",
     ),
-    begin="<|begin_of_text|>",
+    head=(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n«tools¦Environment: ipython\n»"
+        "Cutting Knowledge Date: December 2023\nToday Date: $current_date\n\n$text<|eot_id|>«tools !asked¦$tools»"
+    ),
+    system="<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+    user="<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+    first_user="<|start_header_id|>user<|end_header_id|>\n\n$tools$text<|eot_id|>",
+    assistant="<|start_header_id|>assistant<|end_header_id|>\n\n$written<|eot_id|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
     thoughts="none",
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("ipython"),
-    place="in first user",
-    tools=_tools,
+    outputs="$each",
+    output="<|start_header_id|>ipython<|end_header_id|>\n\n$text:json<|eot_id|>",
+    answer="<|start_header_id|>assistant<|end_header_id|>\n\n",
+    trims=("system", "user"),
     calls=_CALLS,
-    results=_results,
-    gap="\n",
-    each=True,
-    trims=True,
-)
-
-
-class _Frame4(Frame, frozen=True):
-    """Llama 4, in which what is said before calls stands between tokens."""
-
-    def _turn(self, out: PromptBuilder, turn: AssistantTurn) -> None:
-        if turn.calls:
-            out.control(SAID[0]).text(turn.text).control(SAID[1])
-            self.calls.put(out, turn.calls, turn.calls_before, self.controls)
-        else:
-            super()._turn(out, turn)
-
-
-def _turn_4(role: str) -> tuple[str, str]:
-    return f"<|header_start|>{role}<|header_end|>\n\n", "<|eot|>"
-
-
-_FRAME_4: Final = _Frame4(
-    controls=("<|begin_of_text|>", "<|header_start|>", "<|header_end|>", "<|eot|>", "<|eom|>", *SAID),
-    begin="<|begin_of_text|>",
-    thoughts="none",
-    system=_turn_4("system"),
-    user=_turn_4("user"),
-    assistant=_turn_4("assistant"),
-    tool=_turn_4("ipython"),
-    place="in first user",
     tools=_tools,
-    calls=msgspec.structs.replace(_CALLS, between=""),
-    results=_results,
-    each=True,
+    flavours={
+        "llama4": {
+            "controls": ("<|begin_of_text|>", "<|header_start|>", "<|header_end|>", "<|eot|>", "<|eom|>", *SAID),
+            "head": (
+                "<|begin_of_text|>«text|told text|tools¦<|header_start|>system<|header_end|>\n\n"
+                "«told tools¦Environment: ipython\n»$text<|eot|>»«tools !asked¦$tools»"
+            ),
+            "more": lambda conversation: {"told": bool(split_instructions(conversation.items)[0])},
+            "system": "<|header_start|>system<|header_end|>\n\n$text<|eot|>",
+            "user": "<|header_start|>user<|header_end|>\n\n$text<|eot|>",
+            "first_user": "<|header_start|>user<|header_end|>\n\n$tools$text<|eot|>",
+            "assistant": (
+                "<|header_start|>assistant<|header_end|>\n\n"
+                "«calls¦<|python_start|>$text<|python_end|>$calls¦$text»<|eot|>"
+            ),
+            "past_calls": replace(_CALLS, between=""),
+            "trims": (),
+            "output": "<|header_start|>ipython<|header_end|>\n\n$text:json<|eot|>",
+            "answer": "<|header_start|>assistant<|header_end|>\n\n",
+        }
+    },
 )
-_FRAME_4_TOLD: Final = msgspec.structs.replace(_FRAME_4, preamble_tools="Environment: ipython\n")
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    if options.flavour == "llama4":
-        instructions, _ = split_instructions(conversation.items)
-        return (_FRAME_4_TOLD if instructions else _FRAME_4).render(conversation, options)
-    return _dated(options.current_date).render(conversation, options)
-
-
-@lru_cache(maxsize=8)
-def _dated(today: str) -> Frame:
-    dates = f"Cutting Knowledge Date: December 2023\nToday Date: {today}\n\n"
-    return msgspec.structs.replace(_FRAME, preamble=dates, preamble_tools=f"Environment: ipython\n{dates}")
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -156,6 +123,6 @@ DIALECT = Dialect(
     stops=("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>"),
     stop_token_ids=(128009, 128008),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

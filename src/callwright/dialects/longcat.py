@@ -11,7 +11,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueReader
 from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.stream_reader import Parse, StreamReader
@@ -35,16 +36,17 @@ _TAGS: Final = KeyValueTags(
 )
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(_OPEN, _CLOSE, _END, *_THINK),
-    system=("SYSTEM:", "\n"),
-    user=("USER:", "\n"),
-    assistant=("ASSISTANT:", _END),
-    tool=("TOOL:", "\n"),
-    thought=(f"{_THINK[0]}\n", f"\n{_THINK[1]}\n"),
-    gap="\n",
+    head="«text|tools¦SYSTEM:$text«text tools¦\n\n»$tools\n»",
+    system="SYSTEM:$text\n",
+    user="USER:$text\n",
+    assistant="ASSISTANT:$written</longcat_s>",
+    written="«<longcat_think>\n$thought:trim\n</longcat_think>\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="TOOL:$text\n",
+    answer="ASSISTANT:«off¦<longcat_think>\n\n</longcat_think>\n»«open¦<longcat_think>\n$thought»",
     calls=_CALLS,
-    each=True,
 )
 
 
@@ -82,6 +84,6 @@ DIALECT = Dialect(
     tokenizers=("longcat",),
     stops=("</longcat_s>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

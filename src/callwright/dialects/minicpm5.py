@@ -4,20 +4,19 @@ Values are text, all of it; no entities are decoded, because the format has none
 template of MiniCPM5-1B.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
 from callwright.dialects.prompts.literal_arguments import with_python_booleans
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, tool_lines
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
 from callwright.events import Markup
-from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["DIALECT"]
@@ -42,12 +41,11 @@ _CALLS: Final = CallLayout(
 )
 _TAGS: Final = ParameterTags.of(_CALLS, control=False)
 _CONTROLS: Final = ("<s>", "</s>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
-_TOOLS: Final = """# Tools
+_SHOW_TOOLS: Final = """# Tools
 
 You are provided with function signatures within <tools></tools> XML tags:
 <tools>
-"""
-_HOW_TO: Final = """
+$lines
 </tools>
 
 Tool usage guidelines:
@@ -62,25 +60,19 @@ Tool usage guidelines:
 # --- prompts ---
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    out.text(_TOOLS, tool_lines(conversation), _HOW_TO)
-
-
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    out.text("\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in results))
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    begin="<s>",
-    system=("<|im_start|>system\n", "<|im_end|>\n"),
-    user=("<|im_start|>user\n", "<|im_end|>\n"),
-    assistant=("<|im_start|>assistant\n", "<|im_end|>\n"),
-    tool=("<|im_start|>user\n", "<|im_end|>\n"),
-    tools=_tools,
+    head="<s>«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant="<|im_start|>assistant\n$written<|im_end|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|im_start|>user\n$each<|im_end|>\n",
+    output="<tool_response>\n$text\n</tool_response>",
+    between="\n",
+    answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=values_as(_CALLS, with_python_booleans),
-    results=_results,
-    gap="\n",
+    tools=_SHOW_TOOLS,
 )
 
 
@@ -179,6 +171,6 @@ DIALECT = Dialect(
     tokenizers=("minicpm5",),
     stops=("<|im_end|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -6,14 +6,12 @@ mends it, in llama.cpp); M2.1 to M2.7 have the same calls.
 
 from typing import Final, Literal
 
-from callwright.conversation import Conversation
-from callwright.dialects._minimax import END, minimax_frame, with_system
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOOLS, USER, instructions_or_default
+from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt
 
 __all__ = ["DIALECT"]
 
@@ -47,21 +45,20 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     thinking: Literal["open", "model", "off"] = "open"
 
 
-# --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `]~b]ai` and the thought that it leaves open."""
-    frame_options = ThinkingOptions(add_generation_prompt=options.add_generation_prompt, thinking=options.thinking)
-    return _FRAME.render(with_system(conversation), frame_options)
-
-
-_FRAME: Final = minimax_frame(
-    (_OPEN, _CLOSE, "<think>", "</think>"),
-    system="system",
-    how_to=_HOW_TO,
-    thought=("<think>\n", "\n</think>\n\n"),
+_TURNS: Final = Turns(
+    controls=(*TOKENS, _OPEN, _CLOSE, "<think>", "</think>"),
+    head="]~!b[«text|tools¦]~b]system\n$text«text tools¦\n\n»$tools[e~[\n»",
+    gather=instructions_or_default,
+    system="]~b]system\n$text[e~[\n",
+    user=USER,
+    assistant="]~b]ai\n$written[e~[\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text$calls",
+    outputs=OUTPUTS,
+    output=OUTPUT,
+    answer="]~b]ai\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
+    tools=TOOLS + _HOW_TO,
+    tool=TOOL,
 )
 
 
@@ -75,6 +72,6 @@ DIALECT = Dialect(
     tokenizers=("minimax",),
     stops=(END,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=ParameterForm(_CALLS, _TAGS, ends=(END,)),
 )

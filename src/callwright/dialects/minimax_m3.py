@@ -10,22 +10,18 @@ model's chat template.
 """
 
 import re
-from functools import cache
 from typing import Final
 
-import msgspec
-
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Conversation
-from callwright.dialects._minimax import END, minimax_frame, with_system
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOOLS, USER, instructions_or_default
+from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, ElementArguments
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tag_heads import attributes
 from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
-from callwright.prompt import Prompt
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode
@@ -53,20 +49,18 @@ _TAGS: Final = ParameterTags(
 # A piece of a mark is a tag that was broken.
 _FORM: Final = NamedMarks((_MARK,), re.compile(r"\]<\]|<\]|\[>|minimax\["), ("invoke", "tool_call"))
 _THOUGHT: Final = ("<mm:think>", "</mm:think>")
-_MODES: Final = {
-    "open": "enabled. You MUST think step by step before every response, including after receiving function/tool "
-    "results.",
-    "off": "disabled. Do not output any thinking process.",
-    "model": "adaptive. You are encouraged to think for complex decision-making, multi-step reasoning, or when "
-    "analyzing function/tool results.",
-}
 _SYSTEM: Final = (
     "Your model version is MiniMax-M3, developed by MiniMax. Knowledge cutoff: January 2026. Founded in early 2022, "
     "MiniMax is a global AI foundation model company committed to advancing the frontiers of AI towards AGI.\n\n"
     "<thinking_instructions>\nYou have a thinking capability that allows you to reason step by step before responding. "
     "When thinking is enabled, wrap your reasoning in <mm:think></mm:think> tags before your response. When thinking "
     "is disabled, begin your response directly after the </mm:think> prefix. When thinking is adaptive, decide on your "
-    "own whether to think for the current turn.\nCurrent thinking mode: {mode}\n</thinking_instructions>"
+    "own whether to think for the current turn.\nCurrent thinking mode: "
+    "«open¦enabled. You MUST think step by step before every response, including after receiving function/tool "
+    "results.»"
+    "«off¦disabled. Do not output any thinking process.»"
+    "«model¦adaptive. You are encouraged to think for complex decision-making, multi-step reasoning, or when analyzing "
+    "function/tool results.»\n</thinking_instructions>"
 )
 _HOW_TO: Final = """To call tools, wrap all invocations in a single @<tool_call>@</tool_call> block. Parameter values \
 containing nested objects or arrays are recursively expanded into XML elements. Example:
@@ -92,23 +86,22 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `]~b]ai`. System texts stand in the turn `developer`, behind the model's own."""
-    return _framed(options.thinking).render(with_system(conversation), options)
-
-
-@cache
-def _framed(thinking: str) -> Frame:
-    words = f"]~!b[]~b]system\n{_SYSTEM.format(mode=_MODES[thinking])}{END}\n"
-    return msgspec.structs.replace(_FRAME, begin=words)
-
-
-_FRAME: Final = msgspec.structs.replace(
-    minimax_frame(
-        (_OPEN, _CLOSE, _MARK, *_THOUGHT), system="developer", how_to=_HOW_TO, thought=_THOUGHT, calls=_CALLS
-    ),
-    no_thought=_THOUGHT[1],
+# System texts stand in the turn `developer`, behind the model's own.
+_TURNS: Final = Turns(
+    controls=(*TOKENS, _OPEN, _CLOSE, _MARK, *_THOUGHT),
+    head=(f"]~!b[]~b]system\n{_SYSTEM}[e~[\n«text|tools¦]~b]developer\n$text«text tools¦\n\n»$tools[e~[\n»"),
+    gather=instructions_or_default,
+    system="]~b]developer\n$text[e~[\n",
+    user=USER,
+    assistant="]~b]ai\n«!thought¦</mm:think>»$written[e~[\n",
+    written="«<mm:think>$thought:trim</mm:think>»$text$calls",
     thoughts="all",
+    outputs=OUTPUTS,
+    output=OUTPUT,
+    answer="]~b]ai\n«off¦</mm:think>»«open¦<mm:think>$thought»",
+    calls=_CALLS,
+    tools=TOOLS + _HOW_TO,
+    tool=TOOL,
 )
 
 
@@ -251,6 +244,6 @@ DIALECT = Dialect(
     tokenizers=("minimax_m3",),
     stops=(END,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]
@@ -56,16 +56,19 @@ _NO_EFFORT: Final = ("none", "minimal")
 _SETTINGS: Final = ("mistral-small-4", "mistral-small-2603", "mistral-medium-3.5", "mistral-medium-3-5", "leanstral")
 
 
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt: nothing stands where the answer begins, but what the options say of thinking."""
-    form = _FORMS[options.flavour]
-    if options.flavour != "v15":
-        return form.render(conversation, options)
-    effort = options.reasoning_effort or ("high" if options.thinking == "open" else "none")
-    if options.thinking == "off":
-        effort, options = "none", replace(options, thinking="model")
-    settings = {"reasoning_effort": "none" if effort in _NO_EFFORT else "high"}
-    return form.render(conversation, options, json.dumps(settings))
+class _Prompt(MistralForm, frozen=True, kw_only=True):
+    """The form of `v11`; prompts are those of the flavour."""
+
+    def render(self, conversation: Conversation, options: Options, settings: str = "") -> Prompt:
+        """The whole prompt: nothing stands where the answer begins, but what the options say of thinking."""
+        form = _FORMS[options.flavour]
+        if options.flavour != "v15":
+            return form.render(conversation, options)
+        effort = options.reasoning_effort or ("high" if options.thinking == "open" else "none")
+        if options.thinking == "off":
+            effort, options = "none", replace(options, thinking="model")
+        settings = json.dumps({"reasoning_effort": "none" if effort in _NO_EFFORT else "high"})
+        return form.render(conversation, options, settings)
 
 
 DIALECT = Dialect(
@@ -90,8 +93,6 @@ DIALECT = Dialect(
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,
-    prompt=PromptBy(
-        render=render, messages=_FORMS["v11"].messages, write=_FORMS["v11"].write, marks=_FORMS["v11"].marks
-    ),
+    prompt=_Prompt(calls=_CALLS, result=_result, tools_at="last", thoughts="running"),
     calls=marks(_CALLS),
 )

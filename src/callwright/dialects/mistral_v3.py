@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions
+from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.prompt import Prompt, PromptBuilder
 
@@ -64,12 +64,12 @@ def _form(flavour: str, space: str) -> MistralForm:
     )
 
 
-_FORM: Final = _form("v3", "")
+class _Prompt(MistralForm, frozen=True, kw_only=True):
+    """The form of `v3`; prompts are those of the flavour."""
 
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt: nothing stands where the answer begins."""
-    return _form(options.flavour, " " if options.spaces else "").render(conversation, options)
+    def render(self, conversation: Conversation, options: Options, settings: str = "") -> Prompt:
+        """The whole prompt: nothing stands where the answer begins."""
+        return _form(options.flavour, " " if options.spaces else "").render(conversation, options)
 
 
 # The third 7B: as such it is named, and without a version where names have none.
@@ -111,6 +111,6 @@ DIALECT = Dialect(
     stops=("</s>",),
     stop_token_ids=(2,),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FORM.messages, write=_FORM.write, marks=_FORM.marks),
+    prompt=_Prompt(calls=_calls(), result=_json_result, tools_at="last", system=False),
     calls=marks(_calls()),
 )

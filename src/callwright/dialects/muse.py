@@ -13,23 +13,22 @@ Prompts are checked against the chat template of Muse-Glimmer.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal, assert_never
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.conversation import Conversation, kept_with_tools
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
-from callwright.dialects.prompts.told import ToldTurns
+from callwright.dialects.prompts.layouts import Values
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
-from callwright.prompt import BREAK, Prompt, PromptBuilder, neutralise, own_words
+from callwright.prompt import BREAK, PromptBuilder, own_words
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
@@ -113,79 +112,9 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     current_date: str | None = None
     knowledge_cutoff: str | None = "2026-01-04"
 
-
-# --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `<|start|>assistant`; to whom the answer goes is the model's choice."""
-    out = PromptBuilder().control("<|begin_of_text|>")
-    instructions, items = split_instructions(conversation.items)
-    _begin(out, "system").text("\n\n".join(instructions) or _identity(options))
-    strength = _STRENGTHS.get(options.reasoning_effort, options.reasoning_effort)
-    out.text(f"\n\nReasoning strength: {strength}.")
-    put_tools(out, conversation, _tools_and_recipients, format_note(conversation)).control(_END)
-    put_turns(out, items, _turn)
-    if options.add_generation_prompt:
-        out.control(_START).text("assistant")
-    return Prompt(out.pieces(), _CONTROLS)
-
-
-def _tools_and_recipients(out: PromptBuilder, conversation: Conversation, notes: Sequence[str]) -> None:
-    """What the system message says of the tools, and who may be spoken to."""
-    if conversation.tools:
-        _tools(out.text("\n\n"), conversation)
-    recipients = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
-    said = [*notes, "# Valid recipients: " + ", ".join(f'"{name}"' for name in recipients) + "."]
-    out.text("".join(f"\n\n{one}" for one in said))
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role):
-            _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
-        case AssistantTurn(_, message, _):
-            if message:
-                plain_text(message.parts, number)  # refuses what is no text
-            _say(out.control(_START).text("assistant"), turn)
-        case ToolTurn(outputs):
-            for name, output in outputs:
-                _begin(out, f"tool {name}").text(_output(name, plain_text(output.parts, number))).control(_END)
-        case _:
-            assert_never(turn)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: a message to itself, to the user, and to each tool."""
-    return Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).text
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: neutralise(
-        "\n".join(filter(None, [turn.text, _ATEM.text(turn.calls) if turn.calls else ""])), _CONTROLS
-    ),
-    lambda outputs: "\n".join(_output(name, text) for name, text in outputs),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message. A chat server writes headers itself: calls stand without."""
-    return _TOLD.messages(conversation, _tools)
-
-
-def _begin(out: PromptBuilder, header: str) -> PromptBuilder:
-    return out.control(_START).text(header).control(_MESSAGE)
-
-
-def _identity(options: Options) -> str:
-    lines = ["You are a helpful AI assistant."]
-    if options.knowledge_cutoff:
-        lines.append(f"Knowledge cutoff: {options.knowledge_cutoff}.")
-    if options.current_date:
-        lines.append(f"Current date: {options.current_date}.")
-    return "\n".join(lines)
+    def slots(self) -> Mapping[str, Any]:
+        """See `RenderOptions`."""
+        return {"strength": _STRENGTHS.get(self.reasoning_effort, self.reasoning_effort)}
 
 
 def _namespaces(conversation: Conversation) -> Iterable[str]:
@@ -200,24 +129,46 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
     return own_words(out, _HOW_TO, _CONTROLS).text("\n".join(lines)).text(_EXAMPLE)
 
 
-def _say(out: PromptBuilder, turn: AssistantTurn) -> PromptBuilder:
-    """The messages of a turn, behind the `<|start|>assistant` of the first."""
-    parts = [("self", turn.reasoning)] if turn.reasoning else []
-    if turn.text or not turn.calls:
-        parts.append(("user", turn.text))
-    for number, (recipient, text) in enumerate(parts):
-        if number:
-            out.control(_NEXT, _START).text("assistant")
-        out.text(f" {_TO}{recipient}").control(_MESSAGE).text(text)
-    if not turn.calls:
-        return out.control(_END)
-    if parts:
-        out.control(_NEXT, _START).text("assistant")
-    return _CALLS.put(out, turn.calls, controls=_CONTROLS)
+def _more(conversation: Conversation) -> Values:
+    return {"recipients": kept_with_tools(conversation.tools, "recipients", None, lambda: _recipients(conversation))}
 
 
-def _output(name: str, text: str) -> str:
-    return f'<tool_output name="{name}">\n{text}\n</tool_output>'
+def _recipients(conversation: Conversation) -> str:
+    names = ["self", *(f"{name}.*" for name in _namespaces(conversation)), "user"]
+    return ", ".join(f'"{name}"' for name in names)
+
+
+_OUTPUT: Final = '<tool_output name="$name">\n$text\n</tool_output>'
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=(
+        "<|begin_of_text|><|start|>system<|message|>«text¦$text¦You are a helpful AI assistant."
+        "«\nKnowledge cutoff: $knowledge_cutoff.»«\nCurrent date: $current_date.»»"
+        "\n\nReasoning strength: $strength.«\n\n$tools»«\n\n$notes»\n\n# Valid recipients: $recipients.<|eot|>"
+    ),
+    notes_choice=False,
+    more=_more,
+    system="<|start|>system<|message|>$text<|eot|>",
+    user="<|start|>user<|message|>$text<|eot|>",
+    assistant="<|start|>assistant$written",
+    # A message to itself, to the user, and to each tool.
+    written=(
+        "« to=self<|message|>$thought<|eom|><|start|>assistant»«text|!calls¦ to=user<|message|>$text»"
+        "«text calls¦<|eom|><|start|>assistant»$calls«!calls¦<|eot|>»"
+    ),
+    thoughts="all",
+    outputs="$each",
+    output=f"<|start|>tool $name<|message|>{_OUTPUT}<|eot|>",
+    answer="<|start|>assistant",
+    calls=_CALLS,
+    tools=_tools,
+    # A chat server writes headers itself: calls stand without.
+    chat_written="$text«text calls¦\n»$calls",
+    chat_calls=_ATEM,
+    chat_tools=_tools,
+    chat_output=_OUTPUT,
+    chat_between="\n",
+)
 
 
 # --- output ---
@@ -331,16 +282,6 @@ DIALECT = Dialect(
     tokenizers=("muse",),
     stops=("<|eot|>",),
     options=Options,
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(
-            thought=(f" {_TO}self{_MESSAGE}", _NEXT_MESSAGE),
-            said=(f" {_TO}user{_MESSAGE}", _NEXT_MESSAGE),
-            answer=(f" {_TO}user{_MESSAGE}", ""),
-            controls=_CONTROLS,
-        ),
-    ),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

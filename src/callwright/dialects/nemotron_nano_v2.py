@@ -4,16 +4,13 @@ Source: the chat template of NVIDIA-Nemotron-Nano-9B-v2: the answer begins in `<
 in a user turn.
 """
 
-import json
-from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -24,37 +21,31 @@ _CALLS: Final = CallLayout(open=f"{_OPEN}[", begin=in_json(), end="}", between="
 _MARKS: Final = CallMarks.of(_CALLS, special=False, ends=("<SPECIAL_12>",))
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    out.text(
-        "You can use the following tools to assist the user if required:\n<AVAILABLE_TOOLS>",
-        json.dumps(functions, ensure_ascii=False),
-        "</AVAILABLE_TOOLS>\n\nIf you decide to call any tool(s), use the following format:\n"
-        '<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": '
-        '"tool_args2"}}]</TOOLCALL>\n\nThe user will execute tool-calls and return responses from tool(s) in this '
-        'format:\n<TOOL_RESPONSE>[{{"tool_response1"}}, {{"tool_response2"}}]</TOOL_RESPONSE>\n\nBased on the tool '
-        "responses, you can call additional tools if needed, correct tool calls if any errors are found, or just "
-        "respond to the user.",
-    )
+_SHOW_TOOLS: Final = """You can use the following tools to assist the user if required:
+<AVAILABLE_TOOLS>$functions</AVAILABLE_TOOLS>
 
+If you decide to call any tool(s), use the following format:
+<TOOLCALL>[{{"name": "tool_name1", "arguments": "tool_args1"}}, {{"name": "tool_name2", "arguments": "tool_args2"}}]\
+</TOOLCALL>
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    out.text("<TOOL_RESPONSE>[", ", ".join(result.text for result in results), "]</TOOL_RESPONSE>")
+The user will execute tool-calls and return responses from tool(s) in this format:
+<TOOL_RESPONSE>[{{"tool_response1"}}, {{"tool_response2"}}]</TOOL_RESPONSE>
 
-
-_FRAME: Final = Frame(
+Based on the tool responses, you can call additional tools if needed, correct tool calls if any errors are found, or \
+just respond to the user."""
+_TURNS: Final = Turns(
     controls=("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<think>", "</think>"),
-    system=("<SPECIAL_10>System\n", "\n\n"),
-    empty_system=True,
-    user=("<SPECIAL_11>User\n", "\n"),
-    assistant=("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n"),
-    tool=("<SPECIAL_11>User\n", ""),
-    off="<think></think>",
-    gap="\n",
-    tools=_tools,
+    head="<SPECIAL_10>System\n$text«text tools¦\n\n»$tools\n\n",
+    system="<SPECIAL_10>System\n$text\n\n",
+    user="<SPECIAL_11>User\n$text\n",
+    assistant="<SPECIAL_11>Assistant\n$written\n<SPECIAL_12>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<SPECIAL_11>User\n<TOOL_RESPONSE>[$each]</TOOL_RESPONSE>",
+    between=", ",
+    answer="<SPECIAL_11>Assistant\n«off¦<think></think>»«open¦<think>\n$thought»",
+    trims=("system", "user"),
     calls=_CALLS,
-    results=_results,
-    trims=True,
+    tools=_SHOW_TOOLS,
 )
 
 
@@ -73,6 +64,6 @@ DIALECT = Dialect(
     tokenizers=("nemotron",),
     stops=("<SPECIAL_12>",),
     options=OpenThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

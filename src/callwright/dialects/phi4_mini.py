@@ -4,15 +4,12 @@ The format of Phi-4-mini and Firefunction v2. Source: the chat template of Phi-4
 system turn, between `<|tool|>` and `<|/tool|>`.
 """
 
-import json
 from typing import Final
 
-from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -21,21 +18,19 @@ _CALLS: Final = CallLayout(open="functools[", begin=in_json(), end="}", between=
 _MARKS: Final = CallMarks.of(_CALLS, special=False)
 
 
-def _tools(out: PromptBuilder, conversation: Conversation) -> None:
-    functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    out.control("<|tool|>").text(json.dumps(functions, ensure_ascii=False)).control("<|/tool|>")
-
-
-_FRAME: Final = Frame(
+_SHOW_TOOLS: Final = "<|tool|>$functions<|/tool|>"
+_TURNS: Final = Turns(
     controls=("<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|/tool|>", "<|end|>"),
-    system=("<|system|>", "<|end|>"),
-    user=("<|user|>", "<|end|>"),
-    assistant=("<|assistant|>", "<|end|>"),
-    tool=("<|tool|>", "<|end|>"),
-    gap="\n",
-    tools=_tools,
+    head="«text|tools¦<|system|>$text«text tools¦\n\n»$tools<|end|>»",
+    system="<|system|>$text<|end|>",
+    user="<|user|>$text<|end|>",
+    assistant="<|assistant|>$written<|end|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|tool|>$text<|end|>",
+    answer="<|assistant|>",
     calls=_CALLS,
-    each=True,
+    tools=_SHOW_TOOLS,
 )
 
 
@@ -49,6 +44,6 @@ DIALECT = Dialect(
     tokenizers=("phi4_mini", "llama3"),
     stops=("<|end|>", "<|endoftext|>"),
     stop_token_ids=(200020, 199999),
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

@@ -9,7 +9,8 @@ from typing import Final
 
 from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
 
 __all__ = ["DIALECT"]
@@ -46,15 +47,20 @@ _MARKS: Final = CallMarks(
 
 
 _ROLES: Final = tuple(_token(f"begin_{role}") for role in ("system", "user", "assistant", "tool"))
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=(*_ROLES, "<|plamo:tag|>", *_NAME, *_ARGUMENTS, *_AS_JSON, *_REQUEST, *_REQUESTS, *_THOUGHT),
-    system=(_ROLES[0], "<|plamo:tag|>"),
-    user=(_ROLES[1], "<|plamo:tag|>"),
-    assistant=(_ROLES[2], "<|plamo:tag|>"),
-    tool=(_ROLES[3], "<|plamo:tag|>"),
-    thought=_THOUGHT,
+    head="«text|tools¦<|plamo:begin_system:plamo|>$text«text tools¦\n\n»$tools<|plamo:tag|>»",
+    system="<|plamo:begin_system:plamo|>$text<|plamo:tag|>",
+    user="<|plamo:begin_user:plamo|>$text<|plamo:tag|>",
+    assistant="<|plamo:begin_assistant:plamo|>$written<|plamo:tag|>",
+    written="«<|plamo:begin_think:plamo|>$thought:trim<|plamo:end_think:plamo|>»$text$calls",
+    outputs="$each",
+    output="<|plamo:begin_tool:plamo|>$text<|plamo:tag|>",
+    answer=(
+        "<|plamo:begin_assistant:plamo|>«off¦<|plamo:begin_think:plamo|><|plamo:end_think:plamo|>»"
+        "«open¦<|plamo:begin_think:plamo|>$thought»"
+    ),
     calls=_CALLS,
-    each=True,
 )
 
 
@@ -68,6 +74,6 @@ DIALECT = Dialect(
     tokenizers=("plamo3",),
     stops=("<|plamo:tag|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=_MARKS,
 )

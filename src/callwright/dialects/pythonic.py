@@ -6,19 +6,18 @@ the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 """
 
 import json
-from typing import Any, Final, Literal, NamedTuple, assert_never
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, ReadBy, RenderOptions, TurnMarks
+from callwright.conversation import Conversation
+from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.literal_arguments import PythonArguments
-from callwright.dialects.prompts.told import ToldTurns
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.python_calls import PythonForm, PythonReader
 from callwright.dialects.readers.said_before import read_said_before
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -56,83 +55,41 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     flavour: Literal["llama3.2", "llama4"] = "llama3.2"
 
 
-class _Turns(NamedTuple):
-    """The tokens around the role of a turn, and at its end."""
-
-    begin: str
-    role_end: str
-    end: str
-
-    def put(self, out: PromptBuilder, role: str) -> PromptBuilder:
-        return out.control(self.begin).text(role).control(self.role_end).text("\n\n")
-
-
-_TURNS: Final = {
-    "llama3.2": _Turns("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
-    "llama4": _Turns("<|header_start|>", "<|header_end|>", "<|eot|>"),
-}
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to the assistant's header."""
-    out, turns = PromptBuilder().control("<|begin_of_text|>"), _TURNS[options.flavour]
-    instructions, items = split_instructions(conversation.items)
-    notes = format_note(conversation)
-    if instructions or conversation.tools or notes:
-        turns.put(out, "system").text("\n\n".join(instructions))
-        if conversation.tools:
-            put_tools(out.text("\n\n" if instructions else ""), conversation, _tools)
-        out.text("\n\n" if notes and (instructions or conversation.tools) else "", "\n\n".join(notes))
-        out.control(turns.end)
-    put_turns(out, items, _turn, turns)
-    if options.add_generation_prompt:
-        turns.put(out, "assistant")
-    return Prompt(out.pieces(), _CONTROLS)
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int, turns: _Turns) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role, parts):
-            turns.put(out, "user" if role == "user" else "system").text(plain_text(parts, number).strip())
-        case AssistantTurn():
-            turns.put(out, "assistant").text(write(turn))
-        case ToolTurn(outputs):
-            for count, (_, output) in enumerate(outputs):
-                if count:
-                    out.control(turns.end)
-                turns.put(out, "ipython").text(plain_text(output.parts, number))
-        case _:
-            assert_never(turn)
-    out.control(turns.end)
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: _said(turn).wire_text,
-    lambda outputs: "\n".join(f"[Output of {name}]\n{text}" for name, text in outputs),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _tools)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: all calls in one list."""
-    return _said(turn).text
-
-
-def _said(turn: AssistantTurn) -> Prompt:
-    calls = _CALLS.text(turn.calls) if turn.calls else ""
-    out = PromptBuilder().text("\n".join(filter(None, (turn.text, calls))))
-    return Prompt(out.pieces(), _CONTROLS)
-
-
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
     shown = [tool.openai["function"] for tool in conversation.tools]
     out.text(_HOW_TO, json.dumps(shown, ensure_ascii=False, indent=4))
+
+
+def _turns_between(begin: str, role_end: str, end: str) -> Mapping[str, Any]:
+    """The layouts of turns with these tokens around the role, and at the end."""
+    return {
+        "head": (
+            f"<|begin_of_text|>«instructed|tools|notes¦{begin}system{role_end}\n\n$text«instructed tools¦\n\n»$tools"
+            f"«notes¦«instructed|tools¦\n\n»$notes»{end}»"
+        ),
+        "system": f"{begin}system{role_end}\n\n$text{end}",
+        "user": f"{begin}user{role_end}\n\n$text{end}",
+        "assistant": f"{begin}assistant{role_end}\n\n$written{end}",
+        "output": f"{begin}ipython{role_end}\n\n$text{end}",
+        "answer": f"{begin}assistant{role_end}\n\n",
+    }
+
+
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    **_turns_between("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+    notes_choice=False,
+    trims=("late system", "user"),
+    written="$text«text calls¦\n»$calls",
+    thoughts="none",
+    outputs="$each",
+    calls=_CALLS,
+    tools=_tools,
+    chat_tools=_tools,
+    chat_output="[Output of $name]\n$text",
+    chat_between="\n",
+    flavours={"llama4": _turns_between("<|header_start|>", "<|header_end|>", "<|eot|>")},
+)
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
@@ -160,6 +117,6 @@ DIALECT = Dialect(
     tokenizers=("llama3", "llama4"),
     stops=_STOPS,
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write, marks=TurnMarks(controls=_CONTROLS)),
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

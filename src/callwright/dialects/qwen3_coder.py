@@ -11,15 +11,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.conversation import Conversation, FunctionTool
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
 from callwright.dialects.prompts.literal_arguments import with_python_booleans
-from callwright.dialects.prompts.template import Frame, Result, ThinkingOptions, WriteResults, WriteTools
-from callwright.dialects.prompts.told import ToldTurns, outputs_in
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns, WriteTools
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties
 
 __all__ = ["DIALECT"]
@@ -56,6 +56,8 @@ _MORE: Final = """\
 - If there is no function call available, answer the question like normal with your current knowledge and do not tell \
 the user about function calls
 """
+
+
 _EFFORTS: Final = {
     "low": "Reasoning effort is set to low. Keep your thinking brief and focused, moving directly to the conclusion "
     "without unnecessary elaboration.",
@@ -83,39 +85,13 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
             return None
         return msgspec.structs.replace(self, reasoning_effort=_EFFORT_OF.get(level, "xhigh"))
 
+    def slots(self) -> Mapping[str, Any]:
+        """See `RenderOptions`."""
+        thinks = self.flavour == "qwen3.8" and self.thinking != "off"
+        return {"lead": _EFFORTS[self.reasoning_effort] if thinks else ""}
+
 
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt in ChatML, up to `<|im_start|>assistant`."""
-    return _frame(options).render(conversation, options)
-
-
-def _frame(options: Options) -> Frame:
-    if options.flavour == "qwen3.8" and options.thinking != "off":
-        return _THINKING_38[options.reasoning_effort]
-    return _FRAMES[options.flavour]
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: one block for each call."""
-    thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    return thought + "\n".join(filter(None, (turn.text, _CALLS.text(turn.calls))))
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: Prompt(_said(PromptBuilder(), turn.text, turn.calls).pieces(), _CONTROLS).wire_text,
-    outputs_in("<tool_response>\n", "\n</tool_response>"),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    tools = _frame(options).tools
-    assert tools is not None
-    return _TOLD.messages(conversation, tools)
 
 
 def _tools(intro: str, show: Callable[[FunctionTool], str], how_to: str) -> WriteTools:
@@ -176,111 +152,108 @@ def _calls(between: str, end: str = "") -> CallLayout:
 
 
 _CALLS: Final = _calls("\n")
+_SHOWN: Final = values_as(_CALLS, with_python_booleans)
 _TAGS: Final = ParameterTags.of(_CALLS, control=False)
 
 
-def _results(before: str, after: str, between: str, end: str) -> WriteResults:
-    def write_results(out: PromptBuilder, results: Sequence[Result]) -> None:
-        for number, result in enumerate(results):
-            out.text(between if number else "").control("<tool_response>").text(f"{before}{result.text}{after}")
-            out.control("</tool_response>")
-        out.text(end)
-
-    return write_results
-
-
-def _said(out: PromptBuilder, text: str, calls: Sequence[Call]) -> PromptBuilder:
-    """What an assistant said and called: only the tags around a call are live."""
-    out.text(text)
-    return _CALLS.put(out.text("\n" if text else ""), calls, controls=_CONTROLS) if calls else out
-
-
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|im_start|>{role}\n", "<|im_end|>\n"
-
-
-_CODER: Final = Frame(
-    controls=_CONTROLS,
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("user"),
-    with_tools="You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks.",
-    tools=_tools(
-        "tools",
-        _xml(("type", "description"), ()),
-        _EXAMPLE.format(
-            word="tool",
-            value="value_2",
-            form="the tool calling block MUST begin with an opening <tool_call> tag and end with a closing "
-            "</tool_call> tag.",
-            more=_MORE,
-        ),
+_CODER_TOOLS: Final = _tools(
+    "tools",
+    _xml(("type", "description"), ()),
+    _EXAMPLE.format(
+        word="tool",
+        value="value_2",
+        form="the tool calling block MUST begin with an opening <tool_call> tag and end with a closing </tool_call> "
+        "tag.",
+        more=_MORE,
     ),
-    calls=values_as(_CALLS, with_python_booleans),
-    gap="\n\n",
-    results=_results("\n", "\n", "\n", "\n"),
 )
-_QWEN35: Final = msgspec.structs.replace(
-    _CODER,
-    with_tools="",
-    tools=_tools("functions", _json, _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE)),
-    place="system first",
-    results=_results("\n", "\n", "\n", ""),
-    no_thought="<think>\n\n</think>\n\n",
-    past_thought="",
-    trims=True,
+_FUNCTIONS: Final = _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE)
+_QWEN35_TOOLS: Final = _tools("functions", _json, _FUNCTIONS)
+_NEMOTRON_TOOLS: Final = _tools("functions", _xml(("type", "description", "enum"), ("required",)), _FUNCTIONS)
+_STEP_TOOLS: Final = _tools(
+    "functions in JSONSchema format",
+    _json,
+    _EXAMPLE.format(
+        word="function",
+        value=_LINES,
+        form="an inner <function=...>\n...\n</function> block must be nested within <tool_call>\n...\n"
+        "</tool_call> XML tags",
+        more="",
+    ),
 )
-_QWEN36: Final = msgspec.structs.replace(_QWEN35, calls=_CALLS)
-_QWEN38: Final = msgspec.structs.replace(_QWEN36, thoughts="all", past_thought=None)
-_THINKING_38: Final = {level: msgspec.structs.replace(_QWEN38, system_lead=told) for level, told in _EFFORTS.items()}
-_FRAMES: Final = {
-    "qwen3_coder": _CODER,
-    "qwen3.5": _QWEN35,
-    "qwen3.6": _QWEN36,
-    "qwen3.8": _QWEN38,
-    "nemotron3": msgspec.structs.replace(
-        _QWEN35,
-        trims=False,
-        tools=_tools(
-            "functions",
-            _xml(("type", "description", "enum"), ("required",)),
-            _EXAMPLE.format(word="function", value=_LINES, form=_NESTED, more=_MORE),
-        ),
-        place="system",
-        empty_system=True,
-        calls=values_as(_calls("\n", "\n"), with_python_booleans),
-        gap="\n",
-        calls_begin="\n",
-        results=_CODER.results,
-        thought=("<think>\n", "\n</think>\n"),
-        no_thought="<think></think>",
-        past_thought=None,
+
+
+_QWEN35: Final[Mapping[str, Any]] = {
+    "head": "«text|tools¦<|im_start|>system\n$tools«text tools¦\n\n»$text<|im_end|>\n»",
+    "default_with_tools": "",
+    "assistant": (
+        "<|im_start|>assistant\n«reasons¦<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n\n»$calls<|im_end|>\n"
     ),
-    "step3.5": msgspec.structs.replace(
-        _QWEN35,
-        begin="<｜begin▁of▁sentence｜>",
-        trims=False,
-        tools=_tools(
-            "functions in JSONSchema format",
-            _json,
-            _EXAMPLE.format(
-                word="function",
-                value=_LINES,
-                form="an inner <function=...>\n...\n</function> block must be nested within <tool_call>\n...\n"
-                "</tool_call> XML tags",
-                more="",
-            ),
-        ),
-        place="system",
-        calls=values_as(_calls(""), with_python_booleans),
-        gap="",
-        tool=_turn("tool_response"),
-        results=_results("", "", "", ""),
-        thought=("<think>\n", "\n</think>\n"),
-        no_thought="<think>\n\n</think>\n",
-    ),
+    "output": "<tool_response>\n$text\n</tool_response>",
+    "between": "\n",
+    "trims": ("system", "user"),
+    "tools": _QWEN35_TOOLS,
+    "chat_tools": _QWEN35_TOOLS,
 }
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head="«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»",
+    default_with_tools="You are Qwen, a helpful AI assistant that can interact with a computer to solve tasks.",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant=("<|im_start|>assistant\n«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n\n»$calls<|im_end|>\n"),
+    written="«<think>\n$thought\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="<|im_start|>user\n$each<|im_end|>\n",
+    output="<tool_response>\n$text\n</tool_response>\n",
+    answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
+    calls=_CALLS,
+    past_calls=_SHOWN,
+    tools=_CODER_TOOLS,
+    chat_tools=_CODER_TOOLS,
+    chat_output="<tool_response>\n$text\n</tool_response>",
+    chat_between="\n",
+    flavours={
+        "qwen3.5": _QWEN35,
+        "qwen3.6": {**_QWEN35, "past_calls": _CALLS},
+        "qwen3.8": {
+            **_QWEN35,
+            "head": (
+                "«text|tools|lead¦<|im_start|>system\n$lead«lead text|tools¦\n\n»"
+                "$tools«text tools¦\n\n»$text<|im_end|>\n»"
+            ),
+            "assistant": (
+                "<|im_start|>assistant\n<think>\n$thought:trim\n</think>\n\n$text«text calls¦\n\n»$calls<|im_end|>\n"
+            ),
+            "thoughts": "all",
+            "past_calls": _CALLS,
+        },
+        "nemotron3": {
+            "head": "<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n",
+            "default_with_tools": "",
+            "assistant": (
+                "<|im_start|>assistant\n«thought¦<think>\n$thought:trim\n</think>\n¦<think></think>"
+                "«calls !text¦\n»»$text«text calls¦\n»$calls<|im_end|>\n"
+            ),
+            "answer": "<|im_start|>assistant\n«off¦<think></think>»«open¦<think>\n$thought»",
+            "past_calls": values_as(_calls("\n", "\n"), with_python_booleans),
+            "tools": _NEMOTRON_TOOLS,
+            "chat_tools": _NEMOTRON_TOOLS,
+        },
+        "step3.5": {
+            "head": (
+                "<｜begin▁of▁sentence｜>«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»"
+            ),
+            "default_with_tools": "",
+            "assistant": ("<|im_start|>assistant\n«reasons¦<think>\n$thought:trim\n</think>\n»$text$calls<|im_end|>\n"),
+            "outputs": "<|im_start|>tool_response\n$each<|im_end|>\n",
+            "output": "<tool_response>$text</tool_response>",
+            "answer": "<|im_start|>assistant\n«off¦<think>\n\n</think>\n»«open¦<think>\n$thought»",
+            "past_calls": values_as(_calls(""), with_python_booleans),
+            "tools": _STEP_TOOLS,
+            "chat_tools": _STEP_TOOLS,
+        },
+    },
+)
 
 
 # Families by whose prompts theirs are made.
@@ -325,6 +298,6 @@ DIALECT = Dialect(
     tokenizers=("qwen3", "qwen3.5", "nemotron", "step3.5", "mimo", "granite4", "nanbeige"),
     stops=("<|im_end|>",),
     options=Options,
-    prompt=PromptBy(render=render, messages=messages, write=write, marks=_CODER.marks),
+    prompt=_TURNS,
     calls=ParameterForm(_CALLS, _TAGS),
 )

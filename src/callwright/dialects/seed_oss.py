@@ -4,19 +4,17 @@ Values are text, all of it: no white space in them is structure. Source: the cha
 which shows tools as Python functions. It writes objects in history as Python does; here they are JSON.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, assert_never
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from callwright.conversation import AssistantTurn, Conversation, ConversationTurn, FunctionTool, Message, ToolTurn
-from callwright.dialects.base import Dialect, PromptBy, RenderOptions, TurnMarks
+from callwright.conversation import Conversation, FunctionTool
+from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
-from callwright.dialects.prompts.chat_messages import format_note, plain_text, split_instructions
-from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.literal_arguments import with_python_booleans
-from callwright.dialects.prompts.told import ToldTurns
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.parameter_form import ParameterForm
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 from callwright.schema.shown import ShownKeywords
@@ -60,9 +58,9 @@ _NO_BUDGET: Final = (
 )
 _SOME_BUDGET: Final = (
     "You are an intelligent assistant with reflective ability. In the process of thinking and reasoning, you need to "
-    "strictly follow the thinking budget, which is {budget}. That is, you need to complete your thinking within "
-    "{budget} tokens and start answering the user's questions. You will reflect on your thinking process every "
-    "{interval} tokens, stating how many tokens have been used and how many are left."
+    "strictly follow the thinking budget, which is $budget. That is, you need to complete your thinking within "
+    "$budget tokens and start answering the user's questions. You will reflect on your thinking process every "
+    "$interval tokens, stating how many tokens have been used and how many are left."
 )
 # How often the model reflects, by its budget.
 _INTERVALS: Final = ((0, 0), (512, 128), (1024, 256), (2048, 512), (4096, 512), (8192, 1024), (16384, 1024))
@@ -74,70 +72,18 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
     thinking_budget: int | None = None
 
+    def slots(self) -> Mapping[str, Any]:
+        """See `RenderOptions`."""
+        budget = self.thinking_budget or 0
+        interval = next((each for limit, each in _INTERVALS if budget <= limit), _INTERVALS[-1][1])
+        return {
+            "budgeted": self.thinking_budget is not None,
+            "budget": str(budget) if budget else "",
+            "interval": str(interval),
+        }
+
 
 # --- prompts ---
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt up to `<seed:bos>assistant`. All reasoning stays in it."""
-    out = PromptBuilder()
-    instructions, items = split_instructions(conversation.items)
-    instructions += format_note(conversation)
-    if instructions or conversation.tools:
-        _begin(out, "system").text("\n\n".join(instructions) or _DEFAULT_SYSTEM)
-        if conversation.tools:
-            put_tools(out, conversation, _tools)
-        out.control(_END)
-    budget = options.thinking_budget
-    if budget is not None:
-        interval = next((each for limit, each in _INTERVALS if budget <= limit), _INTERVALS[-1][1])
-        words = _SOME_BUDGET.format(budget=budget, interval=interval) if budget else _NO_BUDGET
-        out.control(_BEGIN).text(f"system{words}").control(_END)
-    put_turns(out, items, _turn)
-    start = "assistant"
-    if options.add_generation_prompt:
-        _begin(out, "assistant")
-        if budget == 0:
-            out.control(_THOUGHT[0], _BUDGET)
-            start = "reasoning"
-    return Prompt(out.pieces(), _CONTROLS, start=start)
-
-
-def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
-    """Append a turn of the history."""
-    match turn:
-        case Message(role):
-            _begin(out, "user" if role == "user" else "system").text(plain_text(turn.parts, number)).control(_END)
-        case AssistantTurn(_, message, _):
-            if message:
-                plain_text(message.parts, number)  # refuses what is no text
-            _say(_begin(out, "assistant"), turn, _SHOWN).control(_END)
-        case ToolTurn(outputs):
-            for _, output in outputs:
-                _begin(out, "tool").text(plain_text(output.parts, number)).control(_END)
-        case _:
-            assert_never(turn)
-
-
-def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it: a block for each call."""
-    return Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).text
-
-
-_TOLD: Final = ToldTurns(
-    _CONTROLS,
-    lambda turn: Prompt(_say(PromptBuilder(), turn).pieces(), _CONTROLS).wire_text,
-    lambda outputs: "\n".join(f"Output of {name}:\n{text}" for name, text in outputs),
-)
-
-
-def messages(conversation: Conversation, options: Options) -> list[dict[str, Any]]:
-    """Chat messages with the tools in the system message, calls and outputs as the format's text."""
-    return _TOLD.messages(conversation, _tools)
-
-
-def _begin(out: PromptBuilder, role: str) -> PromptBuilder:
-    return out.control(_BEGIN).text(f"{role}\n")
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
@@ -165,11 +111,28 @@ def _function(tool: FunctionTool) -> Iterable[str]:
     yield '    """'
 
 
-def _say(out: PromptBuilder, turn: AssistantTurn, layout: CallLayout = _CALLS) -> PromptBuilder:
-    if turn.reasoning:
-        out.control(_THOUGHT[0]).text(turn.reasoning.strip()).control(_THOUGHT[1]).text("\n")
-    out.text(turn.text + ("\n\n" if turn.text and turn.calls else ""))
-    return layout.put(out, turn.calls, controls=_CONTROLS) if turn.calls else out
+_TURNS: Final = Turns(
+    controls=_CONTROLS,
+    head=(
+        "«instructed|tools¦<seed:bos>system\n«text¦$text¦" + _DEFAULT_SYSTEM + "»$tools<seed:eos>»"
+        "«budgeted¦<seed:bos>system«budget¦" + _SOME_BUDGET + "¦" + _NO_BUDGET + "»<seed:eos>»"
+    ),
+    notes_choice=False,
+    system="<seed:bos>system\n$text<seed:eos>",
+    user="<seed:bos>user\n$text<seed:eos>",
+    assistant="<seed:bos>assistant\n$written<seed:eos>",
+    written="«<seed:think>$thought:trim</seed:think>\n»$text«text calls¦\n\n»$calls",
+    thoughts="all",
+    outputs="$each",
+    output="<seed:bos>tool\n$text<seed:eos>",
+    answer="<seed:bos>assistant\n«budgeted !budget¦<seed:think><seed:cot_budget_reflect>$thought»",
+    calls=_CALLS,
+    past_calls=_SHOWN,
+    tools=_tools,
+    chat_tools=_tools,
+    chat_output="Output of $name:\n$text",
+    chat_between="\n",
+)
 
 
 DIALECT = Dialect(
@@ -183,11 +146,6 @@ DIALECT = Dialect(
     stops=("<seed:eos>",),
     options=Options,
     shown_keywords=ShownKeywords(frozenset(("type", "description"))),
-    prompt=PromptBy(
-        render=render,
-        messages=messages,
-        write=write,
-        marks=TurnMarks(thought=(_THOUGHT[0], f"{_THOUGHT[1]}\n"), controls=_CONTROLS),
-    ),
+    prompt=_TURNS,
     calls=ParameterForm(_CALLS, _TAGS, thoughts=(_THOUGHT,), ends=(_END,)),
 )

@@ -4,14 +4,13 @@ All tags are tokens. Values are text, all of it. Source: vLLM's and SGLang's par
 that serve the model write them. Nothing says how its template shows tools: they stand in words in the system turn.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.template import Frame, OpenThinkingOptions, Result
+from callwright.dialects.prompts.options import OpenThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -37,27 +36,17 @@ _CONTROLS: Final = (
 # --- prompts ---
 
 
-def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
-    for result in results:
-        out.control(_RESPONSE[0]).text(result.text).control(_RESPONSE[1]).text("\n")
-
-
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|im:start|>{role}<|im:content|>", f"{_END}\n"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("tool"),
-    preamble="## System Prompt\n\n",
+    head="<|im:start|>system<|im:content|>## System Prompt\n\n$text«tools¦\n\n»$tools<|im:end|>\n",
+    system="<|im:start|>system<|im:content|>$text<|im:end|>\n",
+    user="<|im:start|>user<|im:content|>$text<|im:end|>\n",
+    assistant="<|im:start|>assistant<|im:content|>«!thought¦<|think:start|><|think:end|>»$written<|im:end|>\n",
+    written="«<|think:start|>$thought:trim<|think:end|>»$text«text calls¦\n»$calls",
+    outputs="<|im:start|>tool<|im:content|>$each<|im:end|>\n",
+    output="<|tool_response:start|>$text<|tool_response:end|>\n",
+    answer=("<|im:start|>assistant<|im:content|>«off¦<|think:start|><|think:end|>»«open¦<|think:start|>$thought»"),
     calls=_TAGS.layout,
-    results=_results,
-    gap="\n",
-    thought=_THOUGHT,
-    no_thought="".join(_THOUGHT),
 )
 
 
@@ -71,6 +60,6 @@ DIALECT = Dialect(
     tokenizers=("solar",),
     stops=(_END,),
     options=OpenThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=KeyValueForm(_TAGS, thoughts=(_THOUGHT,), ends=(_END,)),
 )

@@ -13,7 +13,8 @@ from typing import Final
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
@@ -44,16 +45,17 @@ _CONTROLS: Final = (_BEGIN, "<|BOT|>", _END, _OPEN, _CLOSE, _CALL, _CALL_END, _S
 # --- prompts ---
 
 
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=_CONTROLS,
-    begin=_BEGIN,
-    system=("<|BOT|>system\n", _END),
-    user=("<|BOT|>user\n", _END),
-    assistant=("<|BOT|>assistant\n", _END),
-    tool=("<|BOT|>tool\n", _END),
+    head="<｜begin▁of▁sentence｜>«text|tools¦<|BOT|>system\n$text«text tools¦\n\n»$tools<|EOT|>»",
+    system="<|BOT|>system\n$text<|EOT|>",
+    user="<|BOT|>user\n$text<|EOT|>",
+    assistant="<|BOT|>assistant\n$written<|EOT|>",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|BOT|>tool\n$text<|EOT|>",
+    answer="<|BOT|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    gap="\n",
-    each=True,
 )
 
 
@@ -129,6 +131,6 @@ DIALECT = Dialect(
     tokenizers=("step3",),
     stops=("<|EOT|>",),
     options=ThinkingOptions,
-    prompt=_FRAME,
+    prompt=_TURNS,
     calls=ReadBy(_CALLS, parse),
 )

@@ -8,14 +8,13 @@ come of Llama have its turns; source: their handler in the Berkeley Function Cal
 import json
 from typing import Final, Literal
 
-import msgspec
-
 from callwright.conversation import Conversation
-from callwright.dialects.base import Dialect, PromptBy
+from callwright.dialects.base import Dialect
 from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.template import Frame, ThinkingOptions
+from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.marked import CallMarks
-from callwright.prompt import Prompt, PromptBuilder
+from callwright.prompt import PromptBuilder
 
 __all__ = ["DIALECT"]
 
@@ -53,44 +52,44 @@ def _put_tools(out: PromptBuilder, conversation: Conversation, indent: int | Non
         out.text(json.dumps(tool.as_openai()["function"], ensure_ascii=False, indent=indent), "\n\n")
 
 
-def _turn(role: str) -> tuple[str, str]:
-    return f"<|im_start|>{role}\n", "<|im_end|>\n"
-
-
-_FRAME: Final = Frame(
+_TURNS: Final = Turns(
     controls=("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<think>", "</think>"),
-    system=_turn("system"),
-    user=_turn("user"),
-    assistant=_turn("assistant"),
-    tool=_turn("tool"),
-    gap="\n",
-    tools=_tools,
+    head="«text|tools¦<|im_start|>system\n$text«text tools¦\n\n»$tools<|im_end|>\n»",
+    system="<|im_start|>system\n$text<|im_end|>\n",
+    user="<|im_start|>user\n$text<|im_end|>\n",
+    assistant="<|im_start|>assistant\n$written<|im_end|>\n",
+    written="«<think>\n$thought:trim\n</think>\n\n»$text«text calls¦\n»$calls",
+    outputs="$each",
+    output="<|im_start|>tool\n$text<|im_end|>\n",
+    answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
     calls=_CALLS,
-    each=True,
+    tools=_tools,
+    flavours={
+        "llama": {
+            "controls": (
+                "<|begin_of_text|>",
+                "<|start_header_id|>",
+                "<|end_header_id|>",
+                "<|eot_id|>",
+                "<think>",
+                "</think>",
+            ),
+            "head": (
+                "<|begin_of_text|>«text|tools¦<|start_header_id|>system<|end_header_id|>\n\n$text«text tools¦\n»"
+                "$tools<|eot_id|>»"
+            ),
+            "default": ("You are a helpful assistant that can use tools. You are developed by Salesforce xLAM team."),
+            "system": "<|start_header_id|>system<|end_header_id|>\n\n$text<|eot_id|>",
+            "user": "<|start_header_id|>user<|end_header_id|>\n\n$text<|eot_id|>",
+            "assistant": "<|start_header_id|>assistant<|end_header_id|>\n\n$written<|eot_id|>",
+            "output": "<|start_header_id|>ipython<|end_header_id|>\n\n$text<|eot_id|>",
+            "answer": (
+                "<|start_header_id|>assistant<|end_header_id|>\n\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»"
+            ),
+            "tools": _tools_of_llama,
+        }
+    },
 )
-
-
-def _llama(role: str) -> tuple[str, str]:
-    return f"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>"
-
-
-_FRAME_OF_LLAMA: Final = msgspec.structs.replace(
-    _FRAME,
-    controls=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<think>", "</think>"),
-    begin="<|begin_of_text|>",
-    system=_llama("system"),
-    user=_llama("user"),
-    assistant=_llama("assistant"),
-    tool=_llama("ipython"),
-    default_system="You are a helpful assistant that can use tools. You are developed by Salesforce xLAM team.",
-    seam="\n",
-    tools=_tools_of_llama,
-)
-
-
-def render(conversation: Conversation, options: Options) -> Prompt:
-    """The whole prompt, up to where the model's answer begins."""
-    return (_FRAME_OF_LLAMA if options.flavour == "llama" else _FRAME).render(conversation, options)
 
 
 DIALECT = Dialect(
@@ -103,6 +102,6 @@ DIALECT = Dialect(
     tokenizers=("qwen2.5", "llama3", "mistral_v1", "deepseek"),
     stops=("<|im_end|>", "<|eot_id|>"),
     options=Options,
-    prompt=PromptBy(render=render, messages=_FRAME.messages, write=_FRAME.write, marks=_FRAME.marks),
+    prompt=_TURNS,
     calls=_MARKS,
 )

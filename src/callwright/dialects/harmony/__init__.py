@@ -6,10 +6,11 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 """
 
 from callwright.calls.history import HistoryRules
-from callwright.dialects.base import Dialect, PromptBy, ReadBy
+from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.harmony import prompt
 from callwright.dialects.harmony.output import parse
-from callwright.dialects.harmony.prompt import Options, messages, render, write
-from callwright.dialects.harmony.tokens import CALLS, MARKS
+from callwright.dialects.harmony.prompt import Options
+from callwright.dialects.harmony.tokens import CALLS
 from callwright.schema.shown import ShownKeywords
 
 __all__ = ["DIALECT"]
@@ -33,6 +34,6 @@ DIALECT = Dialect(
         resolves=False,
         text_enums=True,
     ),
-    prompt=PromptBy(render=render, messages=messages, write=write, marks=MARKS),
+    prompt=prompt,
     calls=ReadBy(CALLS, parse),
 )

@@ -28,7 +28,7 @@ from callwright.conversation import (
     kept_with_tools,
     turns_of,
 )
-from callwright.dialects.base import RenderOptions
+from callwright.dialects.base import RenderOptions, TurnMarks
 from callwright.dialects.harmony.builtin import (
     BuiltinName,
     is_builtin,
@@ -43,6 +43,7 @@ from callwright.dialects.harmony.tokens import (
     CONSTRAIN,
     CONTROLS,
     END,
+    MARKS,
     MESSAGE,
     RETURN,
     START,
@@ -60,7 +61,7 @@ from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, 
 from callwright.schema import typescript, typescript_hf
 from callwright.shared import kept_along
 
-__all__ = ["Options", "messages", "render", "write"]
+__all__ = ["Options", "marks", "messages", "render", "write"]
 
 _IDENTITY = "You are ChatGPT, a large language model trained by OpenAI."
 # The model knows three; what other APIs offer is rounded to them.
@@ -114,6 +115,9 @@ class _Head(NamedTuple):
     formats: list[str]
     flavour: str
     several: bool
+
+
+marks: TurnMarks = MARKS
 
 
 def render(conversation: Conversation, options: Options) -> Prompt:

@@ -30,8 +30,10 @@ __all__ = [
     "is_of_user",
     "last_asked",
     "last_of_user",
+    "no_instructions",
     "plain_text",
     "split_instructions",
+    "spoken_instructions",
     "user_turns",
 ]
 
@@ -48,6 +50,17 @@ def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ..
             break
         texts.append(item.text)
     return texts, tuple(items[len(texts) :])
+
+
+def spoken_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """The same without empty texts."""
+    texts, others = split_instructions(items)
+    return [text for text in texts if text], others
+
+
+def no_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
+    """No texts, and all items, for formats that show each system message where it stands."""
+    return [], tuple(items)
 
 
 def first_instruction(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:

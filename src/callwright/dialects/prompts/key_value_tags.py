@@ -1,17 +1,14 @@
 """Renders calls and tools in formats with a name and elements for keys and values; `readers.key_values` parses them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.conversation import AssistantTurn, Call, Conversation
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.told import ToldTurns, outputs_in
-from callwright.prompt import Prompt, PromptBuilder
 
-__all__ = ["LINES", "KeyValueTags", "put_calls", "said", "told"]
+__all__ = ["LINES", "KeyValueTags", "show_tools", "write_turns"]
 
 LINES: Final = ("\n", "\n", "\n")
 
@@ -70,49 +67,31 @@ def _layout(tags: KeyValueTags) -> CallLayout:
     )
 
 
-def put_calls(out: PromptBuilder, tags: KeyValueTags, calls: Sequence[Call]) -> None:
-    """Append calls as the model writes them, in their block if the format has one."""
-    tags.layout.put(out, calls, controls=tags.literals)
-
-
-def said(turn: AssistantTurn, tags: KeyValueTags, think: str = "think") -> Prompt:
-    """An assistant turn as the model writes it."""
-    out = PromptBuilder()
-    if turn.reasoning:
-        out.control(f"<{think}>").text(turn.reasoning).control(f"</{think}>").text(tags.between)
-    out.text(turn.text)
-    if turn.calls:
-        put_calls(out.text(tags.between if turn.text else ""), tags, turn.calls)
-    return Prompt(out.pieces(), tags.literals)
-
-
-def write_tools(
-    out: PromptBuilder, conversation: Conversation, tags: KeyValueTags, lead: str = "For each function call, output"
-) -> None:
-    """Append the tools as JSON lines, and how to call them."""
-    out.text("# Tools\n\nYou may call one or more functions to assist with the user query.\n\n")
-    out.text("You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n")
-    for tool in conversation.tools:
-        out.text(tool.openai_json + "\n")
-    out.text(f"</tools>\n\n{lead} the function name and arguments within the following XML format:\n")
-    for begin, _ in tags.blocks:
-        out.control(begin).text(tags.between)
+def show_tools(tags: KeyValueTags, lead: str = "For each function call, output") -> str:
+    """The layout that shows the tools as JSON lines, and how to call them."""
     before_key, before_value, before_end = tags.gaps
-    out.control(tags.call).text("{function-name}").control(tags.name_end)
-    for number in (1, 2):
-        out.text(before_key).control(tags.key).text(f"{{arg-key-{number}}}").control(tags.key_end)
-        out.text(before_value).control(tags.value).text(f"{{arg-value-{number}}}").control(tags.value_end)
-    out.text(f"{before_key}...{before_end}").control(tags.call_end)
-    for _, end in tags.blocks:
-        out.text(tags.between).control(end)
+    parameters = "".join(
+        f"{before_key}{tags.key}{{arg-key-{number}}}{tags.key_end}"
+        f"{before_value}{tags.value}{{arg-value-{number}}}{tags.value_end}"
+        for number in (1, 2)
+    )
+    return (
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n$lines\n"
+        f"</tools>\n\n{lead} the function name and arguments within the following XML format:\n"
+        f"{tags.layout.open}{tags.call}{{function-name}}{tags.name_end}{parameters}"
+        f"{before_key}...{before_end}{tags.call_end}{tags.layout.close}"
+    )
 
 
-def told(conversation: Conversation, tags: KeyValueTags, controls: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Chat messages (mode prompt) with the tools in the system message, calls and outputs in the format's text."""
-    return _told_turns(tags, controls).messages(conversation, write_tools, tags)
-
-
-@cache
-def _told_turns(tags: KeyValueTags, controls: tuple[str, ...]) -> ToldTurns:
-    results = outputs_in("<tool_response>\n", "\n</tool_response>")
-    return ToldTurns(controls, lambda turn: Prompt(said(turn, tags).pieces, controls).wire_text, results)
+def write_turns(tags: KeyValueTags, think: str = "think") -> Mapping[str, Any]:
+    """What is the same in the tables of these formats: what the model writes, and its chat messages."""
+    between = tags.between
+    return {
+        "calls": tags.layout,
+        "written": f"«<{think}>$thought</{think}>{between}»$text«text calls¦{between}»$calls",
+        "notes_choice": False,
+        "chat_tools": show_tools(tags),
+        "chat_output": "<tool_response>\n$text\n</tool_response>",
+        "chat_between": "\n",
+    }
