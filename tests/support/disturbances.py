@@ -215,7 +215,7 @@ def _name_of_last(written: str, name: str, number: int) -> int:
 
 # What means nothing: white space, how a character is escaped, CDATA; in a program a comma before a bracket, and two
 # texts side by side.
-_NOTHING: Final = re.compile(r"""(?:\s|\\[nt]?)+|<!\[CDATA\[|\]\]>|,(?=\s*[\])}])|(?<=\w)\"\"(?=\W)""")
+_NOTHING: Final = re.compile(r"""(?:\s|\\[nt]?)+|<!\[CDATA\[|\]\]>|,(?=\s*[\])}])|(?<=[\w}])\"\"(?=\W)""")
 
 
 def _squeezed(text: str) -> str:

@@ -102,6 +102,7 @@ class _Reader(ParameterReader):
             return value._replace(sure=value.sure and not broken)
         source, form = self.source, self._form
         pieces: list[str] = []
+        holds = False  # an end of CDATA, as text
 
         def keep(text: str) -> None:
             pieces.append(text)
@@ -120,8 +121,9 @@ class _Reader(ParameterReader):
                 break
             elif marker:
                 keep(marker)
+                holds = True
             elif source.done:
-                return TaggedValue(pieces, Ending.CUT, holds=False, odd="", sure=True)
+                return TaggedValue(pieces, Ending.CUT, holds=holds, odd="", sure=True)
             else:
                 source.wait_in(stretch)
                 yield
@@ -135,7 +137,7 @@ class _Reader(ParameterReader):
                 self.markup(behind)
             self.markup(marker)
         ending = Ending.CLOSED if marker == form.parameter_end else Ending.MISSING if marker else Ending.CUT
-        return TaggedValue(pieces, ending, holds=False, odd="", sure=True)
+        return TaggedValue(pieces, ending, holds=holds, odd="", sure=True)
 
     def _ends_cdata(self) -> Parse[bool]:
         """Whether the end of CDATA, which was just read, is one: another tag follows, or no other end before one."""

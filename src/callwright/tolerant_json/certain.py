@@ -56,7 +56,8 @@ _TOKEN = re.compile(
     r'(?P<string>"(?:[^"\\]++|\\.|(?!))*+")|(?P<mark>[{}\[\]:,])|(?P<word>(?:[^\s"{}\[\]:,\\]|\\(?!")|(?!))++)|(?P<other>\S)',
     re.DOTALL,
 ).finditer
-_BLOCK = re.compile(r"```\w*\s*\n\s*[{\[]").search
+# A fence before JSON, or an object that names a tool where no value can be.
+_BLOCK = re.compile(r"""```\w*\s*\n\s*[{\[]|[^\s\[:,{(]\s*\[?\{\s*"(?:name|tool|tool_name|function)"\s*:""").search
 _LITERAL = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null|True|False|None)\Z").match
 _OPENS: Final = {"}": "{", "]": "["}
 
