@@ -14,6 +14,7 @@ UNKNOWN = {
     "muse-glimmer": "calls that are written so are not read",
     "ibm-granite-granite-3.3-2B-Instruct": "it shows no calls",
     "LFM2-8B-A1B": "it shows no calls",
+    "HuggingFaceTB-SmolLM3-3B@3e0e27": "it shows no calls",
 }
 
 

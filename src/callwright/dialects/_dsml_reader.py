@@ -10,7 +10,6 @@ from typing import Final
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Problem
@@ -66,7 +65,6 @@ _MAX_HELD: Final = 4_194_304
 _MAX_OPENING: Final = 120
 
 
-@cache
 @cache
 def _any_bars(word: str) -> re.Pattern[str]:
     """A tag of the format between any bars; the group is its token."""
@@ -203,30 +201,27 @@ class DsmlReader(ParameterReader):
         head = yield from super()._read_key()
         kind = head[1].get("string") if head else None
         if kind not in (None, "true", "false"):
-            self._odd(f'the tag of a parameter holds string="{kind}"', self.calls - 1)
-            self._sure = False
+            self._sink.doubt(f'the tag of a parameter holds string="{kind}"')
         return head
 
-    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
+    def _flows(self, key: str, rest: Mapping[str, str]) -> bool:
         """See `ParameterReader`: a text flows where the schema allows one."""
-        kind = rest.get("string")
+        kind, writer = rest.get("string"), self._sink.writer
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
 
-    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """See `ParameterReader`. What should be JSON and is only a begin of it is no text."""
-        value = super()._write(writer, key, text, rest)
-        begun = rest.get("string") == "false" and text.lstrip()[:1] in ("{", "[", '"') and not writer.is_text(key)
-        if begun and self._sure and value[0] == '"' and not _is_json(text, scalars=True):
-            self._odd(f"the JSON of {key!r} cannot be read", self.calls - 1, "non_json_arguments")
-            self._sure = False
-        return value
-
-    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string."""
+    def _typed(self, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string. Text is no value if the tag
+        claims JSON.
+        """
+        sink, writer = self._sink, self._sink.writer
+        claims_json = rest.get("string") == "false"
         as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
-        if rest.get("string") == "false" and _is_json(text, scalars=as_it_is):
+        if claims_json and _is_json(text, scalars=as_it_is):
             return text.strip()
-        return writer.cast_to_schema(text, writer.schema(key))
+        value = writer.cast_to_schema(text, writer.schema(key))
+        if claims_json and not writer.is_text(key) and sink.sure and value[0] == '"':
+            sink.doubt(f"the JSON of {key!r} cannot be read", "non_json_arguments")
+        return value
 
 
 def _is_json(text: str, *, scalars: bool) -> bool:

@@ -22,7 +22,7 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.events import CallStarted, Markup, Problem
+from callwright.events import Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 
 __all__ = ["DIALECT"]
@@ -125,11 +125,8 @@ class _Reader(ParameterReader):
         if _KNOWN.sub("", written).strip():
             self.emit(Problem("malformed_header", f"header {written!r}", call=self.calls if header.name else None))
         if header.name:
-            self.call_begins()
-            index = self.calls
-            self.calls += 1
-            self.emit(CallStarted(index, header.name))
-            yield from self._arguments(index, header.name)
+            self._starts(header.name)
+            yield from self._arguments(header.name)
         else:
             yield from self._text(header.channel or "final")
 

@@ -22,8 +22,8 @@ from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
-from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
-from callwright.events import Markup, Problem
+from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
+from callwright.events import Markup
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
@@ -81,10 +81,11 @@ _CONTROLS: Final = (
     *("<cofl:tool_call ", "</cofl:tool_call>", "<cofl:value ", "</cofl:value>"),
     *("<cofl:tool_result ", "</cofl:tool_result>", "<cofl:tool_result_item ", "</cofl:tool_result_item>"),
 )
-_FORM: Final = TaggedForm((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("tool_call", "tool_calls"))
+_FORM: Final = NamedMarks((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("tool_call", "tool_calls"))
 _VALUES: Final = ("value", "tool_param")
 _NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
 _TYPES: Final = frozenset(("raw", "json", "dict", "list"))
+_ATTRIBUTES: Final = ("id", "name", "string", "type")
 _ATTRIBUTE: Final = re.compile(r"""(?<!\S)([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
 # What stands in a tag behind its name; in quotes there may be line breaks.
 _REST: Final = r"""(?:[^<>\n"']|"[^"<>]*"|'[^'<>]*')*"""
@@ -178,7 +179,8 @@ class _Reader(TaggedReader):
         if found["head"] not in _NAMES or (closes and found["rest"].strip()):
             return None
         self.source.at += found.end()
-        return Tag(mark + found[0], found["head"], closes)
+        key = "" if closes else _attributes(mark + found[0])[0].get("name", "")
+        return self._made(mark + found[0], found["head"], closes=closes, key=key)
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in _VALUES
@@ -187,9 +189,9 @@ class _Reader(TaggedReader):
         named, noise = _attributes(tag.text)
         if noise:
             self._between(noise)
-            self._certain = False
+            self._sink.sure = False
         if "name" not in named:
-            self._doubt(f"{tag.text} names no parameter")
+            self._sink.doubt(f"{tag.text} names no parameter")
         key = named.get("name", "")
         self._kind = self._kind_of(tag, named)
         schema = writer.schema(key)
@@ -202,17 +204,9 @@ class _Reader(TaggedReader):
             return "json" if named.get("string") == "false" else "raw"
         kind = named.get("type", "raw")
         if kind not in _TYPES:
-            self._repaired(f"{kind!r} is no type of a value")
+            self._sink.odd(f"{kind!r} is no type of a value")
             return "raw"
         return kind
-
-    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
-        declared = self._parameters_of(_attributes(call.text)[0].get("name", ""))
-        key = _attributes(value.text)[0].get("name")
-        return bool(declared) and value.head in _VALUES and key is not None and key not in declared
-
-    def _names_of_values(self, tool: str) -> frozenset[str]:
-        return frozenset(_VALUES)
 
     # --- calls ---
 
@@ -226,12 +220,12 @@ class _Reader(TaggedReader):
         """See `ParameterReader`."""
         return _attributes(f"{_TAGS.call}{ahead.partition('>')[0]}>")[0].get("name", "")
 
-    def _arguments(self, index: int, name: str) -> Parse[None]:
+    def _arguments(self, name: str) -> Parse[None]:
         """See `TaggedReader`."""
         if self._noise:
             self._between(self._noise)
-        self._certain = self._certain and bool(name) and not self._noise
-        yield from super()._arguments(index, name)
+        self._sink.sure = self._sink.sure and bool(name) and not self._noise
+        yield from super()._arguments(name)
 
     # --- values ---
 
@@ -242,16 +236,13 @@ class _Reader(TaggedReader):
             return (yield from self._elements(names, schema, writer, listed=kind == "list"))
         if kind != "json":
             return (yield from super()._value_of(names, schema, writer))
-        pieces: list[str] = []
-        whole = yield from self._text(names[-1], pieces, None, names[:-1])
-        text = "".join(pieces)
-        if not whole:
-            writer.cut(text)
+        text = yield from self._held(names)
+        if text is None:
             return None
         if (value := _json(text)) is None or (value[0] not in '"n' and writer.text_only(schema)):
             value = writer.cast_to_schema(text, schema)
             if value[0] in '"{[' and value != text.strip():
-                self.emit(Problem("json_repaired", "a value is not the JSON that its tag says", call=self._index))
+                self._sink.odd("a value is not the JSON that its tag says", "json_repaired")
         self.markup(unwritten(text, value))
         return value
 
@@ -273,16 +264,16 @@ class _Reader(TaggedReader):
                 break
             if self._is_end(tag, writer):
                 self.source.unread(tag.text)
-                self._doubt(f"the end of {names[-1]!r} is missing")
+                self._sink.doubt(f"the end of {names[-1]!r} is missing")
                 break
             self.emit(Markup(tag.text))
             if tag.closes:
-                self._doubt(f"{tag.text} closes nothing")
+                self._sink.doubt(f"{tag.text} closes nothing")
                 continue
             named, noise = _attributes(tag.text)
             key = named.get("name")
             if noise or (key is None) != listed:
-                self._doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
+                self._sink.doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
             inner = writer.inside(schema, None if listed else key or "")[1]
             self._kind = self._kind_of(tag, named)
             if self._kind == "raw" and (writer.is_untyped(inner) or _takes_text(inner)):
@@ -294,10 +285,10 @@ class _Reader(TaggedReader):
             if listed:
                 items.append(value)
             elif members.setdefault(key or "", value) != value:
-                self._doubt(f"{key!r} is given twice, with different values")
+                self._sink.doubt(f"{key!r} is given twice, with different values")
         written = "".join(said)
         if written.strip() and not (items or members) and (whole := _json(written)) is not None:
-            self._repaired("a value is JSON where elements should stand")
+            self._sink.odd("a value is JSON where elements should stand")
             if (whole[0] == "[") == listed and whole[0] in "[{":
                 return whole
         for text in said:
@@ -323,9 +314,10 @@ def _json(text: str) -> str | None:
 
 def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
     """The attributes of a tag, their escapes read, and what else stands in it."""
-    rest = tag.partition(" ")[2].removesuffix(">").strip().removesuffix("/")
+    rest = tag.partition(" ")[2].removesuffix(">").strip()
     named = {key: html.unescape(next(filter(None, values), "")) for key, *values in _ATTRIBUTE.findall(rest)}
-    return named, _ATTRIBUTE.sub("", rest).strip()
+    unknown = " ".join(key for key in named if key not in _ATTRIBUTES)
+    return named, _ATTRIBUTE.sub("", rest).strip() or unknown
 
 
 DIALECT = Dialect(

@@ -23,7 +23,7 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.parameters import ParameterTags
-from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
+from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
 from callwright.events import Markup, Problem
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader, may_come, read_until
@@ -71,7 +71,7 @@ _JSON: Final = f"{_OPEN}json"
 _CALL: Final = "call"
 _NAMES: Final = frozenset(("think", "response", "message", "tools", _CALL, "argument", "json"))
 _TYPES: Final = frozenset(("string", "number", "boolean", "null", "object", "array"))
-_FORM: Final = TaggedForm(
+_FORM: Final = NamedMarks(
     (_OPEN, _CLOSE), re.compile(r"<\|(?:open|close|sep)|\|>"), (_CALL, "tools", "message"), (f"{_CLOSE}json{_SEP}",)
 )
 _ATTRIBUTE = re.compile(r"""(?<!\S)(\w+)=(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
@@ -269,7 +269,9 @@ class _Reader(TaggedReader):
         if part not in _NAMES or (closes and head.strip() != part):
             return None
         source.at += len(head) + len(_SEP)
-        return Tag(f"{mark}{head}{_SEP}", part, closes)
+        named = {} if closes else _attributes(head)[0]
+        key = named.get("tool" if part == _CALL else "key", "")
+        return self._made(f"{mark}{head}{_SEP}", part, closes=closes, key=key)
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in ("argument", "json") if tag.closes else tag.head != "argument"
@@ -279,7 +281,7 @@ class _Reader(TaggedReader):
         if noise or not named.get("key"):
             self._between(noise)
             if "key" not in named:
-                self._doubt(f"{tag.text} names no argument")
+                self._sink.doubt(f"{tag.text} names no argument")
         key, kind = named.get("key", ""), named.get("type", "")
         schema = writer.schema(key)
         is_text = kind == "string" and writer.allows_text(key) and not writer.text_only(schema)
@@ -289,14 +291,6 @@ class _Reader(TaggedReader):
     def _says_json(self, tag: Tag) -> bool:
         kind = _attributes(tag.text.removeprefix(_OPEN).removesuffix(_SEP))[0].get("type", "")
         return kind in _TYPES and kind != "string"
-
-    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
-        tool, key = (_attributes(tag.text.removesuffix(_SEP))[0] for tag in (call, value))
-        declared = self._parameters_of(tool.get("tool", ""))
-        return bool(declared) and value.head == "argument" and key.get("key") not in declared
-
-    def _names_of_values(self, tool: str) -> frozenset[str]:
-        return frozenset(("argument",))
 
     # --- calls ---
 
@@ -316,15 +310,15 @@ class _Reader(TaggedReader):
         self._head = noise
         return named.get("tool", ""), head + end
 
-    def _arguments(self, index: int, name: str) -> Parse[None]:
+    def _arguments(self, name: str) -> Parse[None]:
         """See `TaggedReader`. Arguments in JSON stand in a part of their own."""
         if self._head:
             self._between(self._head)
-        self._certain = self._certain and bool(name)
+        self._sink.sure = self._sink.sure and bool(name)
         if (yield from self.comes(_JSON)):
             head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
             self.emit(Markup(head + end))
-        yield from super()._arguments(index, name)
+        yield from super()._arguments(name)
 
 
 def _attributes(head: str) -> tuple[Mapping[str, str], str]:

@@ -98,7 +98,7 @@ class _Reader(ParameterReader):
         if not (yield from self._opens_cdata()):
             value = yield from super()._read_value(key, writer, is_sibling)
             # With text before it, or half of it, nobody knows what the value is.
-            broken = _CDATA in value.text or value.text.rstrip().endswith(_CDATA_END)
+            broken = _CDATA[:-1] in value.text or value.text.rstrip().endswith(_CDATA_END)
             return value._replace(sure=value.sure and not broken)
         source, form = self.source, self._form
         pieces: list[str] = []
@@ -130,7 +130,7 @@ class _Reader(ParameterReader):
             source.unread(behind + marker)
         else:
             if behind.strip():
-                self._odd("text behind CDATA", self.calls - 1, "arguments_trailing_text", behind)
+                self._sink.odd("text behind CDATA", "arguments_trailing_text", behind)
             else:
                 self.markup(behind)
             self.markup(marker)

@@ -21,7 +21,7 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
 from callwright.dialects.readers.parameters import ParameterTags
 from callwright.dialects.readers.tag_heads import attributes
-from callwright.dialects.readers.tagged_calls import Tag, TaggedForm, TaggedReader
+from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode
@@ -47,7 +47,7 @@ _TAGS: Final = ParameterTags(
     blocks=((_OPEN, _CLOSE),),
 )
 # A piece of a mark is a tag that was broken.
-_FORM: Final = TaggedForm((_MARK,), re.compile(r"\]<\]|<\]|\[>|minimax\["), ("invoke", "tool_call"))
+_FORM: Final = NamedMarks((_MARK,), re.compile(r"\]<\]|<\]|\[>|minimax\["), ("invoke", "tool_call"))
 _THOUGHT: Final = ("<mm:think>", "</mm:think>")
 _SYSTEM: Final = (
     "Your model version is MiniMax-M3, developed by MiniMax. Knowledge cutoff: January 2026. Founded in early 2022, "
@@ -74,6 +74,7 @@ containing nested objects or arrays are recursively expanded into XML elements. 
 _MAX_TAG: Final = 300
 _MAX_DEPTH: Final = 64
 _CALL_OPENS: Final = "invoke name="
+_AS_M2: Final = "parameter name="  # as M2 writes it
 _TAG = re.compile(r"<(?P<end>/?)(?P<head>[^<>\n]+)>")
 _MAY_BE_TAG = re.compile(r"(?:</?[^<>\n]*)?\Z")
 
@@ -124,7 +125,11 @@ class _Reader(TaggedReader):
             ahead = self.source.ahead(_MAX_TAG)
             if found := _TAG.match(ahead):
                 self.source.at += found.end()
-                return Tag(mark + found[0], found["head"], bool(found["end"]))
+                head = found["head"]
+                named = head.startswith((_CALL_OPENS, _AS_M2))
+                key = attributes(head.partition("=")[2])[0] if named else head
+                name = head.partition(" ")[0] if named else head
+                return self._made(mark + found[0], name, closes=bool(found["end"]), key=key, head=head)
             if not self.source.more(_MAX_TAG) or not _MAY_BE_TAG.match(ahead):
                 return None
             yield
@@ -134,14 +139,7 @@ class _Reader(TaggedReader):
         return is_own or tag.head.startswith(_CALL_OPENS)
 
     def _value_tag(self, tag: Tag, writer: ArgumentsWriter) -> tuple[str, str, object]:
-        name = key = tag.head
-        if name.startswith("parameter name="):  # as M2 writes it
-            name, key = "parameter", attributes(name.partition("=")[2])[0]
-        return name, key, writer.schema(key)
-
-    def _is_misplaced(self, call: Tag, value: Tag) -> bool:
-        declared = self._parameters_of(attributes(call.head.partition("=")[2])[0])
-        return bool(declared) and not value.head.startswith("parameter name=") and value.head not in declared
+        return tag.closer, tag.key, writer.schema(tag.key)
 
     # --- values ---
 
@@ -173,7 +171,7 @@ class _Reader(TaggedReader):
                 return self._built(texts, members, schema, writer)
             self.markup(tag.text)
             if tag.closes:
-                self._doubt(f"{tag.text} closes nothing")
+                self._sink.doubt(f"{tag.text} closes nothing")
                 continue
             member = yield from self._value_of((*names, tag.head), _member(writer, schema, tag.head), writer)
             if member is None:
@@ -198,13 +196,13 @@ class _Reader(TaggedReader):
                 self.markup(unwritten(text, value))
                 return value
         if not kinds and any(map(str.strip, texts)):
-            self._doubt("a value is text and elements")
+            self._sink.doubt("a value is text and elements")
         for text in texts:
             self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
         if listed or (not kinds and all(key == "item" for key, _ in members)):
             if odd := next((key for key, _ in members if key != "item"), ""):
-                self._repaired(f"an item of a list is called {odd!r}")
+                self._sink.odd(f"an item of a list is called {odd!r}")
             return f"[{','.join(value for _, value in members)}]"
         each: dict[str, list[str]] = {}
         for key, value in members:

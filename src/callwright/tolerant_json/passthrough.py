@@ -128,14 +128,22 @@ class JsonTerminators:
     never closed: the output ends with the literal, or one of `then` (what the format writes next) follows it and the
     next quote does not close a string.
 
-    Those of `ends` are stop tokens, at which the output was cut: what the value would have gone on with is not known.
+    Those of `ends` are stop tokens, at which the output was cut: the rest of the value is not known. Those of `begins`
+    open the next call: the value before one may be cut, too.
     """
 
-    __slots__ = ("ends", "firsts", "literals", "longest", "plain", "then")
+    __slots__ = ("begins", "ends", "firsts", "literals", "longest", "plain", "then")
 
-    def __init__(self, *literals: str, then: tuple[str, ...] = (), ends: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *literals: str,
+        then: tuple[str, ...] = (),
+        ends: tuple[str, ...] = (),
+        begins: tuple[str, ...] = (),
+    ) -> None:
         self.literals = literals
         self.ends = ends
+        self.begins = begins
         self.longest = max(map(len, (*literals, *then)), default=0)
         self.then = then
         self.firsts = "".join(sorted({literal[0] for literal in literals}))
@@ -296,7 +304,8 @@ def _json(
         if stop:
             source.at += len(stop)
         if closed or stop or (source.ended and source.done):
-            is_sure = bool(stop) and not span.in_string and not (stop in stops.ends and _goes_on(last))
+            is_sure = bool(stop) and not span.in_string and stop not in stops.ends
+            is_sure = is_sure and not (stop in stops.begins and _goes_on(last))
             return JsonEnd(closed, stop or "", closed or is_sure)
         if stretch is None or not span.in_string:
             yield

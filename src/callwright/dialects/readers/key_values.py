@@ -21,7 +21,7 @@ from callwright.dialects.readers.marks import all_ends
 from callwright.dialects.readers.parameters import ParameterReader
 from callwright.dialects.readers.tag_literals import broken_tag
 from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.events import Markup
+from callwright.events import Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -66,7 +66,7 @@ def _parameter_tags(tags: KeyValueTags) -> ParameterTags:
         blocks=tags.blocks,
         gap=tags.gaps[0],
         end=tags.key_end,
-        inner=tuple(filter(None, (tags.value, *tags.types))),
+        inner=tuple(filter(None, (tags.value, *tags.types, tags.name_end))),
     )
 
 
@@ -225,10 +225,6 @@ class KeyValueReader(ParameterReader):
         self.source.unread(self._form.call)
         return follows
 
-    def _goes_on_as_call(self, text: str) -> bool | None:
-        text = self._behind_blanks(text)
-        return not text.startswith("<") if text else None  # a call goes on with a name or JSON, not with a tag
-
     # --- calls ---
 
     def _call(self) -> Parse[None]:
@@ -249,7 +245,7 @@ class KeyValueReader(ParameterReader):
         name = head.removesuffix(self._elements.name_end).replace("\\n", "\n").strip().removesuffix(">")
         if self.tools.resolve_name(name) not in self.tools and (first := self._name_in(name)):
             text = name[len(first) :]
-            self._odd("text behind the name", self.calls, "arguments_trailing_text", text)
+            self.emit(Problem("arguments_trailing_text", "text behind the name", call=self.calls, text=text))
             self._misplaced = True
             return first, head
         return name, head
@@ -259,10 +255,10 @@ class KeyValueReader(ParameterReader):
         first = next(iter(text.split()), "")
         return first if len(first) < len(text) and first in self.tools else ""
 
-    def _arguments(self, index: int, name: str) -> Parse[None]:
+    def _arguments(self, name: str) -> Parse[None]:
         self._in_order = None
         self.markup((yield from self._gap()))
-        yield from super()._arguments(index, name)
+        yield from super()._arguments(name)
 
     # --- keys ---
 
@@ -278,11 +274,11 @@ class KeyValueReader(ParameterReader):
                 return None if source.done else ("", {})
             return written.strip(), rest
         if marker == tags.value and self._key_ahead(written + tags.key_end):
-            self._odd(f"{tags.key_end} is missing", self.calls - 1)
+            self._sink.odd(f"{tags.key_end} is missing")
             self.emit(Markup(written + marker))
             return written.strip(), {}
         if marker == tags.value_end and equals and self._key_ahead(key + tags.key_end):
-            self._odd(f"the key {key.strip()!r} and its value stand in one element", self.calls - 1)
+            self._sink.odd(f"the key {key.strip()!r} and its value stand in one element")
             self.emit(Markup(key + equals))
             source.unread(text + marker)
             return key.strip(), {}
@@ -307,9 +303,8 @@ class KeyValueReader(ParameterReader):
         text, marker = yield from read_until(source, self._before_value, _MAX_VALUE)
         if marker == tags.value:
             if text:
-                detail = "text between a key and its value"
-                self._odd(detail, self.calls - 1, "arguments_trailing_text", text)
-                self._sure = self._sure and not broken_tag(self._form, text)
+                self._sink.odd("text between a key and its value", "arguments_trailing_text", text)
+                self._sink.sure = self._sink.sure and not broken_tag(self._form, text)
             self.markup(written)
             self.emit(Markup(marker))
             return rest
@@ -320,8 +315,8 @@ class KeyValueReader(ParameterReader):
             return None
         if marker != tags.value_end and not text.strip():
             return None
-        self._odd(f"{tags.value} is missing", self.calls - 1)
-        self._sure = self._sure and not broken_tag(self._form, text)
+        self._sink.odd(f"{tags.value} is missing")
+        self._sink.sure = self._sink.sure and not broken_tag(self._form, text)
         return rest
 
     def _key_ahead(self, ahead: str) -> str | None:

@@ -113,7 +113,12 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     return _LookedFor(
         marks=Marks(tags, form.thoughts, form.ends, form.special),
         tokens=tokens,
-        stops=JsonTerminators(*stops, then=stops, ends=tuple(end for end in ends if end not in form.closes)),
+        stops=JsonTerminators(
+            *stops,
+            then=stops,
+            ends=tuple(end for end in ends if end not in form.closes),
+            begins=tuple(stop for stop in stops if stop not in form.closes),
+        ),
         markers=Markers(*stops),
         header_ends=Markers("{", *stops),
         after=(*form.opens, *form.around, *[opening for opening, _ in form.thoughts], *ends),
@@ -338,6 +343,7 @@ class MarkedReader(ProseReader):
             end = _SURPLUS(ahead).end()  # type: ignore[union-attr]  # matches always
             if self._fenced and "```" in ahead[:end]:
                 self._fenced = False
+                self._surplus(ahead[: ahead.index("```")])
                 self.markup(source.take(source.at + ahead.index("```") + 3))
                 continue
             behind = ahead[end:]

@@ -17,14 +17,16 @@ class Fit(Enum):
 
 
 class Nesting:
-    """What is open in a value, from an opening in it on. `own` closes values.
+    """What is open in a value, from an opening in it on. `own` closes values; if they are
+    `named`, so does any other closer.
 
     Where something that is not closed stands before a closer of a value that has no opening of its own, nobody knows:
     the value's closer may be missing before the opening, or the value shows what was broken off.
     """
 
-    def __init__(self, own: str) -> None:
+    def __init__(self, own: str, *, named: bool = False) -> None:
         self._own = own
+        self._named = named
         self._open: list[tuple[str, int]] = []  # what closes it, and where the first opening in it stands
         self._count: dict[str, int] = {}
         self._supplied = False  # a closer was missing where one further out was written
@@ -35,14 +37,9 @@ class Nesting:
         return any(self._count.get(closer) for closer in closers) if closers else bool(self._open)
 
     @property
-    def innermost(self) -> str:
-        """What closes that which was opened last and is open; `""` if nothing is."""
-        return self._open[-1][0] if self._open else ""
-
-    @property
     def never_closed(self) -> list[int]:
         """Where the first openings stand in values without a closer: none of them fits in its value."""
-        return [*self._never, *(first for closer, first in self._open if closer == self._own)]
+        return [*self._never, *(first for closer, first in self._open if self._named or closer == self._own)]
 
     def opens(self, closer: str, place: int = -1) -> None:
         """Take an opening that `closer` closes, at a place."""
@@ -62,7 +59,7 @@ class Nesting:
             return Fit.OUTER
         self._supplied = True
         while (inner := self._open[-1])[0] != closer:
-            if inner[0] == self._own:
+            if self._named or inner[0] == self._own:
                 self._never.append(inner[1])
             self._pop()
         self._pop()

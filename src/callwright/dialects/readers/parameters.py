@@ -11,23 +11,21 @@ from itertools import count
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
+from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.call_sink import CallSink, parameters_of
 from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.tag_heads import attributes, is_odd_key, may_be_parameters, named_schema, surplus
-from callwright.dialects.readers.tag_literals import broken_tag
+from callwright.dialects.readers.tag_literals import Tag, TagKind, TagLiterals, broken_tag, tag_literals
 from callwright.dialects.readers.tagged_values import (
-    Ending,
     ParameterTags,
     TaggedValue,
     ValueReader,
     too_many_parameters,
 )
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ProblemKind
-from callwright.schema.keywords import properties
+from callwright.events import ArgumentsDelta, CallStarted, Markup, Problem, ProblemKind
 from callwright.stream_reader import Parse, StreamReader, read_until
-from callwright.tolerant_json.codec import encode, same_json
 from callwright.tolerant_json.passthrough import pass_json
 
 __all__ = ["ParameterReader", "ParameterTags"]
@@ -68,17 +66,16 @@ class ParameterReader(ProseReader):
         self._inside = marks.inside
         self._over_all = marks.over_all
         self._in_object = marks.in_object
-        self._values = ValueReader(self, tags, self._ends)
+        self._known = self._literals()
+        self._values = ValueReader(self, self._known, lines=tags.lines, gap=tags.gap)
         self._open: list[str] = []  # the closing tags of the blocks that are open
         self._whole = True  # the last call is complete
         self._unread = False  # an opening tag became text
-        # Of the call that is being read: whether it is certain what was meant, also by its tag; whether text stood
-        # before the next tag, and in any place of a parameter; the parameters of its tool, the values that were given.
-        self._sure = self._sure_head = True
+        # Of the call that is being read: what takes it, whether text was before the next tag, and before the first; the
+        # parameters of its tool.
+        self._sink: CallSink
         self._strayed = self._misplaced = False
         self._declared: Collection[str] = ()
-        self._given: dict[str, TaggedValue | str] = {}
-        self._differing: set[str] = set()
 
     def _parts(self) -> Parse[None]:
         """See `ProseReader`."""
@@ -186,15 +183,35 @@ class ParameterReader(ProseReader):
 
     # --- what the tags go on with, see `TagReader` ---
 
-    def names_call(self) -> Parse[bool | None]:
-        """Whether what follows the tag of a call makes it one of a known tool; None if it makes it none."""
-        if not (yield from self._names_call()):
-            return None
-        name = self._name_ahead(self.source.ahead(_MAX_HEAD))
+    def _literals(self) -> TagLiterals:
+        """The literals with which tags begin in a value."""
+        return tag_literals(self._form, self._ends)
+
+    def tag(self, literal: str) -> Parse[Tag | None]:
+        """See `TagReader`."""
+        form, source = self._form, self.source
+        if closer := self._known.closers.get(literal):
+            return closer
+        if literal == form.parameter:
+            key = yield from self.is_parameter()
+            return None if key is None else Tag(literal, form.parameter_end, TagKind.VALUE, key=key)
+        if literal == form.call:
+            if not (yield from self._names_call()):
+                return None
+            name = self._name_ahead(source.ahead(_MAX_HEAD))
+            return Tag(literal, form.call_end, TagKind.CALL, key=name, known=self._may_be_tool(name))
+        source.unread(literal)
+        known = yield from self.call_comes()
+        source.take(source.at + len(literal))
+        return None if known is None else Tag(literal, dict(form.blocks)[literal], TagKind.BLOCK, known=known)
+
+    def _may_be_tool(self, name: str) -> bool:
         return not name or not self.tools.ordered or self.tools.resolve_name(name) in self.tools
 
     def call_comes(self) -> Parse[bool | None]:
-        """The same for a call that begins here with the tag of a block around it."""
+        """Whether a call comes next, of a known tool, with the tags of blocks before it; None if none comes. Nothing is
+        read.
+        """
         source, call = self.source, self._form.call
         written = ""
         for begin, _ in self._form.blocks:
@@ -204,7 +221,8 @@ class ParameterReader(ProseReader):
         comes: bool | None = None
         if (yield from self.comes(call)):
             written += source.take(source.at + len(call))
-            comes = yield from self.names_call()
+            tag = yield from self.tag(call)
+            comes = tag.known if tag else None
         source.unread(written)
         return comes
 
@@ -217,8 +235,8 @@ class ParameterReader(ProseReader):
             yield
 
     def is_foreign(self, call: str, key: str) -> bool:
-        """Whether the tool that is named at the begin of this text has no such parameter."""
-        declared = self._parameters_of(self._name_ahead(call))
+        """See `TagReader`."""
+        declared = parameters_of(call, self.tools)
         return bool(declared) and key not in declared
 
     def gap(self) -> Parse[str]:
@@ -258,176 +276,125 @@ class ParameterReader(ProseReader):
         """Read one call, from its name on."""
         self._misplaced = False
         name, head = yield from self._read_name()
-        self.call_begins()
-        index = self.calls
-        self.calls += 1
-        self.emit(CallStarted(index, name))
+        self._starts(name)
         self.markup(head)
-        self._sure_head = "</" not in head and self._form.parameter not in head
-        yield from self._arguments(index, name)
+        self._sink.sure = self._sink.sure and "</" not in head and self._form.parameter not in head
+        yield from self._arguments(name)
+
+    def _starts(self, name: str) -> None:
+        """A call of this tool starts."""
+        self.call_begins()
+        self._sink = CallSink(self.emit, self.markup, self.calls, name, self.tools)
+        self._sink.sure, self._sink.strayed = not self._values.lost, self._misplaced
+        self._declared = self._sink.declared
+        self.emit(CallStarted(self.calls, name))
+        self.calls += 1
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         """Read the name of a call; answers it, and all that was read."""
         head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         if odd := surplus(head):
-            self._odd(f"the tag of a call holds {odd!r}", self.calls)
+            self.emit(Problem("markup_repaired", f"the tag of a call holds {odd!r}", call=self.calls))
         return attributes(head)[0], head + end
 
-    def _arguments(self, index: int, name: str) -> Parse[None]:
+    def _arguments(self, name: str) -> Parse[None]:
         """Read the parameters of a call, to its end."""
-        form, source = self._form, self.source
-        self._sure = self._sure_head and not self._values.lost
-        self._strayed, self._given, self._differing = False, {}, set()
-        self._declared = self._parameters_of(name)
+        sink = self._sink
+        self._strayed = False
         yield from self.skip_blanks()
-        if source.text.startswith("{", source.at):
-            yield from self._object(index)
+        if self.source.text.startswith("{", self.source.at):
+            yield from self._object()
             return
-        writer = ArgumentsWriter(self.emit, index, name, self.tools)
         for number in count():
-            marker = yield from self._next_tag(index)
-            if marker != form.parameter:
+            marker = yield from self._next_tag()
+            if marker != self._form.parameter:
                 break
             if number == self.tools.max_parameters:
-                marker = yield from self._surplus(index, marker)
+                text, end = yield from read_until(self.source, self._over_all, _MAX_VALUE)
+                sink.doubt(too_many_parameters(self.tools), "malformed_call", marker + text)
+                marker = end
                 break
             self.emit(Markup(marker))
-            if not (yield from self._parameter(writer)):
-                marker, self._sure = "", False
+            if not (yield from self._parameter()):
+                marker, sink.sure = "", False
                 break
-        self._end(marker, index)
+        self._end(marker)
         needs_nothing = marker in self._block_ends and not self.tools.requires_something(name)
         has_begun = bool(number) or self._ends_call(marker) or needs_nothing
-        self._whole = self._sure and bool(marker) and has_begun and (bool(number) or not self._misplaced)
-        if self._whole:
-            writer.close()
-        self.emit(CallEnded(index, complete=self._whole))
+        is_cut = not marker or (marker in self._ends and not self._ends_call(marker))
+        self._whole = sink.end(is_whole=not is_cut and has_begun and (bool(number) or not sink.strayed))
 
-    def _surplus(self, index: int, marker: str) -> Parse[str]:
-        """Read past the parameters that are too many; answers what ends the call."""
-        text, end = yield from read_until(self.source, self._over_all, _MAX_VALUE)
-        self._odd(too_many_parameters(self.tools), index, "malformed_call", marker + text)
-        self._sure = False
-        return end
-
-    def _parameters_of(self, name: str) -> Collection[str]:
-        """The parameters that the tool of this name declares; none if it is unknown."""
-        tool = self.tools.get(self.tools.resolve_name(name))
-        return properties(tool.parameters if tool else None)
-
-    def _end(self, marker: str, index: int) -> None:
+    def _end(self, marker: str) -> None:
         """Read what ends a call, or name that it is missing."""
         if self._ends_call(marker):
             self.emit(Markup(marker))
         elif marker:
             self.source.unread(marker)
-            self._odd(f"{self._form.call_end} is missing", index)
-
-    def _opens_call(self, marker: str) -> Parse[bool]:
-        """Whether an opening tag, which was just read, opens a call."""
-        if marker == self._form.call:
-            return (yield from self._names_call())
-        self.source.unread(marker)
-        comes = yield from self.call_comes()
-        self.source.take(self.source.at + len(marker))
-        return comes is not None
+            self._sink.odd(f"{self._form.call_end} is missing")
 
     def _ends_call(self, marker: str) -> bool:
         """Whether a marker is what the format writes behind the last parameter of a call."""
         return marker == self._form.call_end
 
-    def _next_tag(self, index: int) -> Parse[str]:
+    def _next_tag(self) -> Parse[str]:
         """Read up to the next tag inside a call; what stands before it and is no white space is a problem."""
         text = ""
         while True:
             more, marker = yield from read_until(self.source, self._inside, _MAX_VALUE)
             text += more
-            if marker not in self._openers or (yield from self._opens_call(marker)):
+            if marker not in self._openers or (yield from self.tag(marker)) is not None:
                 break
             text += marker
         self._strayed = bool(self._behind_blanks(text))
         if self._strayed:
-            self.emit(Problem("arguments_trailing_text", "text between the tags of a call", call=index, text=text))
-            self._misplaced = True
-            parameters = may_be_parameters(text, self._declared)
-            self._sure = self._sure and not parameters and not broken_tag(self._form, text)
+            self._sink.odd("text between the tags of a call", "arguments_trailing_text", text)
+            self._sink.strayed = True
+            if may_be_parameters(text, self._declared) or broken_tag(self._form, text):
+                self._sink.sure = False
         else:
             self.markup(text)
         return marker
 
-    def _odd(self, detail: str, index: int, kind: ProblemKind = "markup_repaired", text: str = "") -> None:
-        """Name what is odd about the tags of a call."""
-        self.emit(Problem(kind, detail, call=index, text=text))
-
-    def _object(self, index: int) -> Parse[None]:
+    def _object(self) -> Parse[None]:
         """Read a JSON object in place of parameters: its bytes are the arguments."""
-        source = self.source
-        closed, marker, is_sure = yield from pass_json(source, self._in_object, partial(ArgumentsDelta, index), index)
+        index = self._sink.index
+        delta = partial(ArgumentsDelta, index)
+        closed, marker, is_sure = yield from pass_json(self.source, self._in_object, delta, index)
         if closed:
-            marker = yield from self._next_tag(index)
-        self._end(marker, index)
-        self._whole = self._sure and is_sure and (closed or marker not in ("", *self._ends))
-        self.emit(CallEnded(index, complete=self._whole))
+            marker = yield from self._next_tag()
+        self._end(marker)
+        self._whole = self._sink.end(is_whole=is_sure and (closed or marker not in ("", *self._ends)), writes=False)
 
-    def _parameter(self, writer: ArgumentsWriter) -> Parse[bool]:
+    def _parameter(self) -> Parse[bool]:
         """Read one parameter, from its name on. False if the output was cut off in it."""
         head = yield from self._read_key()
         if head is None:
             return False
         key, rest = head
-        index = self.calls - 1
+        sink = self._sink
         if not key:
-            self._odd("the tag of a parameter is broken", index)
-            self._sure = False
+            sink.doubt("the tag of a parameter is broken")
             return True
         if key not in self._declared and (self._strayed or is_odd_key(key)):
-            self._odd(f"what should be the tag of a parameter names {key!r}", index)
-            self._sure = False
-        again = key in writer.given
-        flows = not again and self._flows(writer, key, rest)
+            sink.doubt(f"what should be the tag of a parameter names {key!r}")
+        flows = not sink.is_given(key) and self._flows(key, rest)
         if flows:
-            writer.key(key)
-            writer.open_text()
-
-        def is_sibling(other: str) -> bool:
-            return (not self._declared or other in self._declared) and other != key and other not in writer.given
-
-        value = yield from self._read_value(key, writer if flows else None, is_sibling)
-        if value.holds:
-            self._odd("a value holds tags of the format", index, "markers_in_value")
-        if value.odd:
-            self._odd(value.odd, index)
-        if value.ending is Ending.CUT:
-            if not flows:
-                writer.cut(value.text)
+            sink.writer.key(key)
+            sink.writer.open_text()
+        value = yield from self._read_value(key, sink.writer if flows else None, sink.may_follow(key))
+        if not sink.is_read(value, key, flows=flows):
             return False
-        if value.ending is Ending.MISSING:
-            self._odd(f"{self._form.parameter_end} of {key!r} is missing", index)
-        if not value.sure:
-            self._odd(f"nobody knows where the value of {key!r} ends", index)
-        self._sure = self._sure and value.sure
-        if again:
-            self._again(writer, key, value.text, rest)
-        elif flows:
-            writer.close_text()
-            self._given[key] = value
-        else:
-            written = self._given[key] = self._write(writer, key, value.text, rest)
+        if flows:
+            sink.end_text(key, value)
+            return True
+        written = self._typed(key, value.text, rest)
+        if not sink.is_given(key):
+            sink.mend(key, value.text, written)
             # JSON that was broken off and begun again holds tags, too.
-            self._sure = self._sure and not (value.holds and written[0] in "{[" and written != value.text.strip())
+            if value.holds and written[0] in "{[" and written != value.text.strip():
+                sink.sure = False
+        sink.put(key, written, value.text)
         return True
-
-    def _again(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> None:
-        """A parameter that was given before: the first value stays, and if the two differ nobody knows which counts."""
-        first = self._given.get(key, "")
-        known = self._given[key] = first if isinstance(first, str) else encode(first.text).decode()
-        same = key not in self._differing and same_json(known, self._typed(writer, key, text, rest))
-        if not same:  # compared once: the first value may be long, and more of them many
-            self._differing.add(key)
-        kind: ProblemKind = "argument_dropped" if same else "argument_repeated"
-        detail = f"{key!r} is given twice" + ("" if same else ", with different values")
-        self.emit(Problem(kind, detail, call=self.calls - 1, text=text))
-        self._sure = self._sure and same
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """Read the name of a parameter and the attributes of its tag; None if the output ended before the value.
@@ -438,9 +405,8 @@ class ParameterReader(ProseReader):
             return "", {}
         head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
-        if closed and (odd := surplus(head)):
-            self._odd(f"the tag of a parameter holds {odd!r}", self.calls - 1)
-            self._sure = False
+        if closed and (odd := surplus(head) or (head.strip()[-1:] == "/" and "/")):
+            self._sink.doubt(f"the tag of a parameter holds {odd!r}")
         return attributes(head) if closed else None
 
     def _key_ahead(self, ahead: str) -> str | None:
@@ -459,32 +425,19 @@ class ParameterReader(ProseReader):
         """A text without the white space that may stand between tags."""
         return text.lstrip()
 
-    def _flows(self, writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> bool:
-        """Whether a value can be nothing but text, so that it may stream."""
-        return writer.text_only(named_schema(writer, key, rest))
+    def _flows(self, key: str, rest: Mapping[str, str]) -> bool:
+        """Whether a value can be nothing but text, so that it may stream. `rest` are the attributes of its tag."""
+        return self._sink.writer.text_only(named_schema(self._sink.writer, key, rest))
 
-    def _write(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """Write a value that was held, and answer its JSON. `rest` are the attributes of its tag."""
-        value = self._typed(writer, key, text, rest)
-        self.markup(unwritten(text, value))
-        if value[0] in "{[" and value != text.strip():
-            self._odd(f"the JSON of {key!r} was repaired", self.calls - 1, "json_repaired")
-        elif unread := unread_json(writer, key, value, self.calls - 1):
-            self.emit(unread)
-            self._sure = False
-        writer.key(key)
-        writer.json(value)
-        return value
-
-    def _typed(self, writer: ArgumentsWriter, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """The JSON of a held value."""
-        return writer.cast_to_schema(text, named_schema(writer, key, rest))
+    def _typed(self, key: str, text: str, rest: Mapping[str, str]) -> str:
+        """The JSON of a held value. `rest` are the attributes of its tag."""
+        return self._sink.writer.cast_to_schema(text, named_schema(self._sink.writer, key, rest))
 
     def _read_value(
         self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
     ) -> Parse[TaggedValue]:
         """Read a value to its end; see `ValueReader`."""
-        return (yield from self._values.read(key, writer, is_sibling))
+        return (yield from self._values.read(self._form.parameter_end, key, writer, is_sibling))
 
     def _followed_by(self, *literals: str) -> Parse[bool]:
         """Whether one of the literals, or the end of the output, follows white space."""

@@ -12,7 +12,7 @@ close was opened in the value, and what follows a value comes behind it, it is n
 The formats themselves, how a key is written and what a call begins with, are the reader's (`TagReader`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
@@ -21,22 +21,14 @@ from callwright.dialects.readers.arguments_writer import ArgumentsWriter, writte
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.other_closers import OTHER_CLOSER
 from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tag_literals import tag_literals
+from callwright.dialects.readers.tag_literals import Tag, TagKind, TagLiterals
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = [
-    "Ending",
-    "ParameterTags",
-    "TagReader",
-    "TaggedValue",
-    "ValueReader",
-    "too_many_parameters",
-]
+__all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "too_many_parameters"]
 
-# The name of a call stands in so many characters behind its tag.
-_MAX_NAME: Final = 1_000
-# So often a value's closer is read where it comes again.
+# The most times that a value's closer is read again.
 _MAX_AGAIN: Final = 16
+_NO_TAG: Final = Tag("", "", TagKind.STOP)  # the end of the output
 
 
 class Ending(Enum):
@@ -67,44 +59,43 @@ class TaggedValue(NamedTuple):
 
 
 class TagReader(Protocol):
-    """What a reader of a format knows of its tags. Nothing of this reads on."""
+    """Reads the tags of one format."""
 
     source: StreamReader
 
-    def is_parameter(self) -> Parse[str | None]:
-        """The key that follows the tag of a parameter; None if what follows is no key."""
-
-    def names_call(self) -> Parse[bool | None]:
-        """Whether what follows the tag of a call makes it one of a known tool; None if it makes it none."""
-
-    def call_comes(self) -> Parse[bool | None]:
-        """The same for a call that begins here with the tag of a block around it."""
+    def tag(self, literal: str) -> Parse[Tag | None]:
+        """Read the tag that begins with this literal, which was just read; None, and nothing is read, if it is none."""
 
     def is_foreign(self, call: str, key: str) -> bool:
-        """Whether the tool that is named at the begin of this text has no such parameter."""
+        """Whether the tool of this name has no such parameter."""
 
     def gap(self) -> Parse[str]:
-        """The white space of the format that comes next. It is read, the one exception."""
+        """Read the white space of the format that comes next."""
 
 
 class ValueReader:
-    """Reads values of one format. `ends` are the stop tokens of the output."""
+    """Reads values of one format. `lines`: a line break on each side of a value is the format's; `gap`: so is this
+    before a missing closer.
+    """
 
-    def __init__(self, reader: TagReader, form: ParameterTags, ends: tuple[str, ...]) -> None:
+    def __init__(self, reader: TagReader, known: TagLiterals, *, lines: bool = False, gap: str = "") -> None:
         self._reader = reader
-        self._form = form
-        self._ends = ends
-        self._known = tag_literals(form, ends)
+        self._known = known
+        self._lines = lines
+        self._gap = gap
         # Of one source: openings that are known to be never closed, from a search that came by them, so that none
         # begins there again; and up to where it is not known what was meant.
         self._source: StreamReader | None = None
         self._never_closed: set[int] = set()
         self._doubt_to = -1
         self._lost = False
-        # Of the value that is being read: what was read of it, what is odd about its end, and whether it went on behind
-        # its closer where a tag seems to be broken, or never came.
+        # Of the value that is being read: its closer and its key, the names of the elements around it, the parameters
+        # that may come next, its text, the text between the tags behind its closer, and what is odd about its end.
+        self._own = self._key = ""
+        self._around: tuple[str, ...] = ()
+        self._declares: Callable[[str], bool] = bool
         self._pieces: list[str] = []
-        self._text = ""
+        self._text = self._between = ""
         self._ends_odd = ""
         self._is_odd = False
 
@@ -114,40 +105,21 @@ class ValueReader:
         self._here()
         return self._lost
 
-    def lose(self) -> None:
-        """Note that a value has ended so."""
-        self._lost = True
+    def read(
+        self,
+        own: str,
+        key: str,
+        writer: ArgumentsWriter | None,
+        declares: Callable[[str], bool],
+        around: tuple[str, ...] = (),
+    ) -> Parse[TaggedValue]:
+        """Read the value of a parameter to its end; its closer (`own`) is read, and any other tag that ends it is not.
 
-    def in_doubt(self) -> bool:
-        """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
-        nothing of what follows is certain.
+        `writer` writes the pieces of a value that flows. `declares`: whether a parameter of this name may come next.
+        `around` are the closers of the elements that hold it.
         """
-        here = self._here()
-        self._lost = self._lost or here < self._doubt_to
-        return self._lost
-
-    @property
-    def is_never_closed(self) -> bool:
-        """Whether an opening that ends here is known to be never closed in its value."""
-        return self._here() in self._never_closed
-
-    def unclosed(self, nesting: Nesting, *, doubtful: bool) -> None:
-        """Note what a search came by that did not find the value's closer. `doubtful`: up to here nobody knows what was
-        meant.
-        """
-        here = self._here()
-        if doubtful:
-            self._doubt_to = max(self._doubt_to, here)
-        # No search has to begin there again.
-        self._never_closed.update(nesting.never_closed)
-
-    def read(self, key: str, writer: ArgumentsWriter | None, declares: Callable[[str], bool]) -> Parse[TaggedValue]:
-        """Read the value of a parameter to its end; its closer is read, and any other tag that ends it is not.
-
-        `writer` writes the pieces of a value that flows. `declares`: whether the call has a parameter of this name.
-        """
-        source, form, marks = self._reader.source, self._form, self._known.flowing
-        lines = form.lines
+        source, marks, lines, others = self._reader.source, self._known.flowing, self._lines, self._known.others
+        self._own, self._key, self._declares, self._around = own, key, declares, around
         pieces = self._pieces = []
         keep = pieces.append
         holds, lost, begun = False, self.lost, ""
@@ -158,31 +130,39 @@ class ValueReader:
             if source.text.startswith("\n", source.at):
                 begun = source.take(source.at + 1)
                 source.markup(begun)
-        keeps = len(form.gap) + lines
+        keeps = len(self._gap) + lines
         stretch = written_stretch(marks, writer, keep, holds="\n" if keeps else "", most=keeps)
-        hopeless = False  # an opening in it was never closed
+        tag: Tag | None = None
+        hopeless = opened = False  # an opening in it was never closed; something was opened in it
+        stray = ""  # a closer of a call that nothing opened, with which the value may end
         while True:
-            text, marker = source.scan(marks)
+            text, literal = source.scan(marks)
             text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
             ending: Ending | None = None
-            if marker == OTHER_CLOSER:
-                text += marker + (yield from self._known.others.rest(source, key))
-            elif marker:
+            if text.strip():
+                stray = ""
+            if literal == OTHER_CLOSER:
+                text += literal + (yield from others.rest(source, key))
+            elif literal and (tag := (yield from self._reader.tag(literal))):
                 self._text = text
-                ending, inside = yield from self._judge(marker, declares, hopeless=hopeless)
+                ending, inside = yield from self._judge(tag, hopeless=hopeless)
                 if ending is None:
-                    text += marker + (inside or "")
-                    holds = holds or inside != "" or not self._is_opening(marker)
-                    hopeless = hopeless or inside is None
+                    text += tag.text + (inside or "")
+                    holds = holds or inside != "" or not tag.opens
+                    hopeless, opened = hopeless or inside is None, opened or tag.opens
+                    is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (opened or (inside or "").strip())
+                    stray = tag.text if is_stray else ""
                 elif ending is Ending.MISSING:
-                    self._lost = self.in_doubt() or hopeless
+                    self._lost = self._in_doubt() or hopeless
+            elif literal:
+                text += literal
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
                 text, held = self._ended(key, text, ending)
             elif text:
-                at = self._known.others.place(text, key)
-                kept = max(at - keeps, len(text[:at].rstrip("\n")))
+                at = others.place(text, key)
+                kept = max(at - keeps, len(text[:at].rstrip("\n"))) if keeps else at
                 text, stretch.held = text[:kept], text[kept:]
             if text:
                 keep(text)
@@ -190,20 +170,26 @@ class ValueReader:
                     writer.text(text)
             if ending is not None:
                 break
-            if not marker:
+            if not literal:
                 source.wait_in(stretch)
                 yield
         source.markup(held)
-        if ending is Ending.MISSING and self._holds_piece("".join(pieces)):
-            self._lost = True
-        self._is_odd = self._is_odd or (ending is Ending.MISSING and not pieces)  # it never came
-        if lines and ending is Ending.CLOSED and bool(begun) != bool(held) and any(pieces):
-            self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
+        whole = "".join(pieces)
+        if ending is Ending.MISSING:
+            self._lost = self._lost or self._known.is_markup(whole) or (self._known.named and f"</{own}" in whole)
+            self._is_odd = self._is_odd or not pieces  # it never came
+        elif tag is not None and ending is Ending.CLOSED:
+            holds = holds or tag.text[:-1] in whole
+            self._is_odd = self._is_odd or (stray != "" and whole.strip() != stray)
+            if lines and bool(begun) != bool(held) and any(pieces):
+                self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
         return TaggedValue(pieces, ending, holds, self._ends_odd, (lost or not self._lost) and not self._is_odd)
 
-    def _holds_piece(self, text: str) -> bool:
-        """Whether what seems to be a piece of a tag stands in a text, or a tag that only a parameter has."""
-        return self._known.pieces.search(text) is not None or any(tag in text for tag in self._form.inner)
+    def _in_doubt(self) -> bool:
+        """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
+        nothing of what follows is certain.
+        """
+        return self._lost or self._here() < self._doubt_to
 
     def _ended(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and what is the format's behind it: line breaks, or another tag for its closer."""
@@ -211,89 +197,94 @@ class ValueReader:
         if ending is Ending.MISSING:
             at = others.place(text, key)
             closes = at < len(text) and others.closes(self._pieces, text, at)
-            said = text[:at] if closes else text.removesuffix(self._form.gap)
-        if self._form.lines:
+            closes = closes and not self._known.pieces.search("".join((*self._pieces, text[:at])))
+            said = text[:at] if closes else text.removesuffix(self._gap)
+        if self._lines:
             said = said.removesuffix("\n")
         return said, text[len(said) :]
 
     # --- what a tag in a value means ---
 
-    def _judge(
-        self, marker: str, declares: Callable[[str], bool], *, hopeless: bool
-    ) -> Parse[tuple[Ending | None, str | None]]:
+    def _judge(self, tag: Tag, *, hopeless: bool) -> Parse[tuple[Ending | None, str | None]]:
         """How a tag, which was just read, ends the value. If it does not: None, and the text behind it that is the
         value's, too; no text if the tag opens what is never closed.
         """
-        form, source = self._form, self._reader.source
-        if marker == form.parameter_end:
-            return (yield from self._closer(declares))
-        if self._is_opening(marker):
-            is_sibling = True
-            if marker == form.parameter:
-                key = yield from self._reader.is_parameter()
-                is_sibling = key is not None and declares(key)
-                if key is None:
-                    return None, ""
-            else:
-                known = yield from self._opens(marker)
-                is_sibling = bool(known)
-                if known is None:
-                    return None, ""
-            inside = None if hopeless else (yield from self._balanced(marker))
-            if inside is None and is_sibling:
-                source.unread(marker)
+        source = self._reader.source
+        if tag.closes and tag.closer == self._own:
+            return (yield from self._closer(tag))
+        if tag.opens:
+            inside = None if hopeless else (yield from self._balanced(tag))
+            if inside is not None:
+                return None, inside
+            is_next = self._is_next(tag)
+            is_value = tag.kind is TagKind.VALUE
+            self._is_odd = self._is_odd or (tag.key == self._key if is_value else is_next)
+            if is_next:
+                source.unread(tag.text)
                 return Ending.MISSING, ""
-            return None, inside
-        ending = Ending.CUT if marker in self._ends else Ending.MISSING
+            return None, None
+        if tag.closes and tag.kind is TagKind.VALUE and tag.closer not in self._around:
+            return None, ""
+        ending = Ending.MISSING if tag.closes else Ending.CUT
         inside = None
         follows = yield from self._what_follows()
-        own = (*self._ends, *self._known.block_ends) if ending is Ending.MISSING else ()
-        if follows not in ("", form.call, *self._known.begins, *own):
-            inside = yield from self._up_to_closer(declares)
-        if inside is None and follows != "" and ending is Ending.CUT:
-            inside = yield from self._balanced("")
+        if follows is None or not (follows is _NO_TAG or self._may_follow(follows, ending)):
+            inside = yield from self._up_to_closer()
+        if inside is None and follows is not _NO_TAG and ending is Ending.CUT:
+            inside = yield from self._balanced(None)
         if inside is None:
             yield from self._closes_again()
-            source.unread(marker)
+            source.unread(tag.text)
             return ending, ""
         return None, inside
 
-    def _closer(self, declares: Callable[[str], bool]) -> Parse[tuple[Ending | None, str]]:
+    def _is_next(self, tag: Tag) -> bool:
+        """Whether an opening is that of a neighbour: the next parameter, or a call of a known tool."""
+        return self._declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
+
+    def _may_follow(self, tag: Tag, ending: Ending) -> bool:
+        """Whether a tag behind another closer, or a stop token, shows that this one is markup."""
+        if self._around or tag.kind is TagKind.BLOCK:
+            return tag.opens or ending is Ending.MISSING
+        return tag.kind is TagKind.CALL if tag.opens else ending is Ending.MISSING and tag.kind is TagKind.STOP
+
+    def _closer(self, closer: Tag) -> Parse[tuple[Ending | None, str]]:
         """Whether the value's closer, which was just read, ends it."""
-        source, form = self._reader.source, self._form
+        source = self._reader.source
         follows = yield from self._what_follows()
         if follows is None and (again := (yield from self._comes_again())):
             if self._known.others.is_open(self._pieces, self._text):
                 source.unread(again)
                 return None, ""
-            source.markup(form.parameter_end + again)
-            self._ends_odd = f"{form.parameter_end} stands there more than once"
+            source.markup(closer.text + again)
+            self._ends_odd = f"{closer.text} stands there more than once"
             yield from self._closes_again()
             return Ending.CLOSED, ""
         if follows is None:
-            inside = yield from self._up_to_closer(declares)
-            if inside is not None and not self._known.pieces.search(inside):
-                self._is_odd = self._is_odd or inside.lstrip().startswith(self._known.opens)
+            inside = yield from self._up_to_closer()
+            if inside is not None and not self._known.pieces.search(self._between):
+                self._is_odd = self._is_odd or inside.lstrip().startswith(self._known.openings)
                 return None, inside
             source.unread(inside or "")
-        elif follows in self._known.closers:
+        elif not follows.opens and follows.kind is not TagKind.VALUE and follows is not _NO_TAG:
             yield from self._closes_again()
-        source.markup(form.parameter_end)
+        source.markup(closer.text)
         return Ending.CLOSED, ""
 
     def _comes_again(self) -> Parse[str]:
         """Read the value's closer where it comes again, if what follows a value stands behind it; else nothing is read,
         and this is `""`.
         """
-        source, own = self._reader.source, (self._form.parameter_end,)
+        source = self._reader.source
         read: list[str] = []
-        follows: str | None = None
+        follows: Tag | None = None
         while follows is None and len(read) < 2 * _MAX_AGAIN:
             blanks = yield from self._reader.gap()
-            if not (yield from self._literal(own)):
+            tag = yield from self._next()
+            if tag is None or not tag.closes or tag.closer != self._own:
                 source.unread(blanks)
                 break
-            read += (blanks, source.take(source.at + len(own[0])))
+            read += (blanks, source.take(source.at + len(tag.text)))
             follows = yield from self._what_follows()
         if follows is None:
             source.unread("".join(read))
@@ -306,146 +297,146 @@ class ValueReader:
         """
         source = self._reader.source
         read: list[str] = []
-        tag = ""
-        while tag != self._form.parameter_end:
+        is_own = False
+        while not is_own:
             read.append((yield from self._reader.gap()))
-            if not (tag := (yield from self._literal(self._known.closes))):
+            tag = yield from self._next()
+            is_value = tag is not None and tag.kind is TagKind.VALUE
+            if tag is None or tag.opens or (is_value and tag.closer != self._own):
                 break
-            read.append(source.take(source.at + len(tag)))
+            read.append(source.take(source.at + len(tag.text)))
+            is_own = is_value
         source.unread("".join(read))
-        self._lost = self._lost or tag == self._form.parameter_end
+        self._lost = self._lost or is_own
 
-    def _what_follows(self) -> Parse[str | None]:
-        """The tag that follows white space, `""` at the end of the output, None if there is other text."""
+    def _what_follows(self) -> Parse[Tag | None]:
+        """The tag that follows white space, `_NO_TAG` at the end of the output, None if there is other text, or another
+        closer of the value.
+        """
         source = self._reader.source
         blanks = yield from self._reader.gap()
-        tag = yield from self._tag()
+        tag = yield from self._next()
+        if tag is not None and tag.kind is TagKind.STOP:  # with other text behind it, it is only mentioned
+            source.take(source.at + len(tag.text))
+            behind = yield from self._reader.gap()
+            is_over = (yield from self._literal()) not in ("", self._own) or source.done
+            source.unread(tag.text + behind)
+            tag = tag if is_over else None
         if tag is None and source.done:
-            tag = ""
+            tag = _NO_TAG
         source.unread(blanks)
+        is_again = tag is not None and tag.closes and tag.closer == self._own and self._own not in self._around
+        return None if is_again else tag
+
+    def _next(self) -> Parse[Tag | None]:
+        """The tag that comes next, None if there is none. Nothing is read."""
+        source = self._reader.source
+        literal = yield from self._literal()
+        if not literal:
+            return None
+        source.take(source.at + len(literal))
+        tag = yield from self._reader.tag(literal)
+        source.unread(tag.text if tag else literal)
         return tag
 
-    def _tag(self) -> Parse[str | None]:
-        """The tag that comes next, None if there is none, or it does not go on as one."""
-        source = self._reader.source
-        tag = yield from self._literal(self._known.behind)
-        if not tag:
-            return None
-        source.take(source.at + len(tag))
-        holds: bool | None = True
-        if self._is_opening(tag):
-            holds = yield from self._opens(tag)
-        elif tag in self._ends:  # with other text behind it, it is only mentioned
-            blanks = yield from self._reader.gap()
-            holds = (yield from self._literal(self._known.behind)) != "" or source.done or None
-            source.unread(blanks)
-        source.unread(tag)
-        return None if holds is None else tag
-
-    def _literal(self, literals: Sequence[str]) -> Parse[str]:
-        """Which of these literals, the longest first, comes next; `""` if none does."""
-        source, size = self._reader.source, len(literals[0])
+    def _literal(self) -> Parse[str]:
+        """The literal that comes next, with which a tag may begin; `""` if there is none."""
+        source, literals = self._reader.source, self._known.behind
+        size = len(literals[0])
         while True:
             begin = source.ahead(size)
             if not (source.more(size) and any(literal.startswith(begin) for literal in literals if literal != begin)):
                 return next((literal for literal in literals if begin.startswith(literal)), "")
             yield
 
-    def _is_opening(self, tag: str) -> bool:
-        return tag in (self._form.parameter, self._form.call) or tag in self._known.begins
-
-    def _opens(self, tag: str) -> Parse[bool | None]:
-        """Whether an opening tag, which was just read, goes on as one, to the name of something known; None if not."""
-        if tag == self._form.parameter:
-            return True if (yield from self._reader.is_parameter()) is not None else None
-        if tag == self._form.call:
-            return (yield from self._reader.names_call())
-        source = self._reader.source
-        source.unread(tag)
-        comes = yield from self._reader.call_comes()
-        source.take(source.at + len(tag))
-        return comes
-
     # --- what is not decided by the next tag ---
 
-    def _up_to_closer(self, declares: Callable[[str], bool]) -> Parse[str | None]:
+    def _up_to_closer(self) -> Parse[str | None]:
         """Read up to the value's next closer, if it comes before the next parameter or call and before a closer further
         out that counts, as a tag or the end follows it; else None, and nothing is read.
         """
-        source, form = self._reader.source, self._form
+        source = self._reader.source
         read: list[str] = []
+        between: list[str] = []
         while True:
-            text, marker = source.scan(self._known.in_value)
-            read.append(text)
-            if marker == form.parameter_end:
-                source.unread(marker)
-                return "".join(read)
-            if marker:
-                if marker == form.parameter:
-                    key = yield from self._reader.is_parameter()
-                    stops = key is not None and declares(key)
-                elif self._is_opening(marker):
-                    stops = bool((yield from self._opens(marker)))
-                else:
-                    stops = (yield from self._what_follows()) is not None
-                read.append(marker)
-                if stops:
+            text, literal = source.scan(self._known.in_value)
+            tag = (yield from self._reader.tag(literal)) if literal else None
+            if tag is not None and tag.closes and tag.closer == self._own:
+                source.unread(tag.text)
+                self._between = "".join((*between, text))
+                return "".join((*read, text))
+            between += (text, "\0" if tag else literal)
+            read += (text, tag.text if tag else literal)
+            if tag is not None:
+                is_outer = not tag.opens and self._is_outer(tag)
+                if self._is_next(tag) if tag.opens else is_outer and (yield from self._what_follows()) is not None:
                     break
-            elif source.done:
-                break
-            else:
+            elif not literal:
+                if source.done:
+                    break
                 yield
         source.unread("".join(read))
         return None
 
-    def _balanced(self, opening: str) -> Parse[str | None]:
-        """Read behind an opening, or a stop token (`""`), up to the value's closer, if all that was opened is closed by
+    def _balanced(self, opening: Tag | None) -> Parse[str | None]:
+        """Read behind an opening, or a stop token (None), up to the value's closer, if all that was opened is closed by
         then; else None, and nothing is read. Where it is not known which of the two was meant, the calls up to there
         are in doubt.
         """
-        source, form = self._reader.source, self._form
+        source = self._reader.source
         start = self._here()
         if start in self._never_closed:
             return None
-        closers = {form.parameter: form.parameter_end, form.call: form.call_end, **dict(form.blocks)}
-        nesting = Nesting(form.parameter_end)
-        if opening:
-            nesting.opens(closers[opening])
+        nesting = Nesting(self._own, named=self._known.named)
+        if opening is not None:
+            nesting.opens(opening.closer)
         read: list[str] = []
+        between: list[str] = []
         fit = Fit.OUTER
-        call, foreign = "", False  # the call that it came by last, and whether it has parameters of another tool
+        call, foreign = "", False  # the tool that it came by last, and whether it has parameters of another
+        shows_answer = opening is not None  # an answer is shown, whose own opening the prompt writes
+        tag = opening
         while True:
-            if opening == form.call:
-                call = source.ahead(_MAX_NAME)
-            elif opening == form.parameter and call and not foreign:
-                key = yield from self._reader.is_parameter()
-                foreign = key is not None and self._reader.is_foreign(call, key)
-            text, marker = source.scan(self._known.in_value)
-            read += [text, marker]
-            opening = ""
-            if not marker:
-                if source.done:
-                    break
-                yield
-            elif self._is_opening(marker):
-                if (yield from self._opens(marker)) is not None:
-                    nesting.opens(closers[marker], source.place)
-                    opening = marker
-            elif marker not in self._ends:
-                fit = nesting.closes(marker)
+            if tag is not None and tag.opens:
+                if tag.kind is TagKind.CALL:
+                    call = tag.key
+                elif tag.kind is TagKind.VALUE and call and not foreign:
+                    foreign = self._reader.is_foreign(call, tag.key)
+            text, literal = source.scan(self._known.in_value)
+            tag = (yield from self._reader.tag(literal)) if literal else None
+            between += (text, "\0" if tag else literal)
+            read += (text, tag.text if tag else literal)
+            if tag is None:
+                if not literal:
+                    if source.done:
+                        break
+                    yield
+            elif tag.opens:
+                shows_answer = shows_answer or not nesting.is_open()
+                nesting.opens(tag.closer, source.place)
+            elif tag.closes:
+                fit = nesting.closes(tag.closer)
                 if fit is Fit.OWN:
                     source.unread(read.pop())
                     return "".join(read)
-                if fit is not Fit.INSIDE:
+                if fit is Fit.OUTER and shows_answer and tag.closer == self._known.outermost and not nesting.is_open():
+                    shows_answer = False
+                elif fit is Fit.UNKNOWN or (fit is Fit.OUTER and self._is_outer(tag)):
                     yield from self._closes_again()
                     break
         written = "".join(read)
-        unclosed = source.done and nesting.is_open(form.parameter_end, form.call_end)
-        broken = self._known.pieces.search(written) is not None
-        self.unclosed(nesting, doubtful=fit is Fit.UNKNOWN or unclosed or foreign or broken)
-        self._never_closed.add(start)
+        unclosed = source.done and nesting.is_open(self._own, self._known.call_closer)
+        broken = self._known.pieces.search("".join(between)) is not None
+        if fit is Fit.UNKNOWN or unclosed or foreign or broken:
+            self._doubt_to = max(self._doubt_to, self._here())
+        # No search has to begin there again.
+        self._never_closed.update((start, *nesting.never_closed))
         source.unread(written)
         return None
+
+    def _is_outer(self, tag: Tag) -> bool:
+        """Whether a closer is that of a call, or of an element that holds the value."""
+        return tag.kind is not TagKind.VALUE or tag.closer in self._around
 
     def _here(self) -> int:
         """The place that comes next. What is known of places is known of one source."""
