@@ -40,7 +40,6 @@ TOO_LARGE = {
     "dialects.readers.prose.ProseReader": 65,
     "dialects.readers.literals.LiteralReader": 65,
     "gateway.process.protocols.http.HttpProtocol": 64,
-    "dialects.prompts.template.Frame": 48,
     "dialects.readers.literal_strings.StringReader": 45,
     "gateway.app._Gateway": 44,
     "gateway.request_context.RequestContext": 42,
