@@ -16,7 +16,15 @@ from callwright.dialects.readers.call_sink import CallSink, parameters_of
 from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.prose import ProseReader
-from callwright.dialects.readers.tag_heads import attributes, is_odd_key, may_be_parameters, named_schema, surplus
+from callwright.dialects.readers.tag_heads import (
+    attributes,
+    is_odd_key,
+    may_be_longer,
+    may_be_parameters,
+    named_schema,
+    split_head,
+    surplus,
+)
 from callwright.dialects.readers.tag_literals import Tag, TagKind, TagLiterals, broken_tag, tag_literals
 from callwright.dialects.readers.tagged_values import (
     ParameterTags,
@@ -403,7 +411,12 @@ class ParameterReader(ProseReader):
         """
         if (yield from self.is_parameter()) is None and self._key_ahead(self.source.ahead(_MAX_HEAD)) is not None:
             return "", {}
-        head, closed = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
+        source = self.source
+        head, closed, _ = split_head(source.ahead(_MAX_HEAD), self._form.end, self._declared)
+        if closed:
+            source.take(source.at + len(head + closed))
+        else:
+            head, closed = yield from read_until(source, self._tag_end, _MAX_HEAD)
         self.emit(Markup(head + closed))
         if closed and (odd := surplus(head) or (head.strip()[-1:] == "/" and "/")):
             self._sink.doubt(f"the tag of a parameter holds {odd!r}")
@@ -411,10 +424,10 @@ class ParameterReader(ProseReader):
 
     def _key_ahead(self, ahead: str) -> str | None:
         """The name of the parameter at the begin of a text; `""` if there is none, None if that is not known yet."""
-        head, closed, _ = ahead.partition(self._form.end)
+        head, closed, _ = split_head(ahead, self._form.end, self._declared)
         if "\n" in head or "<" in head:
             return ""
-        return attributes(head)[0] if closed else None
+        return attributes(head)[0] if closed and not may_be_longer(ahead, self._form.end, self._declared) else None
 
     def _name_ahead(self, ahead: str) -> str:
         """The name of the call at the begin of a text, `""` if it has none of its own."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 
-__all__ = ["attributes", "is_odd_key", "may_be_parameters", "named_schema", "surplus"]
+__all__ = ["attributes", "is_odd_key", "may_be_longer", "may_be_parameters", "named_schema", "split_head", "surplus"]
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
@@ -15,8 +15,34 @@ _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
 _GIVEN = re.compile(r"""([\w.-]+)["']?\s*[:=]""").findall
 
+# A name in quotes, in a tag on one line.
+_QUOTED = re.compile(r"""\"[^"\n<]*\"|'[^'\n<]*'""").match
+
 # What hardly any key holds, but a tag around one does.
 _ODD_KEY = re.compile(r"[\s<>=\"']|/\w+>").search
+
+
+def split_head(text: str, end: str, names: Collection[str]) -> tuple[str, str, str]:
+    """A text in parts, as `partition` does: the rest of a tag, its `end`, and the text after it.
+
+    A name in quotes, or one of `names`, may contain the end: `<parameter name="a>b">`.
+    """
+    begin = len(text) - len(text.lstrip())
+    at = 0
+    if quote := _QUOTED(text, begin):
+        at = quote.end()
+    else:
+        at = max((len(name) for name in names if end in name and text.startswith(name + end)), default=0)
+    head, closed, behind = text[at:].partition(end)
+    return text[:at] + head, closed, behind
+
+
+def may_be_longer(text: str, end: str, names: Collection[str]) -> bool:
+    """Whether the name at the start of a text may contain the end of the tag: the rest has not arrived."""
+    quote = text.lstrip()[:1]
+    if quote and quote in "\"'":
+        return not any(mark in text.lstrip()[1:] for mark in (quote, "\n", "<"))
+    return any(len(text) <= len(name) and (name + end).startswith(text) for name in names if end in name)
 
 
 def is_odd_key(key: str) -> bool:

@@ -1,0 +1,27 @@
+"""Names of parameters that schemas allow and no identifier is."""
+
+import json
+
+import pytest
+
+import callwright
+from callwright.dialects.base import dialect_names
+
+NAMES = ("a>b", "c d", "x.y", "größe", "-n")
+# The tag itself has the name, so the first `>` ends it.
+NAME_IS_THE_TAG = {"minimax_m3": {"a>b"}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_an_odd_name_of_a_parameter_reads_back(dialect: str, name: str) -> None:
+    if name in NAME_IS_THE_TAG.get(dialect, ()):
+        pytest.skip("the tag itself has the name")
+    parameters = {"type": "object", "properties": {"plain": {"type": "string"}, name: {"type": "string"}}}
+    tools = [{"type": "function", "function": {"name": "keep", "parameters": parameters}}]
+    given = {"plain": "one", name: "two"}
+    text = callwright.write([{"name": "keep", "arguments": given}], dialect=dialect)
+    for output in (text, list(text)):
+        turn = callwright.parse(output, dialect=dialect, tools=tools)
+        (call,) = turn.calls
+        assert (call.name, json.loads(call.arguments), call.complete) == ("keep", given, True)
