@@ -71,7 +71,8 @@ _TURNS: Final = Turns(
     output="<tool_response>\n$text\n</tool_response>",
     between="\n",
     answer="<|im_start|>assistant\n«off¦<think>\n\n</think>\n\n»«open¦<think>\n$thought»",
-    calls=values_as(_CALLS, with_python_booleans),
+    calls=_CALLS,
+    past_calls=values_as(_CALLS, with_python_booleans),
     tools=_SHOW_TOOLS,
 )
 

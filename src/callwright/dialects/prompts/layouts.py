@@ -12,7 +12,7 @@ otherwise.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, own_words
 
-__all__ = ["Layout", "Values", "compile_layout"]
+__all__ = ["Layout", "Values", "compile_layout", "put_each"]
 
 # The value of a slot is a text, or a function that appends it; that of a condition is true or false.
 Values: TypeAlias = Mapping[str, Any]
@@ -144,6 +144,14 @@ def compile_layout(text: str, controls: tuple[str, ...] = ()) -> Layout:
     parser = _Parser(text, controls)
     steps = parser.parts()[-1]
     return Layout(steps, frozenset(parser.names))
+
+
+def put_each(layout: Layout, each: Sequence[Values], between: Layout | None, out: PromptBuilder) -> None:
+    """Append a layout for each of these values."""
+    for number, values in enumerate(each):
+        if number and between is not None:
+            between.put(out, values)
+        layout.put(out, values)
 
 
 class _Parser:

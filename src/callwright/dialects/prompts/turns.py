@@ -4,7 +4,6 @@ A table gives whole prompts, the output of the model, the chat messages of mode 
 of an answer.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, Literal, TypeAlias, assert_never
@@ -16,7 +15,6 @@ from callwright.conversation import (
     AssistantTurn,
     Conversation,
     ConversationTurn,
-    FunctionTool,
     Item,
     Message,
     NamedTool,
@@ -33,14 +31,14 @@ from callwright.dialects.prompts.chat_messages import (
     split_instructions,
     user_turns,
 )
-from callwright.dialects.prompts.in_words import put_example, tell_tools, tool_lines
-from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
-from callwright.dialects.prompts.layouts import Layout, Values, compile_layout
+from callwright.dialects.prompts.kept_parts import Apart, put_turns
+from callwright.dialects.prompts.layouts import Layout, Values, compile_layout, put_each
 from callwright.dialects.prompts.options import option_values
 from callwright.dialects.prompts.told import ToldTurns
+from callwright.dialects.prompts.tool_section import ToolSection, WriteTools
 from callwright.prompt import Collected, Prompt, PromptBuilder, own_words
 
-__all__ = ["Result", "Turns", "WriteResults", "WriteTools"]
+__all__ = ["Result", "Turns", "WriteResults"]
 
 
 class Result(Struct, frozen=True):
@@ -52,7 +50,6 @@ class Result(Struct, frozen=True):
 
 
 WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
-WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
 
 
 class Turns(Struct, frozen=True, kw_only=True, eq=False):
@@ -171,14 +168,12 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
     answer: Layout
     instruction: Layout
     chat_output: Layout
-    tools: Layout | None
-    tool: Layout
-    chat_tools: Layout | None
+    tools: ToolSection
+    chat_tools: ToolSection
     reasons: bool
     follows: bool
     names: frozenset[str]
     shows_options: bool
-    tools_show_options: bool
     flavours: Mapping[str, "_Renderer"]
 
     @classmethod
@@ -190,9 +185,7 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
         output = made(table.output) if isinstance(table.output, str) else None
         turns += [output] if output else []
         names = frozenset[str]().union(*[layout.names for layout in turns])
-        tools = made(table.tools) if isinstance(table.tools, str) else None
-        chat_tools = made(table.chat_tools) if isinstance(table.chat_tools, str) else None
-        of_tools = (tools.names if tools else frozenset()) | (chat_tools.names if chat_tools else frozenset())
+        section = partial(ToolSection, tool=table.tool, calls=table.calls, controls=table.controls)
         return cls(
             table=table,
             head=made(table.head),
@@ -209,14 +202,12 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
             answer=made(table.answer),
             instruction=made(table.instruction),
             chat_output=compile_layout(table.chat_output),
-            tools=tools,
-            tool=made(table.tool),
-            chat_tools=chat_tools,
+            tools=section(write=table.tools),
+            chat_tools=section(write=table.chat_tools),
             reasons=table.thoughts == "running" or "reasons" in names,
             follows=bool({"after_outputs", "after_calls"} & (names | made(table.answer + table.close).names)),
             names=names,
             shows_options=bool(names - _OF_TURNS),
-            tools_show_options=bool(of_tools - _OF_TOOLS),
             flavours={name: replace(table, flavours={}, **own).renderer for name, own in table.flavours.items()},
         )
 
@@ -284,8 +275,8 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
             shown = shown.strip() if "system" in self.table.trims else shown
         else:
             each = [{"text": text} for text in instructions]
-            shown = partial(_put_each, self.instruction, each, None) if each else ""
-        show = partial(self._show_tools, conversation=conversation, options=options)
+            shown = partial(put_each, self.instruction, each, None) if each else ""
+        show = partial(self.tools.show, conversation, options)
         return {
             "text": shown,
             "instructed": instructed,
@@ -371,7 +362,7 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
                 {**values, "name": one.name, "text": one.text, "number": str(one.number), "index": str(index)}
                 for index, one in enumerate(results, 1)
             ]
-            values["each"] = partial(_put_each, self.output, each, self.between)
+            values["each"] = partial(put_each, self.output, each, self.between)
         self.outputs.put(out, values)
 
     def write(self, turn: AssistantTurn) -> str:
@@ -393,73 +384,15 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
         """Return the chat messages of mode prompt."""
         shown = self.of(options)
         turns = ToldTurns(self.table.controls, self._wire_text, self._chat_outputs)
-        return turns.messages(conversation, shown._put_chat_tools, options if shown.tools_show_options else None)
+        return turns.messages(conversation, shown.chat_tools.put, shown.chat_tools.needed(options))
 
     def _chat_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
         layout: Layout = self.chat_output
         return self.table.chat_between.join([layout.text({"name": name, "text": text}) for name, text in outputs])
 
-    def _show_tools(self, out: PromptBuilder, *, conversation: Conversation, options: RenderOptions) -> None:
-        given = options if self.tools_show_options else None
-        put_tools(out, conversation, self._put_tools, given)
-
-    def _put_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
-        self._write_tools(out, conversation, self.table.tools, self.tools, options)
-
-    def _put_chat_tools(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
-        self._write_tools(out, conversation, self.table.chat_tools, self.chat_tools, options)
-
-    def _write_tools(
-        self,
-        out: PromptBuilder,
-        conversation: Conversation,
-        write: str | WriteTools | None,
-        layout: Layout | None,
-        options: RenderOptions | None,
-    ) -> None:
-        if layout is not None:
-            values = self._tool_values(conversation, layout.names)
-            layout.put(out, values if options is None else {**option_values(options), **values})
-        elif callable(write):
-            write(out, conversation)
-        else:
-            tell_tools(out, conversation, self.table.calls, self.table.controls)
-
-    def _tool_values(self, conversation: Conversation, names: frozenset[str]) -> dict[str, Any]:
-        tools = conversation.tools
-        values: dict[str, Any] = {}
-        if "lines" in names:
-            values["lines"] = tool_lines(conversation)
-        if "list" in names:
-            values["list"] = json.dumps([tool.openai for tool in tools], ensure_ascii=False)
-        if "functions" in names:
-            values["functions"] = json.dumps([tool.openai["function"] for tool in tools], ensure_ascii=False)
-        if "example" in names:
-            values["example"] = lambda out: put_example(out, self.table.calls, self.table.controls)
-        if "each" in names:
-            layout: Layout = self.tool
-            each = [{name: _ABOUT_TOOL[name](tool) for name in layout.names} for tool in tools]
-            values["each"] = partial(_put_each, layout, each, None)
-        return values
-
-
-_ABOUT_TOOL: Final[Mapping[str, Callable[[FunctionTool], str]]] = {
-    "tool": lambda tool: tool.openai_json,
-    "function": lambda tool: json.dumps(tool.openai["function"], ensure_ascii=False),
-    "name": lambda tool: tool.name,
-    "about": lambda tool: tool.about or "",
-}
-
 
 def _put_results(write: WriteResults, results: Sequence[Result], out: PromptBuilder) -> None:
     write(out, results)
-
-
-def _put_each(layout: Layout, each: Sequence[Values], between: Layout | None, out: PromptBuilder) -> None:
-    for number, values in enumerate(each):
-        if number and between is not None:
-            between.put(out, values)
-        layout.put(out, values)
 
 
 @lru_cache(maxsize=512)
@@ -477,14 +410,13 @@ def _begin_answer(form: _Renderer, options: RenderOptions, last: str | None, pre
     return out.collected(), "reasoning" if thinks else "assistant"
 
 
-# Slots of turns and of tools; other names are those of options.
+# Slots of turns; other names are those of options.
 _OF_TURNS: Final = frozenset(
     (
         *("thought", "text", "calls", "name", "number", "index", "each"),
         *("reasons", "after_outputs", "after_calls"),
     )
 )
-_OF_TOOLS: Final = frozenset(("lines", "list", "functions", "example", "each"))
 _NOTHING: Final = {"after_outputs": False, "after_calls": False}
 _FOLLOWS: Final[Mapping[str | None, dict[str, bool]]] = {
     None: _NOTHING,
