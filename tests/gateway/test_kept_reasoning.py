@@ -23,7 +23,7 @@ THOUGHT: Final = "The pump runs, so the upper valve goes first."
 LATER: Final = "Now the lower one; 7 was the upper."
 CALLS: Final = [("turn_valve", {"valve": 7, "by": 2.0, "why": "drained é"})]
 MORE: Final = [("turn_valve", {"valve": 8})]
-WAYS: Final = ("native", "raw-hermes-vllm", "raw-harmony-vllm", "raw-kimi_k2-vllm", "raw-minimax_m3-vllm")
+WAYS: Final = ("native", "raw-hermes-vllm", "raw-harmony-vllm", "raw-kimi_k2_thinking-vllm", "raw-minimax_m3-vllm")
 ANNA, BEN = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40
 KEYS: Final = (KeyConfig(name="anna", sha256=hash_of(ANNA)), KeyConfig(name="ben", sha256=hash_of(BEN)))
 STREAMED: Final = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -27,7 +27,7 @@ TOOL: Final = FunctionTool("stop_pump", "Stops.", {"type": "object", "properties
 CALL: Final = Call("stop_pump", '{"room": "cellar"}', id="call_1")
 OUTPUT: Final = CallOutput("call_1", (TextPart("stopped"),))
 # A history shows blanks that the model writes in other places, or not at all; nothing but these differs.
-BLANKS_DIFFER: Final = {"gemma4", "glm45", "laguna", "ling3", "qwen3_coder"}
+BLANKS_DIFFER: Final = {"gemma4", "glm45", "jamba", "laguna", "ling3", "qwen3_coder"}
 # What is written by `write` has its tags without the suffix that those of its template have, or has those of the later
 # models of its family.
 WRITES_OTHER_TAGS: Final = {"hy_v3", "mistral_v11"}

@@ -36,7 +36,9 @@ _BODY_ENDS: Final = ("", START, *STOPS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
 MAX_BODY = 4_194_304
-_JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS), ends=STOPS, begins=CONTROLS)
+# `<|call|>` is the closer of a call; the other stop tokens say that the output was cut.
+_CUTS = tuple(stop for stop in STOPS if stop != CALL)
+_JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS), ends=_CUTS, begins=CONTROLS)
 _BRACE_OR_END = Markers("{", START, *STOPS)
 _MAKERS: Final[Mapping[str, type[ContentDelta] | type[ReasoningDelta]]] = {"analysis": ReasoningDelta}
 # Look-ahead for the first key of arguments, and for what stands before the arguments of one call of several.

@@ -52,6 +52,11 @@ class Result(Struct, frozen=True):
 WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
 
 
+def _made(fields: Mapping[str, Any]) -> "Turns":
+    """See `Turns.__reduce__`."""
+    return Turns(**fields)
+
+
 class Turns(Struct, frozen=True, kw_only=True, eq=False):
     """Renders the conversations of one model family: a layout for each role. The literals of `controls` in a layout are
     control tokens; `calls` is the layout of calls. Each layout can name the options and their values.
@@ -127,6 +132,11 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
 
     def __post_init__(self) -> None:
         force_setattr(self, "renderer", _Renderer.of_table(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the table without its renderer, which refers to it."""
+        declared = (field for field in self.__struct_fields__ if field != "renderer")
+        return _made, ({field: getattr(self, field) for field in declared},)
 
     @property
     def marks(self) -> TurnMarks:
