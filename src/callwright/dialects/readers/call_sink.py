@@ -56,8 +56,8 @@ class CallSink:
         if value.odd:
             self.odd(value.odd)
         if value.ending is Ending.CUT:
-            if value.text or flows:
-                self.odd("a value that was cut", "incomplete_arguments", "" if flows else value.text)
+            if value.text and not flows:
+                self.odd("a value that was cut", "incomplete_arguments", value.text)
             return False
         if value.ending is Ending.MISSING:
             self.odd(f"the end of {name!r} is missing")
