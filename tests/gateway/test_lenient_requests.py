@@ -143,6 +143,19 @@ def chosen(wire: Wire, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("wire", WIRES)
+def test_an_error_has_the_clients_name_of_a_tool(serve: Served, model: ModelServer, wire: Wire, mode: str) -> None:
+    gateway = served(serve, model.url)
+    name = "weather.now/celsius"
+    model.plays(*[calls_first(mode, '{"city": ')] * 3)
+    body = asked(wire, mode, [tool(wire, name)], tool_choice=chosen(wire, name))
+    reply = request(gateway + PATHS[wire], body)
+    assert reply.status in (500, 502)
+    assert f"'{name}'" in reply.text
+    assert "weather_now_celsius" not in reply.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wire", WIRES)
 def test_histories_and_choices_name_a_tool_as_the_client_does(
     serve: Served, model: ModelServer, wire: Wire, mode: str
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Generic, Self, TypeVar
 
 from starlette.requests import Request
@@ -16,6 +16,7 @@ from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.connections import WhenLeft
 from callwright.gateway.request_context import current
+from callwright.openai_format.tool_names import ToolNames
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
 from callwright.wire.errors import error_body, upstream_status
@@ -32,6 +33,7 @@ __all__ = [
     "cancel_on_disconnect",
     "cancel_quietly",
     "error_response",
+    "in_client_names",
     "json_response",
     "off_loop",
     "problems_told",
@@ -173,6 +175,17 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
             if is_gone and task.uncancel() == 0:
                 raise ClientDisconnected from None
             raise
+
+
+async def in_client_names(events: AsyncGenerator[T, None], names: ToolNames) -> AsyncGenerator[T, None]:
+    """The events of a turn. An error of the model server has the client's names of tools in its message."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except UpstreamError as error:
+        error.message = names.in_words(error.message)
+        raise
 
 
 class PeekedStream(Generic[T]):

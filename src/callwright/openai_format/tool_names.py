@@ -82,6 +82,18 @@ class ToolNames:
         """What the client knows a tool as; a name that was not offered stays as it is."""
         return self._clients.get(flat) or ClientTool(flat)
 
+    @property
+    def renames(self) -> bool:
+        """Whether the model knows a tool by another name than the client."""
+        return any(flat != tool.name for flat, tool in self._clients.items())
+
+    def in_words(self, text: str) -> str:
+        """A text for the client, with the client's names of tools."""
+        for flat, tool in self._clients.items():
+            if flat != tool.name:
+                text = text.replace(flat, tool.name)
+        return text
+
     def _flattened(self, name: str, namespace: str | None) -> str:
         """A tool within its namespace as one name; a mark stands at the end of one that had to be changed."""
         if not namespace or namespace == _FUNCTIONS:

@@ -35,6 +35,7 @@ from callwright.gateway.http import (
     EventStream,
     PeekedStream,
     cancel_on_disconnect,
+    in_client_names,
     json_response,
     off_loop,
     problems_told,
@@ -114,7 +115,7 @@ class ChatEndpoint:
             one = _events(model, msgspec.structs.replace(chat, fields=fields), opened, self._search)
             if keeps and chat.conversation.tools:  # what is kept is kept by its call
                 one = self._keeper.watch(one, chat.conversation, model, _call_id)
-            return one if chat.names is None else _as_named(one, chat.names)
+            return one if chat.names is None else _as_named(in_client_names(one, chat.names), chat.names)
 
         events: Events | ChoiceEvents
         if chat.choices == 1:

@@ -27,6 +27,7 @@ from callwright.gateway.http import (
     EventStream,
     PeekedStream,
     cancel_on_disconnect,
+    in_client_names,
     json_response,
     off_loop,
     problems_told,
@@ -174,6 +175,11 @@ def _writer(prepared: _Prepared) -> MessageWriter:
 
 
 def _events(prepared: _Prepared, search: WebSearch | None, *, streamed: bool) -> TurnEvents:
+    events, names = _turn(prepared, search, streamed=streamed), prepared.parsed.asked.offer.names
+    return in_client_names(events, names) if names.renames else events
+
+
+def _turn(prepared: _Prepared, search: WebSearch | None, *, streamed: bool) -> TurnEvents:
     asked, today = prepared.parsed.asked, date.today().isoformat()
     if runs_here(asked, prepared.servers):
         return run_server_tools(

@@ -22,7 +22,7 @@ from callwright.collector import settled
 from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
-from callwright.gateway.http import LARGE, OUR_FAULT, off_loop, store_unavailable
+from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop, store_unavailable
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
@@ -233,6 +233,8 @@ class ResponseService:
         keeps = prepared.request.store is not False
         ids = CallIds(new_id, taken)
         events = self._keeper.watch(events, asked.conversation, prepared.model, ids.of, keeps=keeps)
+        if asked.offer.names.renames:
+            events = in_client_names(events, asked.offer.names)
         return events if streamed else _settled(events)
 
     def _turn(self, prepared: PreparedResponse, asked: ParsedRequest, today: str, *, streamed: bool) -> TurnEvents:
