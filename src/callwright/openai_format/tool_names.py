@@ -32,10 +32,11 @@ class ClientTool(Struct, frozen=True):
 
 class ToolNames:
     """Flat names and client tools of one request, both ways. `aliases`: a name without a namespace that servers do not
-    take is changed, too.
+    take is changed, too. `renames`: the model knows a tool by another name than the client.
     """
 
     def __init__(self, *, aliases: bool = False) -> None:
+        self.renames = False
         self._aliases = aliases
         self._clients: dict[str, ClientTool] = {}
         self._flat: dict[tuple[str | None, str], str] = {}
@@ -43,7 +44,7 @@ class ToolNames:
     def copy(self) -> "ToolNames":
         """The same names, which go on by themselves."""
         made = ToolNames(aliases=self._aliases)
-        made._clients, made._flat = self._clients.copy(), self._flat.copy()
+        made._clients, made._flat, made.renames = self._clients.copy(), self._flat.copy(), self.renames
         return made
 
     def add(self, tool: ClientTool) -> str:
@@ -57,6 +58,7 @@ class ToolNames:
             self._flat[key] = name
         name = self._flat[key]
         self._clients[name] = tool
+        self.renames = self.renames or name != tool.name
         return name
 
     def has(self, name: str, namespace: str | None) -> bool:
@@ -81,11 +83,6 @@ class ToolNames:
     def client(self, flat: str) -> ClientTool:
         """What the client knows a tool as; a name that was not offered stays as it is."""
         return self._clients.get(flat) or ClientTool(flat)
-
-    @property
-    def renames(self) -> bool:
-        """Whether the model knows a tool by another name than the client."""
-        return any(flat != tool.name for flat, tool in self._clients.items())
 
     def in_words(self, text: str) -> str:
         """A text for the client, with the client's names of tools."""
