@@ -89,6 +89,8 @@ def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
             problems.append("recipient_sanitized")
         elif len(words) > 1:
             problems.append("malformed_header")
+        if any(words) and not known:
+            problems.append("unknown_channel")
         if " " in name:
             leftover = leftover[-1:]
     else:

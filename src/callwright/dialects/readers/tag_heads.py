@@ -62,7 +62,7 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
         assert bare is not None  # it matches always
         name, rest = bare["name"], head[bare.end() :]
     found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
-    return name, found
+    return name.strip(), found
 
 
 def surplus(head: str) -> str:
