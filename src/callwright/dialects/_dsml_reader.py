@@ -47,7 +47,8 @@ def dsml_layout(calls: str, lead: str, no_arguments: str = "", token: str = TOKE
         ),
         end=f"{no_arguments}</{token}{lead}invoke>\n",
         close=f"</{token}{calls}>",
-        variants=odd_openings(token.strip("｜")),
+        # Without its token a tag of a version without `lead` is one of Claude's.
+        variants=(*odd_openings(token.strip("｜")), *([f'<{lead}invoke name="'] if lead else ())),
     )
 
 
