@@ -143,11 +143,11 @@ class ProseReader:
     def _end_token(self, token: str) -> Parse[None]:
         """A stop token is no content at the end of the answer; inside a line of text it is only mentioned."""
         behind = yield from read_blanks(self.source)
-        self.emit(self.say(token + behind) if self._is_word_before(behind) else Markup(token + behind))
+        self.emit(self.say(token + behind) if self._is_word(token, behind) else Markup(token + behind))
 
-    def _is_word_before(self, blanks: str) -> bool:
-        """Whether the line continues after a token and these blanks: then the token is a word of a sentence."""
-        return "\n" not in blanks and self.source.ahead(1) not in ("", "<")
+    def _is_word(self, token: str, blanks: str) -> bool:
+        """Whether the line continues after a token and these blanks, with no other token: then it is a word of it."""
+        return "\n" not in blanks and self.source.ahead(1) not in ("", "<", token.lstrip()[0])
 
     def value(self, lead: str) -> Parse[None]:
         """Read what a brace or bracket behind `lead` begins: a call, data or text."""
@@ -340,7 +340,7 @@ class ProseReader:
     def stray(self, blanks: str, token: str) -> Parse[None]:
         """A control token of a call where no call is: no content, unless it is a word of a sentence."""
         behind = yield from read_blanks(self.source)
-        if blanks and not self.at_line_start(blanks) and self._is_word_before(behind):
+        if blanks and not self.at_line_start(blanks) and self._is_word(token, behind):
             self.emit(self.say(blanks + token + behind))
             return
         self.leave_gap(blanks)
