@@ -154,6 +154,7 @@ def test_a_call_that_is_demanded_of_random_weights_is_valid_where_a_grammar_hold
     assert found[free]["completion_tokens"] > 0
 
 
+@pytest.mark.processes
 def test_llama_cpp_tells_what_its_model_wrote_so_that_one_output_is_read_twice(tmp_path: Path) -> None:
     """Noise is no call for either parser. Where llama.cpp's own answers 500 to it, nothing is known of the output."""
     (tmp_path / "model").mkdir()

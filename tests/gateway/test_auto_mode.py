@@ -402,6 +402,7 @@ def test_llama_cpps_own_parser_fails_and_is_done_without(llama: TinyLlama, log: 
     assert line.startswith("model 'm' is asked in mode prompt json from now on, because mode native failed")
 
 
+@pytest.mark.processes
 @both
 def test_llama_cpp_is_asked_raw_and_held_to_its_grammar(
     llama: TinyLlama, log: pytest.LogCaptureFixture, stream: bool

@@ -153,8 +153,13 @@ class StreamingCustomInput:
         node = read_json(text.strip())
         if node is None:
             return None
-        if len(node.members) == 1 and node.members[0].value.kind == "string":
-            return node_text(node.members[0].value)  # one key, one text, whatever the key
+        inner = node
+        while len(inner.members) == 1:
+            inner = inner.members[0].value
+            if inner.kind == "string":
+                return node_text(inner)  # one key in each object, one text, whatever the keys
+            if self._grammar is None:
+                break
         fitted = repair_and_validate(node, self._name, self._tools)
         if fitted.faults:
             return None

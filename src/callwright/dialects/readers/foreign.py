@@ -348,7 +348,7 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
             called = True
         recorder.add(event, source.place)
         if isinstance(event, ContentDelta) and event.text.strip():
-            raise _WordsFollowError
+            raise _WordsFollowError(event.text)
         events.append(event)
 
     whole = way.lead + text
@@ -359,9 +359,9 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
     try:
         for _ in way.form.calls.parse(source, "assistant", tools):
             raise AssertionError("the text is all there")
-    except _WordsFollowError:
+    except _WordsFollowError as follow:
         recorder.feed(whole)
-        end = _words_begin(recorder, whole) if called else 0
+        end = _words_begin(recorder, whole, str(follow).strip()) if called else 0
     if not called:
         return Reading(way, (), 0, 0, 0)
     calls = sum(isinstance(event, CallStarted) for event in events)
@@ -369,11 +369,10 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
     return Reading(way, _without(events, way.lead), end - len(way.lead), good, calls - good)
 
 
-def _words_begin(recorder: SpanRecorder, text: str) -> int:
-    """Where the words begin that were read last."""
+def _words_begin(recorder: SpanRecorder, text: str, words: str) -> int:
+    """The start of the words that were read last. A place that the recorder did not find is looked for."""
     said = [span for span in recorder.spans() if span.part == "content" and not text[span.begin : span.end].isspace()]
-    assert said, "content is a part of the text"
-    return said[-1].begin
+    return said[-1].begin if said else max(0, text.rfind(words))
 
 
 def _without(events: Sequence[Event], lead: str) -> list[Event]:
