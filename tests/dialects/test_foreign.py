@@ -148,7 +148,7 @@ def test_an_unknown_format_is_read_however_long_the_answer_is_and_however_it_is_
 
 @pytest.mark.parametrize("dialect", dialect_names())
 def test_words_between_the_tags_of_broken_calls_end_no_reading_in_an_error(dialect: str) -> None:
-    # The recorder of spans finds no place for the words: they are a tag that stands in the output twice.
+    # The recorder of spans finds no position for a tag that is content and is in the output twice.
     output = (
         '<tool_call>\n{"name": "plant", "arguments": {"bed"例如：\n<tool_call>\n: "north"}}\n</tool_call>\nThat is all.'
     )

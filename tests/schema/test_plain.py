@@ -195,3 +195,9 @@ def test_a_dialect_that_shows_all_hides_nothing() -> None:
     shown = get_dialect("gemma4").shown_keywords
     assert shown is not None
     assert hidden_keywords(read, shown) == {"minimum"}
+
+
+@pytest.mark.parametrize("kinds", [["int", ["x"]], [["int"]], ["float", {}], [5], {"a": 1}])
+def test_a_type_that_is_no_word_stays_as_it_is(kinds: object) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": kinds}}}
+    assert plain_schema(schema) == schema

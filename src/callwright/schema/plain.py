@@ -96,7 +96,7 @@ def _plain(schema: Schema) -> Schema:
     """One schema, without those in it."""
     kinds = schema.get("type")
     words = kinds if isinstance(kinds, list) else [kinds]
-    if any(isinstance(word, str) and word not in TYPE_NAMES for word in words):
+    if all(isinstance(word, str) for word in words) and not TYPE_NAMES.issuperset(words):
         read = [_type_of(word) for word in words]
         schema = {key: value for key, value in schema.items() if key != "type"}
         if "" not in read:
