@@ -31,6 +31,10 @@ FRAMES = {
     "German quotes": "Dort steht „{}“ als Muster.",
     "Japanese quotes": "本には「{}」と書いてある。",
     "straight quotes": 'It logs "{}" each time.',
+    "quotes after a sentence": "She said “Ring it now. {}” and left.",
+    "angle quotes after a sentence": "Sur la page : «Sonnez. {}». Rien d'autre.",
+    "straight quotes after a sentence": 'He wrote "Do it! {}" on the wall, didn\'t he?',
+    "brackets after a sentence": "(The note said: {} and no more.)",
     "an assignment": "reply = {} # as it was",
     "an argument": "print({})",
     "HTML": "<p>{}</p>",
@@ -101,3 +105,35 @@ def test_a_call_without_its_control_tokens_is_named(name: str) -> None:
     for output in (bare, list(bare)):
         turn = callwright.parse(output, dialect=name, tools=_TOOLS)
         assert turn.calls or turn.problems
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "[ring_bell](https://bells.example/tower) is the page.",
+        "function ring_bell(tower) {\n  return tower;\n}",
+        "[ring_bell] The tower is closed.",
+        "ring_bell tower north, they say.",
+        "ring_bell: the tower is closed.",
+        "functions.ring_bell takes a tower.",
+        "ring_bell needs a `tower`.",
+    ],
+)
+@names
+def test_prose_that_begins_with_the_name_of_a_tool_is_prose(name: str, prose: str) -> None:
+    turn = callwright.parse(prose, dialect=name, tools=_TOOLS)
+    assert (turn.content, turn.calls) == (prose, ())
+    assert not [problem for problem in turn.problems if problem.kind not in ("missing_header", "malformed_header")]
+
+
+@pytest.mark.parametrize("size", [3, 700])
+@names
+def test_a_call_that_a_thought_only_mentions_is_no_problem(name: str, size: int) -> None:
+    if name in {*_WITH_HEADERS, "kimi_k3"}:
+        pytest.skip("its thoughts have tokens of their own")
+    call = callwright.write([{"name": "ring_bell", "arguments": {"tower": "n" * size}}], dialect=name).strip()
+    answer = f"<think>I could write {call} but it is late.</think>\n\nThe bell stays silent."
+    turn = callwright.parse(answer, dialect=name, tools=_TOOLS)
+    assert not turn.calls
+    assert str(turn.content).endswith("The bell stays silent.")
+    assert "control_tokens_stripped" not in [problem.kind for problem in turn.problems]

@@ -153,13 +153,12 @@ class StreamingCustomInput:
         node = read_json(text.strip())
         if node is None:
             return None
-        inner = node
-        while len(inner.members) == 1:
-            inner = inner.members[0].value
-            if inner.kind == "string":
-                return node_text(inner)  # one key in each object, one text, whatever the keys
-            if self._grammar is None:
-                break
+        # One key, one text, whatever the key. What a grammar then judges may be in several objects.
+        only = node.members[0].value if len(node.members) == 1 else node
+        while self._grammar is not None and len(only.members) == 1:
+            only = only.members[0].value
+        if only is not node and only.kind == "string":
+            return node_text(only)
         fitted = repair_and_validate(node, self._name, self._tools)
         if fitted.faults:
             return None

@@ -26,16 +26,20 @@ _STRAIGHT: Final = ('"', "'")
 _CODE_INDENT: Final = "    "
 # A sentence ends, or what it announces begins.
 _SENTENCE_END = re.compile(r"(?:[.!?:…。！？：।]|</[^<>\s]+>)[)\]\"'*_”»’]*\s*\Z").search
+# The last quotation mark of a line opens: a blank or bracket is before it, and text after it. An apostrophe is none.
+_OPEN_QUOTE = re.compile(
+    r"""(?:(?<![^\s(\[{<>=,:])(?:["'“„«‹‘‚]|[»›](?!\s))|[「『])(?:[^"'“”„«»‹›‘’‚「」『』]|(?<=\w)['’](?=\w))*\Z"""
+).search
 # An operator, a bracket, a quotation mark or an HTML tag opens: what follows is a part of something.
 _OPENS = re.compile(r"(?:[=(\[{<,;'\"`«“„‹‚「『|+*/\\$#@&%~^-]|<[a-zA-Z][^<>/|]*>)\s*\Z").search
 
 
 def begins_apart(before: str) -> bool:
-    """Whether what follows this text begins a line that is not indented like code, or stands behind a sentence."""
+    """Whether a line begins after this text, not indented like code, or a sentence ends with it, not in a quotation."""
     line = before.rpartition("\n")[2]
     if not line.strip():
         return not line.expandtabs(len(_CODE_INDENT)).startswith(_CODE_INDENT)
-    return _SENTENCE_END(line) is not None and not any(line.count(quote) % 2 for quote in _STRAIGHT[:1])
+    return _SENTENCE_END(line) is not None and not _OPEN_QUOTE(line) and line.count("(") <= line.count(")")
 
 
 def ends_as_prose(before: str) -> bool:

@@ -58,13 +58,12 @@ _MAX_KEPT: Final = 65_536
 _MAX_WAYS: Final = 9
 # The name of a tool comes within so many characters behind the opening of its call.
 _MAX_NAME: Final = 200
-# A control token of a layout, and the text of a placeholder other than the name.
-_TOKEN: Final = re.compile(r"<[^<>\0]*>|\[[A-Z_]+\]|\]<\][^<>\0]*\[>\[")
+# A control token of a layout, the text of a placeholder, and the marks of the two placeholders that are known.
+_TOKEN: Final = re.compile(r"<[^<>\0\2]*>|\[[A-Z_]+\]|\]<\][^<>\0\2]*\[>\[")
 _READ_AS_JSON = re.compile(r'"(?:name|tool)"').search
 _CLOSER: Final = re.compile(r"</[^<>\0]+>")
 _ANY_SLOT: Final = r'[^"\s]{0,40}'
-# The text after the name in a call without tokens: alone, and after other words of the layout.
-_STRIPPED_REST: Final = (r'\s*\n(?:{keys})|(?:{keys})|\w{{0,16}}\s*\{{\s*"(?:{keys})', r"[^\0]{{0,100}}?(?:{keys})")
+_MARK: Final = re.compile(r"[\0\2]")
 # A parameter is named within so many characters behind its tool, where it is one.
 _MAX_PARAMETER: Final = 400
 
@@ -141,11 +140,9 @@ def foreign_to(tags: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _head(written: str, *, other: str = "") -> str:
-    """The start of a layout, up to the last placeholder of the name. Names are `\\0`, other placeholders `other`."""
-    texts = [
-        piece if isinstance(piece, str) else "\0" if piece.what == "name" else other for piece in pieces_of(written)
-    ]
+def _head(written: str) -> str:
+    """The begin of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
+    texts = [piece if isinstance(piece, str) else "\0" if piece.what == "name" else "" for piece in pieces_of(written)]
     head = "".join(texts).lstrip()
     return head[: head.rfind("\0") + 1]
 
@@ -208,12 +205,15 @@ def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
     return "", (), may_be
 
 
-def lone_closer(text: str, layout: object) -> str:
-    """A closing tag of a layout in a text that does not open it; `""` for none."""
+def lone_closer(text: str, layout: object, *, is_all: bool) -> str:
+    """A closing tag of a layout in a text that does not open it; `""` for none. `is_all`: no text comes before it."""
     if "</" not in text or not isinstance(layout, CallLayout):
         return ""
     tags = layout.arguments.begin + layout.arguments.end if isinstance(layout.arguments, TaggedArguments) else ""
-    for closer in map(str, _CLOSER.findall(tags + layout.end + layout.close)):
+    closers = dict.fromkeys(map(str, _CLOSER.findall(tags + layout.end + layout.close)))
+    if not is_all and sum(map(text.count, closers)) > 1:
+        return ""  # these end a call that may begin before the text
+    for closer in closers:
         opening = closer.replace("</", "<", 1).removesuffix(">")
         if text.count(closer) > text.count(opening):
             return closer
@@ -221,33 +221,56 @@ def lone_closer(text: str, layout: object) -> str:
 
 
 @cache
-def _stripped_heads() -> re.Pattern[str]:
-    """Matches the text before the name of a tool if the server removed all control tokens of a call: `to=`, `[{"`."""
-    heads = set[str]()
+def _stripped_calls() -> tuple[str, ...]:
+    """Patterns of the start of calls whose control tokens a server removed, from the name of the tool (`\0`) to that of
+    the first parameter (`\2`), derived from the layouts.
+    """
+    found = set[str]()
     for form in _forms():
         layout = form.calls.layout
-        written = _head(layout.open + layout.begin, other="\x01").removesuffix("\0")
+        match layout.arguments:
+            case JsonArguments():
+                first = '{"\2'
+            case TaggedArguments(begin=begin):
+                first = _with_marks(begin, "key", "\2").partition("\2")[0] + "\2"
+            case _:
+                continue
+        written = _with_marks(layout.open + layout.begin, "name", "\0") + first
         left = _TOKEN.sub("", written).strip()
-        if left.strip("\x01 ") and not _READ_AS_JSON(left) and "<" not in left:
-            parts = (re.escape(part) for part in re.split(r"\s+|(\x01)", left) if part)
-            heads.add(r"\s*".join(_ANY_SLOT if part == re.escape("\x01") else part for part in parts))
-    either = "|".join(sorted(heads, key=len, reverse=True))
-    return re.compile(rf"""\s*(?:\w{{0,32}}(?:{either})\s*"?)?\Z""")
+        in_a_tag = "<" in left.partition("\0")[0]
+        if left != written.strip() and not in_a_tag and not _READ_AS_JSON(left):
+            found.add("".join(map(_pattern_of, re.split(r"(\s+|\x01)", left))))
+    return tuple(sorted(found))
+
+
+def _pattern_of(part: str) -> str:
+    """A pattern of a part of a layout. A line feed in white space has to be there: it parts no words of a sentence."""
+    if part.isspace():
+        return r"\s*\n\s*" if "\n" in part else r"\s*"
+    return _ANY_SLOT if part == "\1" else re.escape(part)
+
+
+def _with_marks(written: str, what: str, mark: str) -> str:
+    """A part of a layout with `mark` for placeholders of one kind, in quotes if they are JSON; others are `\\1`."""
+    texts = []
+    for piece in pieces_of(written):
+        if isinstance(piece, str):
+            texts.append(piece)
+        elif piece.what != what:
+            texts.append("\1")
+        else:
+            texts.append(f'"{mark}"' if piece.form else mark)
+    return "".join(texts)
 
 
 def stripped_call(begin: str, tools: Toolset) -> str:
-    """The tool with whose call a text begins that has lost its control tokens; `""` for none.
-
-    The name is followed by that of a parameter or by JSON, without a blank between them, as no sentence is.
-    """
+    """The tool with whose call a text begins that has lost its control tokens; `""` for none."""
     for tool in tools:
-        at = begin.find(tool.name)
-        head = _stripped_heads().match(begin[:at]) if at >= 0 else None
-        keys = "|".join(map(re.escape, properties(tool.parameters)))
-        if head and keys:
-            rest = _STRIPPED_REST[bool(head.group().strip())].format(keys=keys)
-            if re.match(rest, begin[at + len(tool.name) :]):
-                return tool.name
+        keys = "|".join(map(re.escape, properties(tool.parameters))) if tool.name in begin else ""
+        named = {"\0": re.escape(tool.name), "\2": f"(?:{keys})"}
+        calls = (_MARK.sub(lambda mark: named[mark[0]], call) for call in _stripped_calls()) if keys else ()  # noqa: B023
+        if any(re.match(rf"\s*{call}", begin) for call in calls):
+            return tool.name
     return ""
 
 
@@ -445,6 +468,8 @@ def _names_tool(text: str, tools: Toolset, *, begins: bool) -> str:
         tool = tools.get(name)
         own = properties(tool.parameters) if tool else {}
         behind = text[at + len(name) : at + len(name) + _MAX_PARAMETER]
+        if behind[:1] == " " and behind[1:2].isalpha():
+            continue  # a sentence about the tool
         if any(key in behind for key in own) or (begins and not own):
             return name
     return ""

@@ -94,7 +94,7 @@ class ForeignInText:
         if not self.left or not (begins or any(name in ahead for name in tools.names)):
             return False
         self.left -= 1
-        if not text.trial is not None:
+        if text.trial is None:
             yield from text.doubtful(opening, own=own)
             return True
         blanks = opening[: len(opening) - len(opening.lstrip())]

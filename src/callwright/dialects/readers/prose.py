@@ -38,9 +38,8 @@ __all__ = ["ProseReader", "is_token"]
 _BOM: Final = "\ufeff"
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304
-# The end of the text so far is remembered, to judge a call by the words before it: "I'll look that up."
-_REMEMBERED: Final = 400
 _EVERYTHING = Markers()
+_REMEMBERED: Final = 400  # characters before a call, by which it is judged: "I'll look that up."
 
 
 class ProseReader:
@@ -390,7 +389,8 @@ class ProseReader:
                 break
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
-        if self._control and (closer := lone_closer(self.before, self.source.layout)):
+        thought, is_all = self.before, len(self.before) < _REMEMBERED
+        if self._control and (closer := lone_closer(thought, self.source.layout, is_all=is_all)):
             self.emit(Problem("control_tokens_stripped", "the end of a call in a thought without one", text=closer))
         self._make, self._code, self.before = ContentDelta, code, before
         self._apart = apart or self._apart

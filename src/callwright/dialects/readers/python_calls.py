@@ -265,9 +265,9 @@ class PythonReader(ProseReader):
         self.emit(Markup(source.take(source.at + head.end("head"))))
         reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._call_ends, call=index)
         whole = yield from reader.arguments(")", "=")
-        if head["wrapper"]:
+        if head["wrapper"] and whole:
             self.markup((yield from self.held_blanks()))
-            whole = whole and (yield from self.comes(")"))
-            self.emit(Markup(source.take(source.at + whole)))
+            whole = yield from self.comes(")")
+            self.markup(source.take(source.at + 1) if whole else "")
         self.emit(CallEnded(index, complete=whole))
         return whole
