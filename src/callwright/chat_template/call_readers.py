@@ -12,13 +12,14 @@ from callwright.dialects.base import CallFormat
 from callwright.dialects.call_layout import CallLayout, JsonArguments, Slot, TaggedArguments, pieces_of
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.literal_arguments import PythonArguments
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.key_values import KeyValueForm
 from callwright.dialects.readers.marked import CallMarks
 from callwright.dialects.readers.marks import Marks
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.readers.python_calls import PythonForm
+from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["ToldCalls", "reader_of"]
@@ -48,7 +49,8 @@ class ToldCalls(Struct, frozen=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
-        return ProseReader(source, tools, Marks(thoughts=self.thoughts, ends=self.tags)).read(start)
+        marks = Marks(thoughts=self.thoughts, ends=self.tags)
+        return AnswerReader(CallReader(AnswerText(source, tools), marks)).read(start)
 
 
 def reader_of(

@@ -28,7 +28,7 @@ from callwright.conversation import (
     ToolTurn,
     TurnsAlong,
 )
-from callwright.dialects._dsml_reader import TOKEN, DsmlReader, dsml_layout, odd_openings
+from callwright.dialects._dsml_reader import TOKEN, dsml_layout, odd_openings, read_dsml
 from callwright.dialects.base import RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
@@ -237,7 +237,7 @@ class DsmlForm(Struct, frozen=True):
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
         names = ((self.calls, self.lead), *((self.kin,) if self.kin else ()))
-        return DsmlReader(source, tools, names).read(start)
+        return read_dsml(source, start, tools, names)
 
     @property
     def openings(self) -> tuple[str, ...]:

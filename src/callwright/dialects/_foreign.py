@@ -15,9 +15,8 @@ from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.foreign import Form
 from callwright.dialects.readers.marked import CallMarks
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.python_calls import PythonForm
+from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
 from callwright.events import CallEnded, CallStarted, ContentDelta, Markup
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until

@@ -11,12 +11,14 @@ from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects._cohere import CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereReader, Effort
+from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereCalls, Effort
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json, written_anew
 from callwright.dialects.prompts.in_words import put_example
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.marked import CallMarks
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
@@ -56,6 +58,7 @@ _MARKS: Final = CallMarks.of(
     around=(*_TEXT, *TEXT, *CITATIONS),
     thoughts=(THOUGHT,),
     ends=("<|END_OF_TURN_TOKEN|>",),
+    end_thoughts=ANSWERS,
 )
 
 
@@ -115,7 +118,7 @@ _TURNS: Final = Turns(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
-    return CohereReader(source, tools, _MARKS).read(start)
+    return AnswerReader(CohereCalls(AnswerText(source, tools), _MARKS)).read(start)
 
 
 # The chat templates of these leave the thought open.

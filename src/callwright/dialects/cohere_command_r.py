@@ -8,10 +8,12 @@ import re
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader
+from callwright.dialects._cohere import CITATIONS, TURNS, CohereCalls
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
 from callwright.stream_reader import Parse, StreamReader
@@ -67,19 +69,19 @@ _TURNS: Final = Turns(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
-    return _Reader(source, tools, _MARKS).read(start)
+    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
 
 
-class _Reader(CohereReader):
+class _Calls(CohereCalls):
     """Lists of actions; the one that says that there is none is no call."""
 
     def _block(self, opening: str) -> Parse[None]:
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_NO_CALL)
             if found := _NO_CALL.match(ahead):
-                self.emit(Markup(opening + source.take(source.at + found.end())))
-                self.call_begins()
+                self.text.emit(Markup(opening + source.take(source.at + found.end())))
+                self.text.call_begins()
                 yield from self._close()
                 return
             if not source.more(_MAX_NO_CALL) or not _MAY_BE_NO_CALL.match(ahead):

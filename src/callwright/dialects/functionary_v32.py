@@ -13,7 +13,9 @@ from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.typescript_whole import whole_declaration
@@ -70,25 +72,24 @@ _TURNS: Final = Turns(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output, which begins with its recipient; an answer that does not is text."""
-    return _Reader(source, tools, _MARKS).read(start)
+    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
 
 
-class _Reader(MarkedReader):
+class _Calls(MarkedCalls):
     """Messages, each behind its recipient."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
+    def begin(self, start: str) -> Parse[None]:
+        """Read the recipient with which an answer begins."""
         if start == "assistant":
             yield from self._message("")
-        yield from super()._answer(start)
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         if not (yield from self._message(blanks + tag)):
-            self.emit(self.say(blanks + tag))
+            self.text.emit(self.text.say(blanks + tag))
 
     def _message(self, opening: str) -> Parse[bool]:
         """Read the recipient of a message, and the call if it is one; False when no recipient stands here."""
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_LINE)
             if line := _LINE.match(ahead):
@@ -98,10 +99,10 @@ class _Reader(MarkedReader):
             yield
         name = line[1].strip()
         if name == _ALL:
-            self.emit(Markup(opening + source.take(source.at + line.end(1) + 1)))
+            self.text.emit(Markup(opening + source.take(source.at + line.end(1) + 1)))
             return True
         begins_object = ahead.startswith("{", line.end())
-        if not begins_object or not (name in self.tools or re.fullmatch(r"[\w.-]+", name)):
+        if not begins_object or not (name in self.text.tools or re.fullmatch(r"[\w.-]+", name)):
             return False
         yield from self._headed_call(name, opening + source.take(source.at + line.end()))
         return True

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation, FunctionTool
-from callwright.dialects._dsml_reader import DsmlReader, dsml_layout
+from callwright.dialects._dsml_reader import dsml_layout, read_dsml
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import first_instruction
 from callwright.dialects.prompts.layouts import Values
@@ -178,7 +178,7 @@ def _told(value: object) -> str:
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return DsmlReader(source, tools, _NAMES, _TOKEN, _STOPS).read(start)
+    return read_dsml(source, start, tools, _NAMES, _TOKEN, _STOPS)
 
 
 DIALECT = Dialect(

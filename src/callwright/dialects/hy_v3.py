@@ -19,7 +19,9 @@ from callwright.dialects.prompts.key_value_tags import (
     write_turns,
 )
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.key_values import KeyValueCalls
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -125,20 +127,20 @@ _TURNS: Final = Turns(
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
     ends = (*_STOPS, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
-    return _Reader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:")).read(
-        start
-    )
+    also = ("<tool_calls:", "<tool_call:")
+    calls = _Calls(AnswerText(source, tools), _TAGS, thoughts=_THOUGHTS, ends=ends, also=also)
+    return AnswerReader(calls).read(start)
 
 
-class _Reader(KeyValueReader):
+class _Calls(KeyValueCalls):
     """Calls in tags with any suffix, or none."""
 
     def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
         while True:
-            ahead = self.source.ahead(_MAX_SUFFIX)
+            ahead = self.text.source.ahead(_MAX_SUFFIX)
             if found := _SUFFIX_END.match(ahead):
                 return found.group(), _tags(f":{found[1]}")
-            if not self.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
+            if not self.text.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
                 return None
             yield
 

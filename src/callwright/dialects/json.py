@@ -32,7 +32,7 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import told_messages, told_system
-from callwright.dialects.readers.prose import ProseReader
+from callwright.dialects.readers.answer import read_plain
 from callwright.dialects.tokenizers import TOKENIZERS
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.schema.typescript_whole import whole_declaration
@@ -151,7 +151,7 @@ _PROMPT: Final = _InWords(TurnMarks(thought=("<think>\n", "\n</think>\n\n"), con
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of a reply. `start`: `reasoning` when the prompt left `<think>` open."""
-    return ProseReader(source, tools).read(start)
+    return read_plain(source, start, tools)
 
 
 DIALECT = Dialect(

@@ -12,7 +12,9 @@ from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import spoken_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, write_turns
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.key_values import KeyValueCalls
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -93,10 +95,11 @@ _TURNS: Final = Turns(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=_STOPS, also=(_IN_TURN.call,)).read(start)
+    calls = _Calls(AnswerText(source, tools), _TAGS, ends=_STOPS, also=(_IN_TURN.call,))
+    return AnswerReader(calls).read(start)
 
 
-class _Reader(KeyValueReader):
+class _Calls(KeyValueCalls):
     """Calls in their own tags, and those in the tags of a user's turn."""
 
     def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:

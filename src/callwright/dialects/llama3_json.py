@@ -20,7 +20,9 @@ from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import split_instructions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.dialects.readers.said_before import SAID, read_said_before
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
@@ -98,16 +100,15 @@ _TURNS: Final = Turns(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
-    return _Reader(source, tools, _MARKS).read(start)
+    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
 
 
-class _Reader(MarkedReader):
+class _Calls(MarkedCalls):
     """Calls in JSON, perhaps behind what Llama 4 says before them."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
-        yield from read_said_before(self)
-        yield from super()._answer(start)
+    def begin(self, start: str) -> Parse[None]:
+        """Read the words before calls."""
+        return read_said_before(self.text)
 
 
 DIALECT = Dialect(

@@ -13,8 +13,11 @@ from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
+from callwright.dialects.readers.key_values import KeyValueCalls
+from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
@@ -50,28 +53,25 @@ _TURNS: Final = Turns(
 )
 
 
-class _Reader(MarkedReader):
-    """Reads both forms: where a name follows the opening tag, a reader of elements takes over for this call."""
+class _Calls(MarkedCalls):
+    """Reads both forms: where a name follows the opening tag, the call is one of elements."""
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins."""
         if tag == _OPEN:
-            inner = yield from self.held_blanks()
-            is_json = self.source.text.startswith(("{", "["), self.source.at)
-            self.source.unread(inner)
-            elements = KeyValueReader(self.source, self.tools, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)
-            if not is_json and (yield from elements._names_call()):
-                elements.go_on_from(self)
-                yield from elements._marked(blanks, tag)
-                self.go_on_from(elements)
-                elements.let_go()
-                return
-            elements.let_go()
-        yield from super()._marked(blanks, tag)
+            source = self.text.source
+            inner = yield from self.text.held_blanks()
+            is_json = source.text.startswith(("{", "["), source.at)
+            source.unread(inner)
+            elements = KeyValueCalls(self.text, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)
+            if not is_json and (yield from elements.lexer.names_call()):
+                return (yield from elements.marked(blanks, tag))
+        return (yield from super().marked(blanks, tag))
 
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return _Reader(source, tools, _MARKS).read(start)
+    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
 
 
 DIALECT = Dialect(

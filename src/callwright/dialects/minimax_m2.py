@@ -10,8 +10,7 @@ from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOO
 from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
 
 __all__ = ["DIALECT"]
 

@@ -15,7 +15,9 @@ from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.python_calls import PythonForm, PythonReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.python_calls import PythonCalls, PythonForm
 from callwright.dialects.readers.said_before import read_said_before
 from callwright.prompt import PromptBuilder
 from callwright.stream_reader import Parse, StreamReader
@@ -94,16 +96,15 @@ _TURNS: Final = Turns(
 
 def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
     """Events of an output."""
-    return _Reader(source, tools, _FORM).read(start)
+    return AnswerReader(_Calls(AnswerText(source, tools), _FORM)).read(start)
 
 
-class _Reader(PythonReader):
+class _Calls(PythonCalls):
     """Calls in Python, or as the chat template of Llama 4 has them."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
-        yield from read_said_before(self)
-        yield from super()._answer(start)
+    def begin(self, start: str) -> Parse[None]:
+        """Read the words before calls."""
+        return read_said_before(self.text)
 
 
 DIALECT = Dialect(

@@ -18,8 +18,7 @@ from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.tool_section import WriteTools
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
 from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties
 

@@ -12,8 +12,7 @@ from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
 from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
 from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema

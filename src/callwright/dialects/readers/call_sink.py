@@ -1,15 +1,15 @@
 """Takes one call that is read between tags: writes its values, names its faults, and decides whether it is complete."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unread_json, unwritten
+from callwright.dialects.readers.tag_heads import parameters_of
 from callwright.dialects.readers.tagged_values import Ending, TaggedValue
 from callwright.events import CallEnded, Event, Problem, ProblemKind
-from callwright.schema.keywords import properties
 from callwright.tolerant_json.codec import encode, same_json
 
-__all__ = ["CallSink", "parameters_of"]
+__all__ = ["CallSink"]
 
 
 class CallSink:
@@ -109,9 +109,3 @@ class CallSink:
             self.writer.close()
         self._emit(CallEnded(self.index, complete=complete))
         return complete
-
-
-def parameters_of(name: str, tools: Toolset) -> Collection[str]:
-    """The parameters that the tool of this name declares; none if it is unknown."""
-    tool = tools.get(tools.resolve_name(name))
-    return properties(tool.parameters if tool else None)

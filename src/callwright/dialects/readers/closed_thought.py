@@ -1,14 +1,13 @@
 """A closed thought that is all of an answer: the calls with which it ends are meant, for nothing else was said."""
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.foreign import known_openings, valid_calls
 from callwright.dialects.readers.trial import has_words
-from callwright.events import CallStarted, Problem
+from callwright.events import CallStarted, Event, Problem
 from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
-
-if TYPE_CHECKING:
-    from callwright.dialects.readers.prose import ProseReader
 
 __all__ = ["calls_at_end", "is_over"]
 
@@ -32,19 +31,21 @@ def is_over(source: StreamReader, ends: tuple[str, ...]) -> Parse[bool]:
     return over
 
 
-def calls_at_end(reader: "ProseReader", text: str, last: int) -> tuple[int, Problem | None]:
-    """Where the calls begin with which the `text` of a thought ends, perhaps at `last`, and what is said of them; the
-    length of the text if other words end it.
+def calls_at_end(
+    thought: str, last: int, tags: tuple[str, ...], text: AnswerText, read: Callable[[str], Sequence[Event]]
+) -> tuple[int, Problem | None]:
+    """Where the calls begin with which a thought ends, perhaps at `last`, and what is said of them; the length of the
+    thought if other words end it. `tags` open the format's calls, `read` reads a part of the thought.
     """
-    begins = {text.find(tag) for tag in (*reader.tags, *known_openings())} | {last, 0}
-    begins |= {text.rfind(tag) for tag in (*reader.tags, *known_openings(), "\n{", "\n[", "\n```")}
+    begins = {thought.find(tag) for tag in (*tags, *known_openings())} | {last, 0}
+    begins |= {thought.rfind(tag) for tag in (*tags, *known_openings(), "\n{", "\n[", "\n```")}
     broken: Problem | None = None
-    for at in sorted(begins - {-1, len(text)})[-_MAX_TRIED:]:
-        events = reader.read_in_thought(text[at:])
+    for at in sorted(begins - {-1, len(thought)})[-_MAX_TRIED:]:
+        events = read(thought[at:])
         calls = [event.name for event in events if isinstance(event, CallStarted)]
         if calls and not has_words(events):
-            if len(valid_calls(events, reader.tools)) == len(calls):
-                return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", reader.calls)
+            if len(valid_calls(events, text.tools)) == len(calls):
+                return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", text.calls)
             told = f"a thought ends with a call of {calls[0]!r} that does not hold, and nothing follows"
             broken = broken or Problem("malformed_call", told)
-    return len(text), broken
+    return len(thought), broken

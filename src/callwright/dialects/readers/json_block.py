@@ -14,6 +14,7 @@ import msgspec
 from callwright.calls.fit import json_problems, repair_and_validate
 from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS, JsonCall, find_json_calls, is_record
 from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
@@ -25,7 +26,7 @@ from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node, given_once
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["MarkedJson"]
+__all__ = ["MarkedJson", "read_json_block"]
 
 # Characters of look-ahead for the head of a call, up to its arguments, or for what stands between two calls.
 _MAX_HEAD: Final = 400
@@ -393,3 +394,36 @@ def _part_of_call(member: Member, name: str) -> Member | None:
         return msgspec.structs.replace(member, name="arguments")
     is_name = member.name in NAME_KEYS and member.value.kind in ("string", "word")
     return msgspec.structs.replace(member, name="name") if is_name else None
+
+
+def read_json_block(
+    text: AnswerText,
+    opening: str,
+    stops: JsonTerminators,
+    closers: tuple[str, ...],
+    ends_itself: bool = False,
+    keyed: bool = False,
+) -> Parse[MarkedJson]:
+    """Read calls in JSON behind `opening`, up to one of `closers` or another terminator; what is no call becomes
+    text.
+
+    Answers the block that was read. For `ends_itself` and `keyed` see `MarkedJson`.
+    """
+    apart = text.apart
+    text.call_begins()
+    block = MarkedJson(text.source, text.tools, stops, text.calls, ends_itself=ends_itself, keyed=keyed)
+    stop, rest = yield from block.read()
+    text.calls = block.calls
+    closing = stop if stop in closers else next((closer for closer in closers if rest.startswith(closer)), "")
+    rest = rest if stop else rest.removeprefix(closing)
+    if block.refused:
+        text.apart = apart
+        text.emit(text.say(opening + block.refused + closing))
+    else:
+        text.markup(opening)
+        text.markup(closing)
+        if closers and not (closing or ends_itself or block.cut):
+            text.emit(Problem("markup_repaired", f"{closers[0]} is missing", call=text.calls - 1))
+    text.source.unread(rest if closing else rest + stop)
+    yield from text.skip_blanks()
+    return block

@@ -4,36 +4,25 @@ Where one may begin, the rest of the answer is held, and `callwright.free_text.r
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Protocol, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
 from callwright.calls.json_forms import NAME_KEYS, CallKeySet
-from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
-from callwright.events import (
-    ArgumentsDelta,
-    CallEnded,
-    CallStarted,
-    Event,
-    Markup,
-    Problem,
-    ReasoningDelta,
-    TextEvent,
-)
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.marks import Marks
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ReasoningDelta
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.find import beside_values
 from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
-if TYPE_CHECKING:
-    from callwright.dialects.readers.foreign_in_text import ForeignInText
-
-__all__ = ["JsonInText", "TextLoop"]
+__all__ = ["JsonInText"]
 
 _BRACES: Final = ("{", "[")
 # JSON as a JSON string, or with each of its quotes escaped.
@@ -63,34 +52,6 @@ _MAY_BE_OBJECT = re.compile(
 )
 
 
-class TextLoop(Protocol):
-    """What is needed of the reader of the text around."""
-
-    source: StreamReader
-    emit: Callable[[Event], object]
-    markup: Callable[[str], object]
-    tools: Toolset
-    tags: tuple[str, ...]
-    thoughts: Mapping[str, str]
-    before: str
-    replays: bool
-    rest: str
-    calls: int
-    foreign: "ForeignInText"
-
-    def say(self, text: str) -> TextEvent: ...
-
-    def at_line_start(self, blanks: str) -> bool: ...
-
-    def call_begins(self) -> None: ...
-
-    def lone_close(self, written: str) -> None: ...
-
-    def replay(self, text: str) -> None: ...
-
-    def value(self, lead: str) -> Parse[None]: ...
-
-
 @lru_cache(maxsize=64)
 def _beginnings(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
     """With what an answer may begin that is held, and the first characters of that."""
@@ -99,9 +60,9 @@ def _beginnings(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]
 
 
 class JsonInText:
-    """Reads what may be a call in JSON, in the text that a `TextLoop` reads."""
+    """Reads what may be a call in JSON, in the text of an answer. What is to be read again as text is answered."""
 
-    def __init__(self, text: TextLoop) -> None:
+    def __init__(self, text: AnswerText) -> None:
         self._text = text
         self._keys = CallKeySet(text.tools)
 
@@ -120,37 +81,34 @@ class JsonInText:
                 return False
             yield
 
-    def fence(self, blanks: str, ticks: str) -> Parse[None]:
-        """A fenced block: an object in it may be a call, anything else is text."""
+    def fence(self, blanks: str, ticks: str, tags: tuple[str, ...]) -> Parse[str]:
+        """The begin of a fenced block, which is read if its object, or one of `tags`, may open a call; `""` if it is
+        text.
+        """
         source = self._text.source
         while True:
             head = _FENCE_HEAD.match(source.ahead(_MAX_PEEK))
             inside = head.string[head.end() :] if head else ""
-            whole = inside and not any(len(inside) < len(tag) and tag.startswith(inside) for tag in self._text.tags)
+            whole = inside and not any(len(inside) < len(tag) and tag.startswith(inside) for tag in tags)
             if whole or not source.more(_MAX_PEEK):
                 break
             yield
-        if head and self._may_open_call(head["tag"], inside):
-            opening = blanks + ticks + source.take(source.at + head.end())
-            if inside.startswith(_BRACES):
-                yield from self._text.value(opening)
-            else:
-                yield from self.held(opening)
-        else:
-            self._text.emit(self._text.say(blanks + ticks))
+        if head and self._may_open_call(head["tag"], inside, tags):
+            return blanks + ticks + source.take(source.at + head.end())
+        self._text.emit(self._text.say(blanks + ticks))
+        return ""
 
-    def _may_open_call(self, tag: str, inside: str) -> bool:
+    def _may_open_call(self, tag: str, inside: str, tags: tuple[str, ...]) -> bool:
         if inside.startswith(_BRACES):
             return tag.lower() in JSON_TAGS
-        return not self._text.before and inside.startswith(self._text.tags)
+        return not self._text.before and inside.startswith(tags)
 
-    def value(self, lead: str) -> Parse[None]:
-        """A brace or bracket behind `lead`: the begin of a call, of data, or of text."""
+    def value(self, lead: str, marks: Marks) -> Parse[str]:
+        """Read what a brace or bracket behind `lead` begins: a call, data, or text."""
         key = yield from self.first_key(in_line=not self._text.at_line_start(lead))
         asked_for = key is None and not self._text.before and isinstance(self._text.tools.choice, NamedTool)
         if key in self._keys or asked_for:
-            yield from self.held(lead)
-            return
+            return (yield from self.held(lead, marks))
         if lead:
             self._text.emit(self._text.say(lead))
         if key is None:
@@ -162,6 +120,7 @@ class JsonInText:
         else:
             # Data, even if something inside looks like a call.
             yield from pass_json(self._text.source, _NO_STOPS, self._text.say)
+        return ""
 
     def names_call(self) -> Parse[bool]:
         """Whether the object that begins here begins with a key of a call."""
@@ -186,43 +145,40 @@ class JsonInText:
                 return None
             yield
 
-    def held(self, lead: str) -> Parse[None]:
-        """Hold the rest of the answer, then find the calls in it."""
-        held, _ = yield from read_until(self._text.source, _EVERYTHING, _MAX_HELD)
-        text = self._without_thoughts(lead + held)
-        closes = [(at, tag) for tag in self._text.thoughts.values() if (at := beside_values(text, tag)) >= 0]
+    def held(self, lead: str, marks: Marks) -> Parse[str]:
+        """Hold the rest of the answer, then find the calls in it. `marks` are those of the format."""
+        text = self._text
+        rest, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
+        held = self._without_thoughts(lead + rest, marks.thoughts)
+        closes = [(at, tag) for _, tag in marks.thoughts if (at := beside_values(held, tag)) >= 0]
         if closes:
             at, tag = min(closes)
-            said = text[:at].rstrip()
-            self._text.emit(self._text.say(said))
-            self._text.lone_close(text[len(said) : at + len(tag)])
-            rest = text[at + len(tag) :]
-            if self._text.replays and self._text.source.done:
-                self._text.rest = rest  # it is parsed after this text, not inside
-            else:
-                self._text.replay(rest)
-        elif (inner := self._unwrapped(text)) is not None:
-            self._text.replay(inner)
-        else:
-            self.tell(recover(text, self._text.tools, before=self._text.before))
+            said = held[:at].rstrip()
+            text.emit(text.say(said))
+            text.lone_close(held[len(said) : at + len(tag)])
+            return held[at + len(tag) :]
+        if (inner := self._unwrapped(held, marks.tags)) is not None:
+            return inner
+        self._tell(recover(held, text.tools, before=text.before), marks.tags)
+        return ""
 
-    def _without_thoughts(self, text: str) -> str:
+    def _without_thoughts(self, held: str, thoughts: tuple[tuple[str, str], ...]) -> str:
         """Held text without the thoughts in it, which go out; a thought stands beside values, opened and closed."""
-        for opening, close in self._text.thoughts.items():
+        for opening, close in thoughts:
             for _ in range(_MAX_THOUGHTS):
-                begin = beside_values(text, opening)
-                end = beside_values(text[begin:], close) if begin >= 0 else -1
+                begin = beside_values(held, opening)
+                end = beside_values(held[begin:], close) if begin >= 0 else -1
                 if end < 0:
                     break
-                inner = text[begin + len(opening) : begin + end]
+                inner = held[begin + len(opening) : begin + end]
                 said = inner.strip()
                 lead, _, tail = inner.partition(said) if said else (inner, "", "")
                 self._text.markup(opening + lead)
                 if said:
                     self._text.emit(ReasoningDelta(said))
                 self._text.markup(tail + close)
-                text = self._joined(text[:begin], text[begin + end + len(close) :])
-        return text
+                held = self._joined(held[:begin], held[begin + end + len(close) :])
+        return held
 
     def _joined(self, before: str, behind: str) -> str:
         """What stands before and behind a thought, with the white space of one side, a line break first."""
@@ -235,12 +191,12 @@ class JsonInText:
         self._text.markup((left + right).replace(kept, "", 1))
         return said + kept + following
 
-    def _unwrapped(self, text: str) -> str | None:
+    def _unwrapped(self, text: str, tags: tuple[str, ...]) -> str | None:
         """The inside of a code fence that is the whole answer and begins with an opening tag: some models wrap calls
         so.
         """
-        span = unfenced(text) if self._text.tags and not self._text.before else None
-        if span is None or not text.startswith(self._text.tags, span[0]):
+        span = unfenced(text) if tags and not self._text.before else None
+        if span is None or not text.startswith(tags, span[0]):
             return None
         inner = text[slice(*span)]
         if "\n```" in inner or "\n~~~" in inner:
@@ -249,7 +205,7 @@ class JsonInText:
         self._text.markup(text[span[1] :])
         return inner
 
-    def tell(self, pieces: Sequence[Segment]) -> None:
+    def _tell(self, pieces: Sequence[Segment], tags: tuple[str, ...]) -> None:
         """Emit the segments of a held text."""
         has_calls = any(isinstance(piece, RecoveredCall) for piece in pieces)
         for piece in pieces:
@@ -261,11 +217,11 @@ class JsonInText:
                         self._trimmed(words)
                     if problem:
                         self._text.emit(problem)
-                        self._text.foreign.settle()
+                        self._text.settle()
                 case RecoveredCall():
-                    self._text.foreign.settle()
+                    self._text.settle()
                     mark = next((mark for mark in MARKS if piece.text.lstrip().startswith(mark)), "")
-                    if mark and mark not in self._text.tags:
+                    if mark and mark not in tags:
                         detail = f"a call behind {mark}, which is none of the format's own tags"
                         self._text.emit(Problem("foreign_format", detail, call=self._text.calls))
                     self._whole_call(piece)

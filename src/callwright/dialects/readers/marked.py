@@ -13,15 +13,16 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.marked_block import read_json_block
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
+from callwright.dialects.readers.json_block import MarkedJson, read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
-from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
-__all__ = ["CallMarks", "MarkedReader"]
+__all__ = ["CallMarks", "MarkedCalls"]
 
 # Bounds for a call that may be quoted in a sentence: its length, and the look-ahead behind it.
 _MAX_SHOWN: Final = 2_000
@@ -56,7 +57,7 @@ class CallMarks(Struct, frozen=True, kw_only=True):
 
     `special`: the markers are control tokens, which nobody types. Then a call in reasoning that is never closed ends
     it. `thoughts` are the tags around reasoning. Where these are control tokens, too (`<|inner|>`, but not `<think>`),
-    reasoning that is never closed may begin inside a line.
+    reasoning that is never closed may begin inside a line. `end_thoughts` are markers that no thought can hold.
     """
 
     layout: CallLayout
@@ -69,6 +70,7 @@ class CallMarks(Struct, frozen=True, kw_only=True):
     special: bool = True
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
+    end_thoughts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, layout: CallLayout, *, opens: tuple[str, ...] = (), **more: Any) -> "CallMarks":
@@ -82,7 +84,7 @@ class CallMarks(Struct, frozen=True, kw_only=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
-        return MarkedReader(source, tools, self).read(start)
+        return AnswerReader(MarkedCalls(AnswerText(source, tools), self)).read(start)
 
 
 class _LookedFor(NamedTuple):
@@ -111,7 +113,7 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     words = not form.special and not form.closes  # the openers are words that may stand in any text
     stops = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *ends)))
     return _LookedFor(
-        marks=Marks(tags, form.thoughts, form.ends, form.special),
+        marks=Marks(tags, form.thoughts, form.ends, form.special, end_thoughts=form.end_thoughts),
         tokens=tokens,
         stops=JsonTerminators(
             *stops,
@@ -126,101 +128,89 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     )
 
 
-class MarkedReader(ProseReader):
-    """Parses prose with marked calls.
+class MarkedCalls(CallReader):
+    """Reads marked calls.
 
-    `also`: other literals that matter in the text; a dialect's subclass reads what they begin, in `_marked`.
+    `also`: other literals that matter in the text; a dialect's subclass reads what they begin, in `marked`.
     """
 
-    def __init__(self, source: StreamReader, tools: Toolset, form: CallMarks, also: tuple[str, ...] = ()) -> None:
-        looked_for = _looked_for(form, also)
-        super().__init__(source, tools, looked_for.marks)
+    def __init__(self, text: AnswerText, form: CallMarks, also: tuple[str, ...] = ()) -> None:
+        self._find = find = _looked_for(form, also)
+        super().__init__(text, find.marks)
         self._form = form
-        self._tokens = looked_for.tokens
-        self._stops = looked_for.stops
-        self._markers = looked_for.markers
-        self._header_ends = looked_for.header_ends
-        self._after = looked_for.after
-        self._calls_begin = looked_for.calls_begin
         self._fenced = False  # the call stands in a code fence
-        self._sections: list[str] = []  # the ends of sections that were begun, the innermost first
+        self._sections: tuple[str, ...] = ()  # the ends of sections that were begun, the innermost first
         self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
-        self._ids: set[str | None] = set()  # of the calls so far, as the model gave them
+        self._ids: frozenset[str | None] = frozenset()  # of the calls so far, as the model gave them
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
-        yield from super()._answer(start)
-        if self._sections and self.calls:
+    def end(self) -> None:
+        """Name the ends of sections that are missing."""
+        if self._sections and self.text.calls:
             missing = " and ".join(self._sections)
-            self.emit(Problem("markup_repaired", f"missing at the end: {missing}", call=self.calls - 1))
+            self.text.emit(Problem("markup_repaired", f"missing at the end: {missing}", call=self.text.calls - 1))
 
-    def skip(self, literal: str) -> Parse[None]:
-        """See `ProseReader`; a partial control token at the end of the answer is no content."""
-        yield from super().skip(literal)
-        rest = self.source.text[self.source.at :]
-        if self._form.special and self.source.ended and literal.startswith(rest):
-            self.markup(self.source.take(len(self.source.text)))
-
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        form = self._form
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins."""
+        form, text = self._form, self.text
         if tag in form.opens:
             yield from self._opener(blanks, tag)
         elif tag in form.closes:
             # Without its opener: one too many when a call came before, else a mention.
-            if self._apart:
-                self.emit(Markup(blanks + tag))
-                self.emit(Problem("markup_repaired", f"{tag} closes nothing", call=self.calls - 1))
-                yield from self.skip_blanks()
+            if text.apart:
+                text.emit(Markup(blanks + tag))
+                text.emit(Problem("markup_repaired", f"{tag} closes nothing", call=text.calls - 1))
+                yield from text.skip_blanks()
             elif form.special and not self._opened:
-                yield from self.stray(blanks, tag)
+                yield from text.stray(blanks, tag)
             else:
-                self.emit(self.say(blanks + tag))
+                text.emit(text.say(blanks + tag))
             if self._opened:
                 yield from self._shown()
-        elif tag in self._tokens and not (tag in form.around and (yield from self._goes_on(tag))):
-            yield from self.stray(blanks, tag)
+        elif tag in self._find.tokens and not (tag in form.around and (yield from self._goes_on(tag))):
+            yield from text.stray(blanks, tag)
         elif tag in form.around:
             self._in_section(tag)
-            structure = form.special or self._apart or self.at_line_start(blanks)
-            self.emit(Markup(blanks + tag) if structure else self.say(blanks + tag))
-            if structure and (self._apart or not form.special):
-                yield from self.skip_blanks()
-        else:
-            yield from self._thinks(blanks, tag)
+            structure = form.special or text.apart or text.at_line_start(blanks)
+            text.emit(Markup(blanks + tag) if structure else text.say(blanks + tag))
+            if structure and (text.apart or not form.special):
+                yield from text.skip_blanks()
+        return None
 
     def _in_section(self, tag: str) -> None:
         """Note the token of a section, which is to be closed."""
         layout = self._form.layout
-        if tag in self._sections:
-            self._sections.remove(tag)
+        self._sections = tuple(token for token in self._sections if token != tag)
         for begin, end in ((layout.begin, layout.end), (layout.open, layout.close)):
             if tag in begin:
-                self._sections[:0] = [token for token in _TOKEN.findall(end) if token in self._form.around]
+                inner = tuple(token for token in _TOKEN.findall(end) if token in self._form.around)
+                self._sections = inner + self._sections
 
     def _goes_on(self, tag: str) -> Parse[bool]:
         """Whether a token of a section stands behind a call; or opens it, before a call or at the end of the output."""
-        if self._apart or tag not in self._form.layout.open + self._form.layout.begin:
-            return self._apart
-        inner = yield from read_blanks(self.source)
+        text = self.text
+        if text.apart or tag not in self._form.layout.open + self._form.layout.begin:
+            return text.apart
+        inner = yield from read_blanks(text.source)
         follows = yield from self._next_of(*self._form.opens, *self._form.around)
-        rest = self.source.text[self.source.at :]
-        self.source.unread(inner)
-        is_cut = self.source.ended and any(mark.startswith(rest) for mark in (*self._form.opens, *self._form.around))
+        rest = text.source.text[text.source.at :]
+        text.source.unread(inner)
+        is_cut = text.source.ended and any(mark.startswith(rest) for mark in (*self._form.opens, *self._form.around))
         return bool(follows) or is_cut
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
-        starts_line = self.at_line_start(blanks)
-        inner = yield from read_blanks(self.source)
+        text = self.text
+        starts_line = text.at_line_start(blanks)
+        inner = yield from read_blanks(text.source)
         follows = yield from self._next_of(*self._form.opens, *self._form.closes)
         fence = yield from self._fence_begin()
         opening = blanks + tag + inner + fence
-        is_json = self.source.text.startswith(_BEGINS_JSON, self.source.at)
+        is_json = text.source.text.startswith(_BEGINS_JSON, text.source.at)
         if follows in self._form.opens:
-            self.emit(Markup(opening))
+            text.emit(Markup(opening))
         elif follows:
-            self.emit(Markup(opening + self.source.take(self.source.at + len(follows))))
-            self.emit(Problem("malformed_call", "a call with nothing in it"))
+            text.emit(Markup(opening + text.source.take(text.source.at + len(follows))))
+            text.emit(Problem("malformed_call", "a call with nothing in it"))
         elif self._form.header and not is_json:
             yield from self._headed(blanks, tag, inner + fence)
         elif not is_json:
@@ -232,7 +222,7 @@ class MarkedReader(ProseReader):
 
     def _fence_begin(self) -> Parse[str]:
         """Read an opening code fence before JSON, which some models put around their calls."""
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_FENCE)
             if found := _FENCE(ahead):
@@ -245,11 +235,11 @@ class MarkedReader(ProseReader):
         """Which of the literals comes next, `""` for none."""
         longest = max(map(len, literals), default=0)
         while True:
-            begin = self.source.ahead(longest)
+            begin = self.text.source.ahead(longest)
             for literal in literals:
                 if begin.startswith(literal):
                     return literal
-            if not self.source.more(longest) or not any(literal.startswith(begin) for literal in literals):
+            if not self.text.source.more(longest) or not any(literal.startswith(begin) for literal in literals):
                 return ""
             yield
 
@@ -259,45 +249,46 @@ class MarkedReader(ProseReader):
         """Read one block of calls, from its first bracket on."""
         form = self._form
         ends_itself = bool(form.header) or not form.closes
-        block = yield from read_json_block(self, opening, self._stops, form.closes, ends_itself, form.keyed)
+        block = yield from read_json_block(self.text, opening, self._find.stops, form.closes, ends_itself, form.keyed)
         if ends_itself and not block.refused:
             yield from self._close(misses=not block.cut)
 
     def _shown(self) -> Parse[None]:
         """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
-        blanks = yield from read_blanks(self.source)
-        if "\n" in blanks or self.source.done or self.source.text.startswith("<", self.source.at):
-            self.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
-        self.source.unread(blanks)
+        blanks = yield from read_blanks(self.text.source)
+        if "\n" in blanks or self.text.source.done or self.text.source.text.startswith("<", self.text.source.at):
+            self.text.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
+        self.text.source.unread(blanks)
 
     # --- the name before the JSON ---
 
     def _no_call(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """An opening marker without a call: a word that was mentioned, or a stray token."""
+        text = self.text
         found = _TOKEN.findall(tag)
-        if found and set(found) <= {*self._tokens}:
-            self.source.unread(inner)
-            yield from self.stray(blanks, tag)
+        if found and set(found) <= {*self._find.tokens}:
+            text.source.unread(inner)
+            yield from text.stray(blanks, tag)
         else:
-            self.emit(self.say(blanks + tag + inner))
+            text.emit(text.say(blanks + tag + inner))
 
     def _headed(self, blanks: str, tag: str, inner: str) -> Parse[None]:
         """Read a header, the arguments and the closing marker; text if no header comes."""
-        header, marker = yield from read_until(self.source, self._header_ends, _MAX_HEADER)
+        header, marker = yield from read_until(self.text.source, self._find.header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
         rest = header[found.end() :] if found else ""
         is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
-        if found is None or is_junk or not (marker or self.source.done):
-            self.source.unread(header + marker)
+        if found is None or is_junk or not (marker or self.text.source.done):
+            self.text.source.unread(header + marker)
             yield from self._no_call(blanks, tag, inner)
             return
         opening = blanks + tag + inner
-        self.source.unread(rest + marker)
+        self.text.source.unread(rest + marker)
         if not (rest or marker):
-            self._sections.clear()
-            self.emit(self.say(opening + header))
-            self.emit(Problem("incomplete_arguments", "a call that was cut"))
+            self._sections = ()
+            self.text.emit(self.text.say(opening + header))
+            self.text.emit(Problem("incomplete_arguments", "a call that was cut"))
             return
         self._fenced = "```" in found.group()
         id_ = found.groupdict().get("id")
@@ -305,119 +296,118 @@ class MarkedReader(ProseReader):
 
     def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
         """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
-        self.call_begins()
-        index = self.calls
-        self.calls += 1
-        self.emit(CallStarted(index, name, id=None if id_ in self._ids else id_))
-        self._ids.add(id_)
-        self.markup(opening)
-        yield from self.skip_blanks()
+        self.text.call_begins()
+        index = self.text.calls
+        self.text.calls += 1
+        self.text.emit(CallStarted(index, name, id=None if id_ in self._ids else id_))
+        self._ids |= {id_}
+        self.text.markup(opening)
+        yield from self.text.skip_blanks()
         arguments = partial(ArgumentsDelta, index)
-        if self.source.text.startswith(("{", "[", '"'), self.source.at):
-            closed, stop, is_sure = yield from pass_json(self.source, self._stops, arguments, index)
+        if self.text.source.text.startswith(("{", "[", '"'), self.text.source.at):
+            closed, stop, is_sure = yield from pass_json(self.text.source, self._find.stops, arguments, index)
         else:
-            text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
-            closed, is_sure = False, bool(stop) and (bool(text.strip()) or stop not in self._stops.ends)
+            text, stop = yield from read_until(self.text.source, self._find.markers, _MAX_VALUE)
+            closed, is_sure = False, bool(stop) and (bool(text.strip()) or stop not in self._find.stops.ends)
             if text.strip():
-                self.emit(arguments(text))
+                self.text.emit(arguments(text))
             else:
-                self.markup(text)
-                if is_sure and not self.tools.requires_something(name):
-                    self.emit(arguments("{}"))
+                self.text.markup(text)
+                if is_sure and not self.text.tools.requires_something(name):
+                    self.text.emit(arguments("{}"))
         # Words beside the name are no part of it, so nobody knows which tool was meant.
-        is_name = " " not in name or self.tools.resolve_name(name) in self.tools
-        is_whole = not (yield from member_follows(self.source)) if closed else is_sure
-        self.emit(CallEnded(index, complete=is_name and is_whole))
+        is_name = " " not in name or self.text.tools.resolve_name(name) in self.text.tools
+        is_whole = not (yield from member_follows(self.text.source)) if closed else is_sure
+        self.text.emit(CallEnded(index, complete=is_name and is_whole))
         if not is_name:
-            self.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
+            self.text.emit(Problem("malformed_call", "words beside the name of a tool", call=index))
         if not (closed or stop):
-            self._sections.clear()  # the call was cut, and all that is around it
-        self.source.unread(stop)
+            self._sections = ()  # the call was cut, and all that is around it
+        self.text.source.unread(stop)
         yield from self._close(misses=marked and (closed or bool(stop)))
 
     def _close(self, *, misses: bool = True) -> Parse[None]:
         """Read the closing marker, and spare closers before it. `misses`: it is told if there is none."""
-        source, closes = self.source, self._form.closes
+        source, closes = self.text.source, self._form.closes
         while True:
             ahead = source.ahead(_MAX_BETWEEN)
             end = _SURPLUS(ahead).end()  # type: ignore[union-attr]  # matches always
             if self._fenced and "```" in ahead[:end]:
                 self._fenced = False
                 self._surplus(ahead[: ahead.index("```")])
-                self.markup(source.take(source.at + ahead.index("```") + 3))
+                self.text.markup(source.take(source.at + ahead.index("```") + 3))
                 continue
             behind = ahead[end:]
             close = next((close for close in closes if behind.startswith(close)), "")
-            if close or behind.startswith(self._after) or (not behind and source.ended):
+            if close or behind.startswith(self._find.after) or (not behind and source.ended):
                 self._surplus(ahead[:end])
-                self.markup(source.take(source.at + end + len(close)))
+                self.text.markup(source.take(source.at + end + len(close)))
                 if misses and not close:
                     self._closer_is_missing()
                 break
-            may_come = any(literal.startswith(behind) for literal in ("```", *closes, *self._after))
+            may_come = any(literal.startswith(behind) for literal in ("```", *closes, *self._find.after))
             if may_come and source.ended:
                 self._surplus(ahead[:end])
-                self.markup(source.take(len(source.text)))  # partial, cut off
+                self.text.markup(source.take(len(source.text)))  # partial, cut off
             if not may_come or not source.more(_MAX_BETWEEN):
                 yield from self._trailing(misses=misses)
                 break
             yield
-        yield from self.skip_blanks()
+        yield from self.text.skip_blanks()
 
     def _trailing(self, *, misses: bool) -> Parse[None]:
         """Other text up to the closing marker is a problem; if another marker comes first, or none, it is content."""
         closes = self._form.closes
         if not closes:
             return
-        text, stop = yield from read_until(self.source, self._markers, _MAX_VALUE)
+        text, stop = yield from read_until(self.text.source, self._find.markers, _MAX_VALUE)
         if stop in closes:
-            self.emit(Problem("arguments_trailing_text", "text behind the arguments", self.calls - 1, text))
-            self.markup(stop)
+            self.text.emit(Problem("arguments_trailing_text", "text behind the arguments", self.text.calls - 1, text))
+            self.text.markup(stop)
         else:
-            self.source.unread(text + stop)
+            self.text.source.unread(text + stop)
             if misses:
                 self._closer_is_missing()
 
     def _closer_is_missing(self) -> None:
         if self._form.closes:
-            self.emit(Problem("markup_repaired", f"{self._form.closes[0]} is missing", call=self.calls - 1))
+            self.text.emit(Problem("markup_repaired", f"{self._form.closes[0]} is missing", call=self.text.calls - 1))
 
     def _surplus(self, written: str) -> None:
         """Tell brackets and commas behind a call that nothing opened."""
         if written.strip(" \t\r\n\f\v`"):
             detail = "closing brackets or commas too many"
-            self.emit(Problem("json_repaired", detail, call=self.calls - 1))
+            self.text.emit(Problem("json_repaired", detail, call=self.text.calls - 1))
 
     # --- calls without a marker ---
 
-    def value(self, lead: str) -> Parse[None]:
-        """See `ProseReader`; in some formats an answer may begin with calls that have no marker."""
-        if self._form.bare and not lead.strip() and not self.before.strip():
-            head = yield from MarkedJson(self.source, self.tools, self._stops).head()
-            if head and self.tools.resolve_name(head["name"]) in self.tools:
-                yield from self._bare(lead)
-                return
-        yield from super().value(lead)
+    def bare_call(self, lead: str) -> Parse[str | None]:
+        """In some formats an answer may begin with calls that have no marker; nothing is read."""
+        text = self.text
+        if not self._form.bare or lead.strip() or text.before.strip():
+            return None
+        head = yield from MarkedJson(text.source, text.tools, self._find.stops).head()
+        return "" if head and text.tools.resolve_name(head["name"]) in text.tools else None
 
-    def _bare(self, lead: str) -> Parse[None]:
+    def read_bare(self, opening: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""
-        yield from read_json_block(self, lead, self._stops, (), ends_itself=True)
+        yield from read_json_block(self.text, opening, self._find.stops, (), ends_itself=True)
         yield from self._close(misses=False)
 
     # --- calls in thoughts ---
 
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`."""
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether JSON follows a marker, or a header may."""
         if tag in self._form.around:
             return bool((yield from self._next_of(*self._form.opens, *self._form.around)))
-        is_json = self.source.text.startswith(("{", "["), self.source.at)
+        is_json = self.text.source.text.startswith(("{", "["), self.text.source.at)
         return tag in self._form.opens and (is_json or self._form.header is not None)
 
-    def _last_call(self, text: str) -> int:
-        """See `ProseReader`; with control tokens the first call, else the run of whole calls at the end."""
+    def last_call(self, text: str) -> int | None:
+        """Where calls begin in `text`: with control tokens the first, else the run of whole calls at the end."""
         form = self._form
         if form.special:
-            first = self._calls_begin.search(text)
+            first = self._find.calls_begin.search(text)
             return first.start() if first else len(text)
         at, end = len(text), len(text.rstrip())
         while found := _last(text, form.opens, end):
@@ -430,7 +420,7 @@ class MarkedReader(ProseReader):
             if not whole or any(close in inner for close in form.closes):
                 break
             at, end = begin, len(text[:begin].rstrip())
-        return at if at < len(text) else super()._last_call(text)
+        return at if at < len(text) else None
 
 
 def _begin_of_calls(around: tuple[str, ...], opens: tuple[str, ...]) -> re.Pattern[str]:

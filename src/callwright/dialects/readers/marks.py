@@ -22,13 +22,18 @@ class Marks(Struct, frozen=True):
     """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
     may have opened the first; `ends` are stop tokens, beside those of all formats.
 
-    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere.
+    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere. `structure` are
+    those of `tags` and `ends` that are around texts and open no call, `end_thoughts` those of `tags` that a thought
+    cannot hold. `channel` is what stands behind the opener of a thought, where others may be opened so, too.
     """
 
     tags: tuple[str, ...] = ()
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
     control: bool = True
+    structure: tuple[str, ...] = ()
+    end_thoughts: tuple[str, ...] = ()
+    channel: str = ""
 
 
 # What follows is the same for each answer of a format.

@@ -11,16 +11,18 @@ from msgspec import Struct
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import DelimitedArguments
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.call_reader import CallReader
+from callwright.dialects.readers.json_block import read_json_block
 from callwright.dialects.readers.literals import Ends, LiteralReader
-from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
-from callwright.dialects.readers.prose import ProseReader
 from callwright.events import CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Notation", "NotationReader"]
+__all__ = ["Notation", "NotationCalls"]
 
 _CALL: Final = "call:"
 _MAX_HEAD: Final = 300
@@ -38,7 +40,7 @@ _MEMBER = re.compile(r"""\s*+,?+\s*+["'<|]*+[\w$-]++["'|>]*+\s*+[:=]""").match
 
 class Notation(Struct, frozen=True):
     """The markers of one model: around a call, the quote around strings, around a tool's result. `ends` are stop
-    tokens, `thoughts` the tags around reasoning.
+    tokens, `thoughts` the tags around reasoning, `channel` what stands behind the first of these.
     """
 
     call: str
@@ -47,10 +49,11 @@ class Notation(Struct, frozen=True):
     results: tuple[str, str]
     ends: tuple[str, ...] = ()
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
+    channel: str = ""
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
-        return NotationReader(source, tools, self).read(start)
+        return AnswerReader(NotationCalls(AnswerText(source, tools), self)).read(start)
 
     @property
     def layout(self) -> CallLayout:
@@ -77,7 +80,9 @@ def _looked_for(form: Notation) -> _LookedFor:
     stops = (form.call_end, form.call, *ends)
     json_stops = tuple(stop for stop in stops if stop.startswith("<"))
     return _LookedFor(
-        marks=Marks((form.call, form.call_end, form.quote, _CALL, *inline), form.thoughts, form.ends),
+        marks=Marks(
+            (form.call, form.call_end, form.quote, _CALL, *inline), form.thoughts, form.ends, channel=form.channel
+        ),
         stops=stops,
         call_ends=Ends((form.call_end,), (form.call,), ends),
         behind=Markers(*stops),
@@ -85,95 +90,90 @@ def _looked_for(form: Notation) -> _LookedFor:
     )
 
 
-class NotationReader(ProseReader):
-    """Parses prose with calls in the notation. A call at the begin of a line may lack its opening marker."""
+class NotationCalls(CallReader):
+    """Reads calls in the notation. One at the begin of a line may lack its opening marker."""
 
-    def __init__(self, source: StreamReader, tools: Toolset, form: Notation) -> None:
-        looked_for = _looked_for(form)
-        super().__init__(source, tools, looked_for.marks)
+    def __init__(self, text: AnswerText, form: Notation) -> None:
+        self._find = find = _looked_for(form)
+        super().__init__(text, find.marks)
         self._form = form
         self._lost = False  # a text has ended where nobody knows whether it did: nothing behind it is certain
-        self._stops = looked_for.stops
-        self._call_ends = looked_for.call_ends
-        self._behind = looked_for.behind
-        self._json_stops = looked_for.json_stops
 
-    def _end_token(self, token: str) -> Parse[None]:
-        """See `ProseReader`. Behind a call the model may go on with a tool result that it made up, which is dropped."""
-        begin, end = self._form.results
-        if token.strip() != begin or not self._apart:
-            yield from super()._end_token(token)
-            return
-        result, closed = yield from read_until(self.source, Markers(end), _MAX_RESULT)
+    def stop_token(self, token: str) -> Parse[bool]:
+        """Behind a call the model may go on with a tool result that it made up, which is dropped."""
+        text, (begin, end) = self.text, self._form.results
+        if token.strip() != begin or not text.apart:
+            return False
+        result, closed = yield from read_until(text.source, Markers(end), _MAX_RESULT)
         if result:
-            self.emit(Problem("imagined_message", "the result of a call, made up", text=token + result + closed))
+            text.emit(Problem("imagined_message", "the result of a call, made up", text=token + result + closed))
         else:
-            self.emit(Markup(token + closed))
-        yield from self.skip_blanks()
+            text.emit(Markup(token + closed))
+        yield from text.skip_blanks()
+        return True
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        form = self._form
-        if tag == form.call_end:  # without its opener: the rest of a call when one came before, else a mention
-            yield from self.lone_end(blanks, tag)
-        elif tag == form.quote:
-            yield from self.stray(blanks, tag)
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins: a call, the rest of one, or a mention."""
+        form, text = self._form, self.text
+        if tag == form.call_end and text.apart:  # without its opener, the rest of a call
+            yield from text.lone_end(blanks, tag)
+        elif tag in (form.call_end, form.quote):
+            yield from text.stray(blanks, tag)
         elif tag == _CALL:
-            if self.at_line_start(blanks) and (yield from self._names_call(known=True)):
+            if text.at_line_start(blanks) and (yield from self._names_call(known=True)):
                 yield from self._call(blanks + tag, "")
             else:
-                self.emit(self.say(blanks + tag))
+                text.emit(text.say(blanks + tag))
         elif (yield from self._names_call()):
             yield from self._call(blanks + tag, form.call_end)
         else:
-            inner = yield from self.held_blanks()
-            if self.source.text.startswith(("{", "["), self.source.at):
-                yield from read_json_block(self, blanks + tag + inner, self._json_stops, (form.call_end,))
-            elif (yield from self.comes(form.call_end)):
-                self.empty_call(blanks + tag + inner, form.call_end)
-            elif (yield from self.comes(tag)):
-                self.emit(Markup(blanks + tag + inner))
+            inner = yield from text.held_blanks()
+            if text.source.text.startswith(("{", "["), text.source.at):
+                yield from read_json_block(self.text, blanks + tag + inner, self._find.json_stops, (form.call_end,))
+            elif (yield from text.comes(form.call_end)):
+                text.empty_call(blanks + tag + inner, form.call_end)
+            elif (yield from text.comes(tag)):
+                text.emit(Markup(blanks + tag + inner))
             elif words := (yield from self._words()):
-                self.emit(Problem("arguments_trailing_text", "text before a call", call=self.calls, text=words))
+                text.emit(Problem("arguments_trailing_text", "text before a call", call=text.calls, text=words))
                 yield from self._call(blanks + tag + inner, form.call_end)
             else:
-                if (yield from self.comes(_CALL)):
-                    self.emit(Problem("malformed_call", "a marked call without a name and arguments"))
-                self.source.unread(inner)
-                yield from self.no_call(blanks, tag)
+                if (yield from text.comes(_CALL)):
+                    text.emit(Problem("malformed_call", "a marked call without a name and arguments"))
+                text.source.unread(inner)
+                yield from text.stray(blanks, tag)
+        return None
 
-    def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`: the markers of a call are tokens, whatever they look like."""
-        yield from self.stray(blanks, tag)
-
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`."""
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether the name of a call follows a marker."""
         if tag not in (self._form.call, _CALL):
             return False
         return (yield from self._names_call(known=tag == _CALL))
 
-    def _last_call(self, text: str) -> int:
-        """See `ProseReader`; a call in reasoning that is never closed ends it."""
+    def last_call(self, text: str) -> int | None:
+        """Where the first call begins, which ends reasoning that is never closed."""
         at = text.find(self._form.call)
-        return at if at >= 0 else super()._last_call(text) if _CALL not in text else text.find(_CALL)
+        at = at if at >= 0 else text.find(_CALL)
+        return at if at >= 0 else None
 
     def _names_call(self, *, known: bool = False) -> Parse[bool]:
         """Whether a name and an opening bracket come next. `known`: only the name of a tool counts."""
         while True:
-            ahead = self.source.ahead(_MAX_HEAD)
+            ahead = self.text.source.ahead(_MAX_HEAD)
             if found := _HEAD.match(ahead):
-                is_known = self.tools.resolve_name(found["name"]) in self.tools
+                is_known = self.text.tools.resolve_name(found["name"]) in self.text.tools
                 return is_known or not (known or (found["bracket"] == "(" and not found["call"]))
-            if not self.source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(ahead):
+            if not self.text.source.more(_MAX_HEAD) or not _MAY_BE_HEAD.match(ahead):
                 return False
             yield
 
     def _words(self) -> Parse[str]:
         """Read the words before the call of a known tool; `""` if there is none."""
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
             if found := _WORDS.match(ahead):
-                is_known = self.tools.resolve_name(found["name"]) in self.tools
+                is_known = self.text.tools.resolve_name(found["name"]) in self.text.tools
                 return source.take(source.at + found.end()) if is_known else ""
             if not source.more(_MAX_HEAD) or not _MAY_BE_WORDS.match(ahead):
                 return ""
@@ -181,41 +181,41 @@ class NotationReader(ProseReader):
 
     def _call(self, opening: str, closing: str) -> Parse[None]:
         """Read a call, from its name on; `closing` must follow it."""
-        source = self.source
+        source = self.text.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_names_call` has checked it
-        self.call_begins()
-        index = self.calls
-        self.calls += 1
-        self.emit(CallStarted(index, head["name"]))
-        self.emit(Markup(opening + source.take(source.at + head.end())))
-        writer = ArgumentsWriter(self.emit, index, head["name"], self.tools)
+        self.text.call_begins()
+        index = self.text.calls
+        self.text.calls += 1
+        self.text.emit(CallStarted(index, head["name"]))
+        self.text.emit(Markup(opening + source.take(source.at + head.end())))
+        writer = ArgumentsWriter(self.text.emit, index, head["name"], self.text.tools)
         reader = LiteralReader(
             source,
             writer.of_json,
             verbatim=(self._form.quote,),
-            ends=self._call_ends,
+            ends=self._find.call_ends,
             call=index,
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
-            names=self.tools.names_in(self.tools.resolve_name(head["name"])),
+            names=self.text.tools.names_in(self.text.tools.resolve_name(head["name"])),
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         if whole and (yield from self._opens_again()):
-            self.emit(Problem("markup_repaired", "arguments may stand behind those that were read", call=index))
+            self.text.emit(Problem("markup_repaired", "arguments may stand behind those that were read", call=index))
             whole = False
         behind = yield from self._after(closing if whole else "")
         whole = whole and not _MEMBER(behind)
-        if whole and (yield from self.comes(self._form.quote)):
-            self.emit(Problem("markup_repaired", "nobody knows where a text ended", call=index))
+        if whole and (yield from self.text.comes(self._form.quote)):
+            self.text.emit(Problem("markup_repaired", "nobody knows where a text ended", call=index))
             self._lost = True
-        self.emit(CallEnded(index, complete=whole and not self._lost))
+        self.text.emit(CallEnded(index, complete=whole and not self._lost))
         self._lost = self._lost or reader.lost
 
     def _opens_again(self) -> Parse[bool]:
         """Whether an opening bracket follows arguments that were closed."""
         while True:
-            behind = self.source.ahead(_MAX_CLOSERS).lstrip()
-            if behind or not self.source.more(_MAX_CLOSERS):
+            behind = self.text.source.ahead(_MAX_CLOSERS).lstrip()
+            if behind or not self.text.source.more(_MAX_CLOSERS):
                 return behind[:1] in _BRACKETS
             yield
 
@@ -223,19 +223,19 @@ class NotationReader(ProseReader):
         """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it, which
         is answered.
         """
-        yield from self.skip_blanks()
+        yield from self.text.skip_blanks()
         trailing = ""
-        source, end = self.source, self._form.call_end
-        index = self.calls - 1
+        source, end = self.text.source, self._form.call_end
+        index = self.text.calls - 1
         while True:
             ahead = source.ahead(_MAX_CLOSERS)
             begin = ahead.lstrip(" \n})]")
             if begin.startswith(end):
                 if begin != ahead.lstrip():
-                    self.emit(Problem("markup_repaired", "a closing bracket too many", call=index))
-                self.emit(Markup(source.take(source.at + ahead.index(end) + len(end))))
+                    self.text.emit(Problem("markup_repaired", "a closing bracket too many", call=index))
+                self.text.emit(Markup(source.take(source.at + ahead.index(end) + len(end))))
                 closing = ""
-                yield from self.skip_blanks()
+                yield from self.text.skip_blanks()
             elif not source.more(_MAX_CLOSERS) or not end.startswith(begin):
                 goes_on = not closing or (yield from self._names_call(known=True))
                 if goes_on or not (text := (yield from self._trailing(index))):
@@ -244,17 +244,17 @@ class NotationReader(ProseReader):
             else:
                 yield
         if closing:
-            self.emit(Problem("markup_repaired", f"{closing} is missing", call=index))
+            self.text.emit(Problem("markup_repaired", f"{closing} is missing", call=index))
         return trailing
 
     def _trailing(self, index: int) -> Parse[str]:
         """The text behind which the closing marker of a call comes, read with it; `""` if none comes."""
-        source, end = self.source, self._form.call_end
-        text, stop = yield from read_until(source, self._behind, _MAX_RESULT)
+        source, end = self.text.source, self._form.call_end
+        text, stop = yield from read_until(source, self._find.behind, _MAX_RESULT)
         if stop != end:
             source.unread(text + stop)
             return ""
-        self.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
-        self.emit(Markup(stop))
-        yield from self.skip_blanks()
+        self.text.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
+        self.text.emit(Markup(stop))
+        yield from self.text.skip_blanks()
         return text

@@ -4,8 +4,8 @@ from functools import lru_cache
 from typing import Final
 
 from callwright.calls.toolset import Toolset
+from callwright.dialects.readers.answer import read_plain
 from callwright.dialects.readers.foreign import WholeText, foreign_to
-from callwright.dialects.readers.prose import ProseReader
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["reads_others"]
@@ -36,5 +36,5 @@ def reads_others(source: StreamReader, start: str, tools: Toolset, *, own: tuple
             break
         yield
     if found:
-        yield from ProseReader(source, tools).read("assistant")
+        yield from read_plain(source, "assistant", tools)
     return found

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from callwright.dialects.readers.marks import Marks, all_ends, is_token
-from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.stream_reader import Markers
 from callwright.tolerant_json.passthrough import JsonTerminators
 
@@ -14,6 +14,8 @@ __all__ = ["ParameterMarks", "parameter_marks"]
 class ParameterMarks(NamedTuple):
     """What a reader of a format looks for: in text, and `inside` of a call, where it stops."""
 
+    form: ParameterTags
+    ends: tuple[str, ...]
     in_text: Marks
     openers: tuple[str, ...]
     block_ends: tuple[str, ...]
@@ -28,13 +30,15 @@ class ParameterMarks(NamedTuple):
 @lru_cache(maxsize=256)
 def parameter_marks(
     tags: ParameterTags,
-    thoughts: tuple[tuple[str, str], ...],
-    ends: tuple[str, ...],
-    also: tuple[str, ...],
-    tokens: tuple[str, ...],
+    thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),),
+    ends: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+    tokens: tuple[str, ...] = (),
+    structure: tuple[str, ...] = (),
+    end_thoughts: tuple[str, ...] = (),
 ) -> ParameterMarks:
     """Kept: they are the same for each answer of a format. `also` are further literals that may open a call, `tokens`
-    the control tokens inside of calls, if they are not the tags.
+    the control tokens inside of calls, if they are not the tags. For the rest see `Marks`.
     """
     begins = [begin for begin, _ in tags.blocks]
     openers = (*begins, tags.call, *also)
@@ -45,7 +49,16 @@ def parameter_marks(
     every_end = all_ends(ends)
     stops = [end for end in (tags.call_end, tags.call, *block_ends, *every_end) if end.startswith("<")]
     return ParameterMarks(
-        in_text=Marks((*openers, *closers, *(strays if tags.control else ())), thoughts, ends, tags.control),
+        form=tags,
+        ends=every_end,
+        in_text=Marks(
+            (*openers, *closers, *(strays if tags.control else ())),
+            thoughts,
+            ends,
+            tags.control,
+            structure,
+            end_thoughts,
+        ),
         openers=openers,
         block_ends=block_ends,
         closers=closers,

@@ -13,15 +13,17 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
+from callwright.dialects.readers.json_block import read_json_block
 from callwright.dialects.readers.literals import Ends, LiteralReader
-from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
-from callwright.dialects.readers.prose import ProseReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.stream_reader import Markers, Parse, StreamReader
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["PythonForm", "PythonReader"]
+__all__ = ["PythonCalls", "PythonForm"]
 
 _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
@@ -54,7 +56,7 @@ class PythonForm(Struct, frozen=True):
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
         """See `CallFormat`."""
-        return PythonReader(source, tools, self).read(start)
+        return AnswerReader(PythonCalls(AnswerText(source, tools), self)).read(start)
 
 
 class _LookedFor(NamedTuple):
@@ -85,113 +87,112 @@ def _looked_for(form: PythonForm) -> _LookedFor:
     )
 
 
-class PythonReader(ProseReader):
-    """Parses prose with calls in Python."""
+class PythonCalls(CallReader):
+    """Reads calls in Python."""
 
     reads_headers = False
 
-    def __init__(self, source: StreamReader, tools: Toolset, form: PythonForm) -> None:
-        looked_for = _looked_for(form)
-        super().__init__(source, tools, looked_for.marks)
-        self._blocks = looked_for.blocks
-        self._block_ends = looked_for.block_ends
-        self._stops = looked_for.stops
-        self._json_stops = looked_for.json_stops
-        self._call_ends = looked_for.call_ends
+    def __init__(self, text: AnswerText, form: PythonForm) -> None:
+        self._find = find = _looked_for(form)
+        super().__init__(text, find.marks)
 
     # --- where calls begin ---
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        if tag not in self._blocks:  # without its opener: the rest of a block when a call came before, else a mention
-            yield from self.lone_end(blanks, tag)
-            return
-        opening = blanks + tag + (yield from self.held_blanks())
-        source = self.source
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins: calls, the rest of a block, or a mention."""
+        if tag in self._find.blocks:
+            yield from self._block(blanks, tag)
+        else:  # without its opener: the rest of a block when a call came before, else a mention
+            yield from self.text.lone_end(blanks, tag)
+        return None
+
+    def _block(self, blanks: str, tag: str) -> Parse[None]:
+        """Read what an opening marker begins."""
+        text, source = self.text, self.text.source
+        opening = blanks + tag + (yield from text.held_blanks())
         bracket = source.take(source.at + 1) if source.text.startswith("[", source.at) else ""
-        inner = yield from self.held_blanks()
+        inner = yield from text.held_blanks()
         if (yield from self._call_comes()):
-            self.emit(Markup(opening + bracket + inner))
-            yield from self._calls(bracket, self._blocks[tag])
+            text.emit(Markup(opening + bracket + inner))
+            yield from self._calls(bracket, self._find.blocks[tag])
         elif source.text.startswith(("{", '"'), source.at):
             source.unread(bracket + inner)
-            yield from read_json_block(self, opening, self._json_stops, self._block_ends)
-        elif bracket and (yield from self.comes("]")):
-            self.empty_call(opening + bracket + inner, "]")
-            yield from self.skip_blanks()
-            if (end := self._blocks[tag]) and (yield from self.comes(end)):
-                self.emit(Markup(source.take(source.at + len(end))))
-        elif not bracket and (end := self._blocks[tag]) and (yield from self.comes(end)):
-            self.empty_call(opening, end)
-        elif not bracket and (yield from self.comes(tag)):
-            self.emit(Markup(opening))
+            yield from read_json_block(self.text, opening, self._find.json_stops, self._find.block_ends)
+        elif bracket and (yield from text.comes("]")):
+            text.empty_call(opening + bracket + inner, "]")
+            yield from text.skip_blanks()
+            if (end := self._find.blocks[tag]) and (yield from text.comes(end)):
+                text.emit(Markup(source.take(source.at + len(end))))
+        elif not bracket and (end := self._find.blocks[tag]) and (yield from text.comes(end)):
+            text.empty_call(opening, end)
+        elif not bracket and (yield from text.comes(tag)):
+            text.emit(Markup(opening))
         else:
             source.unread(opening[len(blanks + tag) :] + bracket + inner)
-            yield from self.no_call(blanks, tag)
+            yield from text.no_call(blanks, tag)
 
-    def value(self, lead: str) -> Parse[None]:
-        """See `ProseReader`; a bracket may open a list of calls."""
-        source = self.source
-        if source.text.startswith("[", source.at):
-            bracket = source.take(source.at + 1) + (yield from self.held_blanks())
-            if (yield from self._call_comes(known=True)):
-                yield from self._judge(lead, bracket, self._list(lead + bracket), own=False)
-                return
-            source.unread(bracket)
-        yield from super().value(lead)
+    def bare_call(self, lead: str) -> Parse[str | None]:
+        """Read the bracket of a list of calls, and the blanks behind it."""
+        source = self.text.source
+        if not source.text.startswith("[", source.at):
+            return None
+        bracket = source.take(source.at + 1) + (yield from self.text.held_blanks())
+        if (yield from self._call_comes(known=True)):
+            return bracket
+        source.unread(bracket)
+        return None
 
-    def _bracket_names_call(self) -> Parse[bool]:
-        """See `ProseReader`."""
-        if (yield from self.comes("[")):
-            bracket = self.source.take(self.source.at + 1) + (yield from self.held_blanks())
-            comes = yield from self._call_comes(known=True)
-            self.source.unread(bracket)
-            if comes:
-                return True
-        return (yield from super()._bracket_names_call())
-
-    def _list(self, opening: str) -> Parse[None]:
+    def read_bare(self, opening: str) -> Parse[None]:
         """Read a list of calls without markers, behind its bracket."""
-        self.markup(opening)
+        self.text.markup(opening)
         yield from self._calls(opening.strip(), "")
 
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`."""
-        if tag not in self._blocks:
+    def bracket_names_call(self) -> Parse[bool]:
+        """Whether a list of calls comes next; nothing is read."""
+        if not (yield from self.text.comes("[")):
+            return False
+        bracket = yield from self.bare_call("")
+        self.text.source.unread(bracket or "")
+        return bracket is not None
+
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether a call, or JSON, follows a marker."""
+        if tag not in self._find.blocks:
             return False
         bracket = ""
-        if self.source.text.startswith("[", self.source.at):
-            bracket = self.source.take(self.source.at + 1) + (yield from self.held_blanks())
+        if self.text.source.text.startswith("[", self.text.source.at):
+            bracket = self.text.source.take(self.text.source.at + 1) + (yield from self.text.held_blanks())
         comes = yield from self._call_comes()
-        self.source.unread(bracket)
-        return comes or self.source.text.startswith(("[", "{"), self.source.at)
+        self.text.source.unread(bracket)
+        return comes or self.text.source.text.startswith(("[", "{"), self.text.source.at)
 
-    def _last_call(self, text: str) -> int:
-        """See `ProseReader`; calls in reasoning that is never closed end it."""
-        begins = [at for tag in self._blocks if (at := text.find(tag)) >= 0]
+    def last_call(self, text: str) -> int | None:
+        """Where the first block begins, which ends reasoning that is never closed."""
+        begins = [at for tag in self._find.blocks if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
     def _call_comes(self, *, known: bool = False) -> Parse[bool]:
         """Whether a name and the begin of its arguments come next. `known`: only the name of a tool counts."""
         while True:
-            ahead = self.source.ahead(_MAX_HEAD)
+            ahead = self.text.source.ahead(_MAX_HEAD)
             found = _CALL.match(ahead)
             words, name = self._split(found["name"]) if found else ("", "")
-            is_known = name in self.tools and not (known and words)
+            is_known = name in self.text.tools and not (known and words)
             if words and not is_known:
                 return False
             if found and found["named"]:
                 return is_known or not known
-            if not self.source.more(_MAX_HEAD) or not _MAY_BE_CALL.match(ahead):
+            if not self.text.source.more(_MAX_HEAD) or not _MAY_BE_CALL.match(ahead):
                 return found is not None and is_known and not known
             yield
 
     def _split(self, name: str) -> tuple[str, str]:
         """The words before a tool's name, and the tool that it means. A name may hold blanks: `Sound Lamp`."""
-        known = self.tools.resolve_name(name)
-        if known in self.tools or " " not in name:
+        known = self.text.tools.resolve_name(name)
+        if known in self.text.tools or " " not in name:
             return "", known
         last = name.rpartition(" ")[2]
-        return name.removesuffix(last), self.tools.resolve_name(last)
+        return name.removesuffix(last), self.text.tools.resolve_name(last)
 
     # --- calls ---
 
@@ -205,39 +206,39 @@ class PythonReader(ProseReader):
         if bracket and not listed:
             listed = yield from self._list_ends(bracket)
         ended = False
-        for marker in self._block_ends:
-            if (yield from self.comes(marker)):
-                self.emit(Markup(self.source.take(self.source.at + len(marker))))
+        for marker in self._find.block_ends:
+            if (yield from self.text.comes(marker)):
+                self.text.emit(Markup(self.text.source.take(self.text.source.at + len(marker))))
                 ended = True
         if whole and ((bracket and not listed) or (end and not ended)):
-            self.emit(Problem("markup_repaired", "the end of the calls is missing", call=self.calls - 1))
-        yield from self.skip_blanks()
+            self.text.emit(Problem("markup_repaired", "the end of the calls is missing", call=self.text.calls - 1))
+        yield from self.text.skip_blanks()
 
     def _list_ends(self, bracket: str) -> Parse[bool]:
         """Read what stands between calls; answers whether the list was closed."""
         while True:
-            self.markup((yield from self.held_blanks()))
-            mark = self.source.ahead(1)
+            self.text.markup((yield from self.text.held_blanks()))
+            mark = self.text.source.ahead(1)
             if not mark or mark not in ",;)]":
                 return False
-            self.emit(Markup(self.source.take(self.source.at + 1)))
+            self.text.emit(Markup(self.text.source.take(self.text.source.at + 1)))
             if mark == ")" or (mark == "]" and not bracket):
-                self.emit(Problem("markup_repaired", "a closing bracket too many", call=self.calls - 1))
+                self.text.emit(Problem("markup_repaired", "a closing bracket too many", call=self.text.calls - 1))
             if mark == "]":
-                yield from self.skip_blanks()
+                yield from self.text.skip_blanks()
                 return True
 
     def _next_comes(self, bracket: str) -> Parse[bool]:
         """Whether another call comes in this block; words before it, or before the end of the block, are read."""
         if (yield from self._call_comes()):
             return True
-        if not (bracket or self._block_ends):
+        if not (bracket or self._find.block_ends):
             return False
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_BETWEEN)
             found = _WORDS.match(ahead)
-            if found and found["name"] and self.tools.resolve_name(found["name"]) not in self.tools:
+            if found and found["name"] and self.text.tools.resolve_name(found["name"]) not in self.text.tools:
                 found = None
             more = source.more(_MAX_BETWEEN)
             if not more or (found and found.end() < len(ahead)):
@@ -247,27 +248,27 @@ class PythonReader(ProseReader):
         if not words.strip():
             return False
         text = source.take(source.at + len(words))
-        self.emit(Problem("arguments_trailing_text", "text between calls", call=self.calls - 1, text=text))
+        self.text.emit(Problem("arguments_trailing_text", "text between calls", call=self.text.calls - 1, text=text))
         return (yield from self._call_comes())
 
     def _call(self) -> Parse[bool]:
         """Read one call, from its name on; answers whether it is whole."""
-        source = self.source
+        source = self.text.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it
-        self.call_begins()
-        index = self.calls
-        self.calls += 1
+        self.text.call_begins()
+        index = self.text.calls
+        self.text.calls += 1
         words, _ = self._split(head["name"])
-        self.emit(CallStarted(index, head["name"].removeprefix(words)))
+        self.text.emit(CallStarted(index, head["name"].removeprefix(words)))
         if words:
-            self.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
-        self.emit(Markup(source.take(source.at + head.end("head"))))
-        reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._call_ends, call=index)
+            self.text.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
+        self.text.emit(Markup(source.take(source.at + head.end("head"))))
+        reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._find.call_ends, call=index)
         whole = yield from reader.arguments(")", "=")
         if head["wrapper"] and whole:
-            self.markup((yield from self.held_blanks()))
-            whole = yield from self.comes(")")
-            self.markup(source.take(source.at + 1) if whole else "")
-        self.emit(CallEnded(index, complete=whole))
+            self.text.markup((yield from self.text.held_blanks()))
+            whole = yield from self.text.comes(")")
+            self.text.markup(source.take(source.at + 1) if whole else "")
+        self.text.emit(CallEnded(index, complete=whole))
         return whole

@@ -4,7 +4,7 @@ nothing between the tokens, as its chat template writes it.
 
 from typing import Final
 
-from callwright.dialects.readers.prose import ProseReader
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.events import Markup
 from callwright.stream_reader import Markers, Parse, read_until
 
@@ -15,19 +15,19 @@ _END: Final = Markers(SAID[1])
 _MAX_SAID: Final = 65_536
 
 
-def read_said_before(reader: ProseReader) -> Parse[None]:
+def read_said_before(answer: AnswerText) -> Parse[None]:
     """Read these words, if an answer begins with them and JSON follows; the JSON then begins the answer."""
-    source, opener = reader.source, SAID[0]
-    if not (yield from reader.comes(opener)):
+    source, opener = answer.source, SAID[0]
+    if not (yield from answer.comes(opener)):
         return
     source.take(source.at + len(opener))
     text, marker = yield from read_until(source, _END, _MAX_SAID)
-    blanks = yield from reader.held_blanks()
-    if text.lstrip().startswith(("{", "[")) or not marker or not (yield from reader.comes("{")):
+    blanks = yield from answer.held_blanks()
+    if text.lstrip().startswith(("{", "[")) or not marker or not (yield from answer.comes("{")):
         source.unread(opener + text + marker + blanks)
         return
-    reader.emit(Markup(opener))
+    answer.emit(Markup(opener))
     if text:
-        reader.emit(reader.say(text))
-    reader.emit(Markup(marker + blanks))
-    reader.before = ""
+        answer.emit(answer.say(text))
+    answer.emit(Markup(marker + blanks))
+    answer.before = ""

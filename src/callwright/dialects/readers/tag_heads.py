@@ -3,9 +3,20 @@
 import re
 from collections.abc import Collection, Mapping
 
+from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.schema.keywords import properties
 
-__all__ = ["attributes", "is_odd_key", "may_be_longer", "may_be_parameters", "named_schema", "split_head", "surplus"]
+__all__ = [
+    "attributes",
+    "is_odd_key",
+    "may_be_longer",
+    "may_be_parameters",
+    "named_schema",
+    "parameters_of",
+    "split_head",
+    "surplus",
+]
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
@@ -92,3 +103,9 @@ def named_schema(writer: ArgumentsWriter, key: str, rest: Mapping[str, str]) -> 
     """The schema of a value: the tool's, or if that names no type, the `type` of the value's tag."""
     schema = writer.schema(key)
     return {"type": rest["type"]} if rest.get("type") and writer.is_untyped(schema) else schema
+
+
+def parameters_of(name: str, tools: Toolset) -> Collection[str]:
+    """The parameters that the tool of this name declares; none if it is unknown."""
+    tool = tools.get(tools.resolve_name(name))
+    return properties(tool.parameters if tool else None)

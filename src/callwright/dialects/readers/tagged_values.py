@@ -9,22 +9,22 @@ is held; a value that holds tags is named.
 A closer may be written twice, or be named as its parameter is, or as another format names it: where nothing that it may
 close was opened in the value, and what follows a value comes behind it, it is no part of the value.
 
-The formats themselves, how a key is written and what a call begins with, are the reader's (`TagReader`).
+The formats themselves, how a key is written and what a call begins with, are the lexer's (`TagLexer`).
 """
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.dialects.readers.nesting import Fit, Nesting
 from callwright.dialects.readers.other_closers import OTHER_CLOSER
-from callwright.dialects.readers.parameter_tags import ParameterTags
+from callwright.dialects.readers.tag_lexer import TagLexer
 from callwright.dialects.readers.tag_literals import Tag, TagKind, TagLiterals
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Ending", "ParameterTags", "TagReader", "TaggedValue", "ValueReader", "too_many_parameters"]
+__all__ = ["Ending", "TaggedValue", "ValueReader", "too_many_parameters"]
 
 # The most times that a value's closer is read again.
 _MAX_AGAIN: Final = 16
@@ -58,27 +58,12 @@ class TaggedValue(NamedTuple):
         return "".join(self.pieces)
 
 
-class TagReader(Protocol):
-    """Reads the tags of one format."""
-
-    source: StreamReader
-
-    def tag(self, literal: str) -> Parse[Tag | None]:
-        """Read the tag that begins with this literal, which was just read; None, and nothing is read, if it is none."""
-
-    def is_foreign(self, call: str, key: str) -> bool:
-        """Whether the tool of this name has no such parameter."""
-
-    def gap(self) -> Parse[str]:
-        """Read the white space of the format that comes next."""
-
-
 class ValueReader:
     """Reads values of one format. `lines`: a line break on each side of a value is the format's; `gap`: so is this
     before a missing closer.
     """
 
-    def __init__(self, reader: TagReader, known: TagLiterals, *, lines: bool = False, gap: str = "") -> None:
+    def __init__(self, reader: TagLexer, known: TagLiterals, *, lines: bool = False, gap: str = "") -> None:
         self._reader = reader
         self._known = known
         self._lines = lines
