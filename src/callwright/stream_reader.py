@@ -160,11 +160,10 @@ class StreamReader:
     it had not closed by then is unfinished.
     """
 
-    __slots__ = ("at", "emit", "ended", "layout", "pushed", "stretch", "text")
+    __slots__ = ("at", "emit", "ended", "pushed", "stretch", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self.layout: object = None  # of the calls of the format that is read
         self.stretch: Stretch | None = None  # to be given the next delta, before it is pushed
         self.pushed = 0  # characters, all in all
         self.text = ""

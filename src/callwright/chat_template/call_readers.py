@@ -6,13 +6,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.chat_template.repeats import special
 from callwright.dialects.base import CallFormat
 from callwright.dialects.call_layout import CallLayout, JsonArguments, Slot, TaggedArguments, pieces_of
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.literal_arguments import PythonArguments
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.key_values import KeyValueForm
@@ -20,7 +18,6 @@ from callwright.dialects.readers.marked import CallMarks
 from callwright.dialects.readers.marks import Marks
 from callwright.dialects.readers.python_calls import PythonForm
 from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["ToldCalls", "reader_of"]
 
@@ -47,10 +44,9 @@ class ToldCalls(Struct, frozen=True):
     thoughts: tuple[tuple[str, str], ...]
     tags: tuple[str, ...] = ()
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        marks = Marks(thoughts=self.thoughts, ends=self.tags)
-        return AnswerReader(CallReader(AnswerText(source, tools), marks)).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return CallReader(text, Marks(thoughts=self.thoughts, ends=self.tags))
 
 
 def reader_of(

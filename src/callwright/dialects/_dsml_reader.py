@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.parameter_marks import parameter_marks
@@ -19,10 +17,10 @@ from callwright.dialects.readers.tag_lexer import TagLexer
 from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["TOKEN", "DsmlCalls", "dsml_layout", "dsml_tags", "odd_openings", "read_dsml"]
+__all__ = ["TOKEN", "DsmlCalls", "dsml_layout", "dsml_tags", "odd_openings"]
 
 TOKEN: Final = "｜DSML｜"
 _END: Final = "<｜end▁of▁sentence｜>"
@@ -100,18 +98,6 @@ def _beside(
     closers = (f"</{token}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
     stops = (*ends, *[tag for tag in closers if tag not in own.values()])
     return stops, tuple(tag for tag in others if tag not in own), odd_openings(token.strip("|｜‖∣")) if odd else ()
-
-
-def read_dsml(
-    source: StreamReader,
-    start: str,
-    tools: Toolset,
-    names: Sequence[tuple[str, str]],
-    token: str = TOKEN,
-    ends: tuple[str, ...] = (_END,),
-) -> Parse[None]:
-    """Read an answer with calls between the tags of a version; for `names`, `token` and `ends` see `DsmlCalls`."""
-    return AnswerReader(DsmlCalls(AnswerText(source, tools), names, token, ends)).read(start)
 
 
 class DsmlCalls(TaggedCalls):

@@ -12,14 +12,14 @@ Harmony, the tools in words.
 import re
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.base import Dialect, ParsedBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.foreign import Formats
 from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameter_marks import parameter_marks
@@ -27,7 +27,7 @@ from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tag_lexer import TagLexer
 from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.events import Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["DIALECT"]
 
@@ -78,10 +78,10 @@ _TURNS: Final = Turns(
 _OWN: Final = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Events of an output. `start`: as for Harmony, `reasoning` in an open analysis message."""
-    if not (yield from reads_others(source, start, tools, own=_OWN)):
-        yield from _Reader(source, tools).read(start)
+    if not (yield from reads_others(text, start, formats, own=_OWN)):
+        yield from _Reader(text, formats).read(start)
 
 
 class _Call(TaggedCall):
@@ -95,10 +95,11 @@ class _Call(TaggedCall):
 class _Reader:
     """Messages, one behind the other."""
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        self.text = text = AnswerText(source, tools)
+    def __init__(self, text: AnswerText, formats: Formats) -> None:
+        self.text = text
+        self._foreign = ForeignInText(text, formats)
         self._call = _Call(text, TagLexer(text, parameter_marks(_TAGS, thoughts=(), ends=STOPS)))
-        self._bodies = Bodies(source, tools)
+        self._bodies = Bodies(text.source, text.tools)
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer."""
@@ -121,7 +122,7 @@ class _Reader:
             else:
                 self.text.markup(lead + token)
             has_role = token == START
-        ForeignInText(self.text).tell_unread()
+        self._foreign.tell_unread()
 
     def _headed(self, written: str, token: str, *, has_role: bool) -> Parse[None]:
         """A message whose header goes on behind what was read of it."""
@@ -165,5 +166,5 @@ DIALECT = Dialect(
     tokenizers=("beam",),
     stops=(RETURN, CALL),
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ParsedBy(_CALLS, _parse),
 )

@@ -14,22 +14,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, Effort, read_citation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TypedArguments
 from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.named_tags import NamedCall, NamedLexer, NamedMarks, Tag
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader, read_until
+from callwright.stream_reader import Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = ["DIALECT"]
@@ -124,10 +123,9 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
-    text = AnswerText(source, tools)
-    return AnswerReader(_Calls(_Call(text, _Lexer(text, _MARKS)))).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(_Call(text, _Lexer(text, _MARKS)))
 
 
 # The tokens around a text, and marks of citations.
@@ -339,5 +337,5 @@ DIALECT = Dialect(
     stops=(_END,),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

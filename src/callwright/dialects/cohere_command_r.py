@@ -5,18 +5,16 @@ Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in
 """
 
 import re
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereCalls
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
-from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -67,11 +65,6 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
-
-
 class _Calls(CohereCalls):
     """Lists of actions; the one that says that there is none is no call."""
 
@@ -101,5 +94,5 @@ DIALECT = Dialect(
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

@@ -6,12 +6,10 @@ parser.
 
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.parameter_marks import parameter_marks
@@ -19,7 +17,7 @@ from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tag_lexer import TagLexer
 from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.dialects.readers.tagged_calls import TaggedCalls
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["DIALECT"]
@@ -85,10 +83,9 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    text = AnswerText(source, tools)
-    return AnswerReader(_Calls(TaggedCall(text, TagLexer(text, parameter_marks(_TAGS, ends=(_END,)))))).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(TaggedCall(text, TagLexer(text, parameter_marks(_TAGS, ends=(_END,)))))
 
 
 class _Calls(TaggedCalls):
@@ -118,5 +115,5 @@ DIALECT = Dialect(
     stops=("<|endofassistant|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -6,20 +6,18 @@ turn of their own, before the system text.
 """
 
 import re
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
-from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder, own_words
 from callwright.schema.typescript_whole import whole_declaration
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -70,11 +68,6 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output, which begins with its recipient; an answer that does not is text."""
-    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
-
-
 class _Calls(MarkedCalls):
     """Messages, each behind its recipient."""
 
@@ -118,5 +111,5 @@ DIALECT = Dialect(
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

@@ -10,7 +10,6 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import gather_instructions
 from callwright.dialects.prompts.key_value_tags import (
@@ -19,10 +18,10 @@ from callwright.dialects.prompts.key_value_tags import (
     write_turns,
 )
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.key_values import KeyValueCalls
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -124,12 +123,10 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
     ends = (*_STOPS, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
-    also = ("<tool_calls:", "<tool_call:")
-    calls = _Calls(AnswerText(source, tools), _TAGS, thoughts=_THOUGHTS, ends=ends, also=also)
-    return AnswerReader(calls).read(start)
+    return _Calls(text, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:"))
 
 
 class _Calls(KeyValueCalls):
@@ -159,5 +156,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_TAGS.layout, parse),
+    calls=ReadBy(_TAGS.layout, _reader),
 )

@@ -5,20 +5,18 @@ Source: the format as vLLM's parser and tests state it. The template was not see
 """
 
 import re
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
-from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.json_block import MarkedJson
 from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -61,11 +59,6 @@ _TURNS: Final = Turns(
     ),
     calls=_CALLS,
 )
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
 
 
 class _Calls(MarkedCalls):
@@ -124,5 +117,5 @@ DIALECT = Dialect(
     stops=("<|content_model_end_sampling|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

@@ -9,16 +9,14 @@ import re
 from typing import Final, Literal
 
 from callwright.calls.history import HistoryRules
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.marked import CallMarks, MarkedCalls
-from callwright.stream_reader import Parse, StreamReader, may_come
+from callwright.stream_reader import Parse, may_come
 
 __all__ = ["DIALECT"]
 
@@ -110,11 +108,6 @@ class _Calls(MarkedCalls):
         return None
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return AnswerReader(_Calls(AnswerText(source, tools))).read(start)
-
-
 def _id(name: str, number: int) -> str:
     return f"functions.{name}:{number}"
 
@@ -135,5 +128,5 @@ DIALECT = Dialect(
     stops=("<|im_end|>",),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _Calls),
 )

@@ -13,16 +13,15 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import choice_note, no_instructions
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.named_tags import NamedCall, NamedLexer, NamedMarks, Tag
 from callwright.dialects.readers.parameter_marks import parameter_marks
@@ -30,7 +29,7 @@ from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import ContentDelta, Markup, Problem
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader, may_come, read_until
+from callwright.stream_reader import Parse, may_come, read_until
 
 __all__ = ["DIALECT"]
 
@@ -180,10 +179,9 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left the thought open."""
-    text = AnswerText(source, tools)
-    return AnswerReader(_Calls(_Call(text, _Lexer(text, _MARKS)))).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(_Call(text, _Lexer(text, _MARKS)))
 
 
 _MARKS: Final = parameter_marks(
@@ -360,5 +358,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_WRITTEN, parse),
+    calls=ReadBy(_WRITTEN, _reader),
 )

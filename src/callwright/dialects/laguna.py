@@ -7,15 +7,14 @@ XS-2.1 and S-2.1, which has no line feeds within turns and calls and has no exam
 
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import spoken_instructions
 from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, write_turns
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.key_values import KeyValueCalls
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -93,10 +92,9 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    calls = _Calls(AnswerText(source, tools), _TAGS, ends=_STOPS, also=(_IN_TURN.call,))
-    return AnswerReader(calls).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(text, _TAGS, ends=_STOPS, also=(_IN_TURN.call,))
 
 
 class _Calls(KeyValueCalls):
@@ -119,5 +117,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_TAGS.layout, parse),
+    calls=ReadBy(_TAGS.layout, _reader),
 )

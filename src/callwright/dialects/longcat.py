@@ -5,20 +5,18 @@ Source: the format as vLLM's parser and tests state it. Turns are written plainl
 template only the markers are known, so the tools are told in words.
 """
 
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
-from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.key_values import KeyValueCalls
 from callwright.dialects.readers.marked import CallMarks, MarkedCalls
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -69,11 +67,6 @@ class _Calls(MarkedCalls):
         return (yield from super().marked(blanks, tag))
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return AnswerReader(_Calls(AnswerText(source, tools), _MARKS)).read(start)
-
-
 DIALECT = Dialect(
     name="longcat",
     aliases=("longcat_flash",),
@@ -85,5 +78,5 @@ DIALECT = Dialect(
     stops=("</longcat_s>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

@@ -7,15 +7,14 @@ template of MiniCPM5-1B.
 from collections.abc import Callable
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
 from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tag_lexer import TagLexer
@@ -23,7 +22,7 @@ from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.dialects.readers.tagged_values import Ending, TaggedValue
 from callwright.events import Markup
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["DIALECT"]
 
@@ -86,10 +85,9 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    text = AnswerText(source, tools)
-    return AnswerReader(TaggedCalls(_Call(text, TagLexer(text, parameter_marks(_TAGS))))).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return TaggedCalls(_Call(text, TagLexer(text, parameter_marks(_TAGS))))
 
 
 class _Call(TaggedCall):
@@ -180,5 +178,5 @@ DIALECT = Dialect(
     stops=("<|im_end|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -12,22 +12,21 @@ model's chat template.
 import re
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOOLS, USER, instructions_or_default
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, ElementArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
+from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.named_tags import NamedCall, NamedLexer, NamedMarks, Tag
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tag_heads import attributes
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["DIALECT"]
@@ -112,11 +111,10 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<mm:think>` open."""
-    text = AnswerText(source, tools)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
     marks = parameter_marks(_TAGS, thoughts=(_THOUGHT,), ends=(END,), tokens=(*_FORM.marks, _TAGS.end))
-    return AnswerReader(TaggedCalls(_Call(text, _Lexer(text, marks)))).read(start)
+    return TaggedCalls(_Call(text, _Lexer(text, marks)))
 
 
 class _Lexer(NamedLexer):
@@ -254,5 +252,5 @@ DIALECT = Dialect(
     stops=(END,),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -18,15 +18,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation, kept_with_tools
-from callwright.dialects.base import Dialect, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, ParsedBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
 from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.code_context import CodeContext
+from callwright.dialects.readers.foreign import Formats
 from callwright.dialects.readers.other_answers import reads_others
 from callwright.dialects.readers.parameter_marks import parameter_marks
 from callwright.dialects.readers.parameter_tags import ParameterTags
@@ -35,7 +35,7 @@ from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
 from callwright.prompt import BREAK, PromptBuilder, own_words
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
+from callwright.stream_reader import Markers, Parse, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
 
@@ -180,12 +180,11 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
-    if not (yield from reads_others(source, start, tools, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
-        text = AnswerText(source, tools)
+    if not (yield from reads_others(text, start, formats, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
         lexer = _Lexer(text, parameter_marks(_TAGS, thoughts=(), ends=(*_ENDS, _START)))
-        yield from _Reader(TaggedCalls(_Call(text, lexer)), lexer).read(start)
+        yield from _Reader(TaggedCalls(_Call(text, lexer)), lexer, formats).read(start)
 
 
 class _Lexer(TagLexer):
@@ -217,10 +216,10 @@ class _Call(TaggedCall):
 class _Reader:
     """Messages, one behind the other."""
 
-    def __init__(self, calls: TaggedCalls, lexer: _Lexer) -> None:
+    def __init__(self, calls: TaggedCalls, lexer: _Lexer, formats: Formats) -> None:
         self.text = calls.text
         self._calls = calls
-        self._answer = AnswerReader(calls)
+        self._answer = AnswerReader(calls, formats)
         self._lexer = lexer
         self._in_words = Markers(*_ENDS, _START, _TO)
         self._in_call = Markers(*_ENDS, _START, _TO, *calls.marks.tags)
@@ -307,5 +306,5 @@ DIALECT = Dialect(
     stops=("<|eot|>",),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ParsedBy(_CALLS, _parse),
 )

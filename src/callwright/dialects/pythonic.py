@@ -7,20 +7,18 @@ the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
-from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.python_calls import PythonCalls, PythonForm
 from callwright.dialects.readers.said_before import read_said_before
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -94,11 +92,6 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return AnswerReader(_Calls(AnswerText(source, tools), _FORM)).read(start)
-
-
 class _Calls(PythonCalls):
     """Calls in Python, or as the chat template of Llama 4 has them."""
 
@@ -119,5 +112,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_FORM)),
 )

@@ -10,12 +10,10 @@ template shows tools and outputs: they stand in the system text and in a turn `t
 
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.parameter_marks import parameter_marks
@@ -24,7 +22,7 @@ from callwright.dialects.readers.tag_lexer import TagLexer
 from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -68,11 +66,9 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    text = AnswerText(source, tools)
-    lexer = _Lexer(text, parameter_marks(_TAGS, ends=(_END,), tokens=(_SEP,)))
-    return AnswerReader(_Calls(TaggedCall(text, lexer))).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(TaggedCall(text, _Lexer(text, parameter_marks(_TAGS, ends=(_END,), tokens=(_SEP,)))))
 
 
 class _Lexer(TagLexer):
@@ -143,5 +139,5 @@ DIALECT = Dialect(
     stops=("<|EOT|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

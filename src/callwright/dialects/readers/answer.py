@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.readers.answer_text import REMEMBERED, AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.closed_thought import calls_at_end, is_over
 from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import Way, known_openings, lone_closer, openings
+from callwright.dialects.readers.foreign import Formats, Way, lone_closer
 from callwright.dialects.readers.foreign_in_text import ForeignInText
 from callwright.dialects.readers.json_in_text import JsonInText
 from callwright.dialects.readers.marks import BRACES, FENCES, Marks, all_ends, markers
@@ -27,7 +26,7 @@ from callwright.prompt import holds_broken
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import MARKS
 
-__all__ = ["AnswerReader", "read_plain"]
+__all__ = ["AnswerReader"]
 
 _BOM: Final = "\ufeff"
 # At most this much is held back as a possible call; what is longer is text.
@@ -35,17 +34,13 @@ _MAX_HELD: Final = 4_194_304
 _EVERYTHING = Markers()
 
 
-def read_plain(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Read an answer in a format without marks for calls."""
-    return AnswerReader(CallReader(AnswerText(source, tools))).read(start)
-
-
 class AnswerReader:
-    """Reads one answer; its calls are read by `calls`."""
+    """Reads one answer; its calls are read by `calls`, and those of all known `formats`."""
 
-    def __init__(self, calls: CallReader) -> None:
+    def __init__(self, calls: CallReader, formats: Formats) -> None:
         self.text = calls.text
-        self._foreign = ForeignInText(self.text)
+        self._formats = formats
+        self._foreign = ForeignInText(self.text, formats)
         self._in_json = JsonInText(self.text)
         self._shows = False  # held text is being read, and its tags are only shown
         self._is_first = True  # no text before a thought
@@ -63,7 +58,8 @@ class AnswerReader:
         self.text.control = marks.control
         self._thoughts: Mapping[str, str] = dict(marks.thoughts)
         self._ends = all_ends(marks.ends)
-        self._in_text, self._in_thought = markers(marks, has_tools=bool(self.text.tools.ordered))
+        foreign = self._formats.foreign_to(marks.tags) if self.text.tools.ordered else None
+        self._in_text, self._in_thought = markers(marks, foreign)
 
     def read(self, start: str) -> Parse[None]:
         """Read the whole answer. `start`: see `callwright.prompt.Prompt`."""
@@ -121,11 +117,13 @@ class AnswerReader:
         elif marker in BRACES:
             text.source.at -= 1
             yield from self._value(blanks)
-        elif marker in known_openings():
+        elif marker in self._formats.known_openings:
             behind = yield from read_blanks(text.source)
             is_json = marker in MARKS and text.source.text.startswith(("{", "[", "`"), text.source.at)
             text.source.unread(behind)
-            if (yield from self._foreign_calls(blanks + marker, openings().get(marker, ()), strict=is_json)):
+            if (
+                yield from self._foreign_calls(blanks + marker, self._formats.openings.get(marker, ()), strict=is_json)
+            ):
                 return
             behind = yield from read_blanks(text.source)
             if text.source.text.startswith(("{", "[", "<", "`"), text.source.at):
@@ -158,7 +156,7 @@ class AnswerReader:
         text = self.text
         if holds_broken(text.before):
             text.emit(text.say(blanks + tag))  # it repeats a text in which the prompt has broken tags
-        elif not (tag in openings() and text.tools.ordered and (yield from self._is_foreign(blanks, tag))):
+        elif not (tag in self._formats.openings and text.tools.ordered and (yield from self._is_foreign(blanks, tag))):
             yield from self._judge(blanks, tag, self._marked(blanks, tag))
 
     def _marked(self, blanks: str, tag: str) -> Parse[None]:
@@ -345,7 +343,7 @@ class AnswerReader:
             if marker and (yield from self._draft(blanks + marker, close)):
                 break
         thought, is_all = text.before, len(text.before) < REMEMBERED
-        if self._marks.control and (closer := lone_closer(thought, text.source.layout, is_all=is_all)):
+        if self._marks.control and (closer := lone_closer(thought, text.layout, is_all=is_all)):
             text.emit(Problem("control_tokens_stripped", "the end of a call in a thought without one", text=closer))
         text.make, text.code, text.before = ContentDelta, code, before
         text.apart = apart or text.apart
@@ -379,7 +377,13 @@ class AnswerReader:
         if end != close:
             at = self._last_call(held)
         elif self._is_first and (yield from is_over(source, self._ends)):
-            at, problem = calls_at_end(held, self._last_call(held), self._marks.tags, text, self._read_in_thought)
+            at, problem = calls_at_end(
+                held,
+                self._last_call(held),
+                (*self._marks.tags, *self._formats.known_openings),
+                text,
+                self._read_in_thought,
+            )
         else:
             at = len(held)
         thought = held[:at].rstrip()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from callwright.calls.toolset import Toolset
+from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.readers.code_context import CodeContext
 from callwright.dialects.readers.marks import is_token
 from callwright.dialects.readers.trial import Trial
@@ -27,12 +28,17 @@ class AnswerText:
     `apart`: a call is between the text so far and the next text. `gap`: the white space between them if it is a
     thought. `make` makes the event of a text, `trial` is set while held text is read as if its tags were meant.
     `unread` is the problem of a possible call that was not read. `control`: the format's tags are control tokens.
+    `layout` is that of its calls. `alone`: calls of other formats are not searched for.
     """
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
+    def __init__(
+        self, source: StreamReader, tools: Toolset, layout: CallLayout | None = None, *, alone: bool = False
+    ) -> None:
         self.source = source
         self.emit: Callable[[Event], object] = source.emit
         self.tools = tools
+        self.layout = layout
+        self.alone = alone
         self.control = True
         self.calls = 0
         self.before = ""

@@ -7,8 +7,10 @@ import msgspec
 
 from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, FunctionTool
-from callwright.dialects.base import dialect_names, get_dialect
-from callwright.dialects.readers.foreign import openings, read_as, valid_calls
+from callwright.dialects.base import FORMATS, dialect_names, get_dialect
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_format import read_answer
+from callwright.dialects.readers.foreign import valid_calls
 from callwright.events import ArgumentsDelta, CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.stream_reader import Parse, StreamReader
 
@@ -74,9 +76,9 @@ def _candidates(text: str) -> Iterator[tuple[str, int]]:
     """The dialects whose markup stands in a text, in the order in which it does, and where; the plain one is the
     last.
     """
-    found = sorted((at, mark) for mark in openings() if (at := text.find(mark)) >= 0)
+    found = sorted((at, mark) for mark in FORMATS.openings if (at := text.find(mark)) >= 0)
     own = dialect_names()
-    names = [(name, at) for at, mark in found for way in openings()[mark] if (name := way.form.name) in own]
+    names = [(name, at) for at, mark in found for way in FORMATS.openings[mark] if (name := way.form.name) in own]
     hints = [(name, at) for mark, name in _HINTS.items() if (at := text.find(mark)) >= 0]
     first: dict[str, int] = {}
     for name, at in (*names, *hints):
@@ -101,3 +103,15 @@ def _calls(events: list[Event]) -> list[Call]:
 def _worth(events: list[Event], tools: Toolset) -> tuple[int, int]:
     """How well a reading went: the calls that hold, and the problems, of which less is more."""
     return len(valid_calls(events, tools)), -sum(isinstance(event, Problem) for event in events)
+
+
+def read_as(text: str, dialect: str, start: str, tools: Toolset, *, alone: bool = True) -> list[Event]:
+    """The events of a whole text in this dialect; `alone`: calls of other formats are not searched for."""
+    events: list[Event] = []
+    source = StreamReader(events.append)
+    source.push(text)
+    source.end()
+    calls = get_dialect(dialect).calls
+    for _ in read_answer(calls, AnswerText(source, tools, calls.layout, alone=alone), start, FORMATS):
+        raise AssertionError("the text is all there")
+    return events

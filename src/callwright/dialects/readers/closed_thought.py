@@ -1,10 +1,10 @@
 """A closed thought that is all of an answer: the calls with which it ends are meant, for nothing else was said."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.foreign import known_openings, valid_calls
+from callwright.dialects.readers.foreign import valid_calls
 from callwright.dialects.readers.trial import has_words
 from callwright.events import CallStarted, Event, Problem
 from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
@@ -32,13 +32,13 @@ def is_over(source: StreamReader, ends: tuple[str, ...]) -> Parse[bool]:
 
 
 def calls_at_end(
-    thought: str, last: int, tags: tuple[str, ...], text: AnswerText, read: Callable[[str], Sequence[Event]]
+    thought: str, last: int, tags: Collection[str], text: AnswerText, read: Callable[[str], Sequence[Event]]
 ) -> tuple[int, Problem | None]:
     """Where the calls begin with which a thought ends, perhaps at `last`, and what is said of them; the length of the
-    thought if other words end it. `tags` open the format's calls, `read` reads a part of the thought.
+    thought if other words end it. `tags` open calls, `read` reads a part of the thought.
     """
-    begins = {thought.find(tag) for tag in (*tags, *known_openings())} | {last, 0}
-    begins |= {thought.rfind(tag) for tag in (*tags, *known_openings(), "\n{", "\n[", "\n```")}
+    begins = {thought.find(tag) for tag in tags} | {last, 0}
+    begins |= {thought.rfind(tag) for tag in (*tags, "\n{", "\n[", "\n```")}
     broken: Problem | None = None
     for at in sorted(begins - {-1, len(thought)})[-_MAX_TRIED:]:
         events = read(thought[at:])

@@ -1,47 +1,38 @@
 """Calls in the markup of another model family than the one that is read: models write what they saw in training, and
 servers leave in the text what their own parsers refused.
 
-How calls may begin is derived from the layouts of all dialects, and of the forms of none (`dialects._foreign`), at the
-first answer for which tools are offered: dialects import readers. A text that begins so is read as each of these
-formats; the best reading counts. Its calls are read where at least one is of an offered tool, by its exact name, whole
-and with arguments that fit. Else what is wrong with it is named.
+How calls may begin is derived from the layouts of all formats (`Formats`), at the first answer for which tools are
+offered. A text that begins so is read as each of these formats; the best reading counts. Its calls are read where at
+least one is of an offered tool, by its exact name, whole and with arguments that fit. Else what is wrong with it is
+named.
 """
 
-import importlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Final
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.base import CallFormat, dialect_names, get_dialect
 from callwright.dialects.call_layout import CallLayout, JsonArguments, Slot, TaggedArguments, object_of, pieces_of
+from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.trial import fitted_calls
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.spans import SpanRecorder
-from callwright.stream_reader import StreamReader
+from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.markers import MARKS
 
 __all__ = [
     "Form",
+    "Formats",
     "Reading",
     "Way",
-    "WholeText",
-    "foreign_to",
-    "header_at",
-    "header_firsts",
-    "known_openings",
     "lone_closer",
     "numbered_from",
-    "openings",
-    "read_as",
     "read_foreign",
-    "stripped_call",
     "takes_as_much",
-    "unoffered_header",
     "valid_calls",
     "wrong_with",
 ]
@@ -69,10 +60,13 @@ _MAX_PARAMETER: Final = 400
 
 
 class Form(msgspec.Struct, frozen=True, eq=False):
-    """A format in which calls may come: of a dialect, or of none. `is_sure`: its openings mean nothing else."""
+    """A format of calls, of a dialect or of none. `read` reads an answer in it. `is_sure`: its openings mean nothing
+    else.
+    """
 
     name: str
-    calls: CallFormat
+    layout: CallLayout
+    read: Callable[[AnswerText, str], Parse[None]]
     is_sure: bool = True
 
 
@@ -109,35 +103,131 @@ class Reading(msgspec.Struct, frozen=True):
 # --- how calls begin ---
 
 
-@cache
-def _forms() -> Sequence[Form]:
-    """All formats: those of dialects, then those of none."""
-    own = [Form(name, get_dialect(name).calls) for name in dialect_names()]
-    return (*own, *importlib.import_module("callwright.dialects._foreign").FORMS)
+class Formats:
+    """All formats that are known, which `load` returns: how their calls may begin, kept once it is needed."""
 
+    def __init__(self, load: Callable[[], Sequence[Form]]) -> None:
+        self._load = load
+        self.foreign_to = lru_cache(maxsize=256)(self._foreign_to)
+        self.header_firsts = lru_cache(maxsize=64)(self._header_firsts)
 
-@cache
-def openings() -> Mapping[str, tuple[Way, ...]]:
-    """By the opening of a call or of a block of calls: the ways to read it."""
-    found: dict[str, list[Way]] = {}
-    for form in _forms():
-        for tag in (*_tags(form.calls.layout), *form.calls.layout.variants):
-            found.setdefault(tag, []).append(Way(form, form.is_sure and not tag.endswith(":")))
-    return {tag: tuple(ways) for tag, ways in sorted(found.items())}
+    @cached_property
+    def _forms(self) -> Sequence[Form]:
+        return self._load()
 
+    @cached_property
+    def openings(self) -> Mapping[str, tuple[Way, ...]]:
+        """By the opening of a call or of a block of calls: the ways to read it."""
+        found: dict[str, list[Way]] = {}
+        for form in self._forms:
+            for tag in (*_tags(form.layout), *form.layout.variants):
+                found.setdefault(tag, []).append(Way(form, form.is_sure and not tag.endswith(":")))
+        return {tag: tuple(ways) for tag, ways in sorted(found.items())}
 
-@cache
-def known_openings() -> tuple[str, ...]:
-    """Openings of calls of any format."""
-    return tuple(dict.fromkeys((*MARKS, *openings())))
+    @cached_property
+    def known_openings(self) -> tuple[str, ...]:
+        """Openings of calls of any format."""
+        return tuple(dict.fromkeys((*MARKS, *self.openings)))
 
+    def _foreign_to(self, tags: tuple[str, ...]) -> tuple[str, ...]:
+        """The openings of calls that are not a format's own tags, and not a longer or shorter form of one."""
+        return tuple(
+            mark
+            for mark in self.known_openings
+            if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)
+        )
 
-@lru_cache(maxsize=256)
-def foreign_to(tags: tuple[str, ...]) -> tuple[str, ...]:
-    """The openings of calls that are none of a format's own tags, and no longer or shorter form of one."""
-    return tuple(
-        mark for mark in known_openings() if not any(mark.startswith(tag) or tag.startswith(mark) for tag in tags)
-    )
+    @cached_property
+    def _headers(self) -> Mapping[str, Mapping[str, tuple[Way, ...]]]:
+        """The headers of calls without the tags before them: the text before the name of the tool, then the begin of
+        the text after it, without white space, and the ways to read that.
+        """
+        found: dict[str, dict[str, tuple[Way, ...]]] = {}
+        for form in self._forms:
+            layout = form.layout
+            for begin in (
+                dict.fromkeys((layout.open + layout.begin, layout.begin)) if _has_plain_name(layout.begin) else ()
+            ):
+                written = _head(begin).partition("\0")[0]
+                tags = list(_TAG.finditer(written + "\0"))
+                at = tags[-1].end() if tags else 0
+                lead, before = written[:at], written[at:].lstrip()
+                if lead.endswith(("=", '"')) or '"' in before:
+                    continue  # an attribute holds the name
+                tail = "".join(_behind_name(layout).split())[:_HEADER_TAIL]
+                for word in dict.fromkeys((before, before.rpartition(" ")[2])):
+                    way = Way(form, form.is_sure and not lead and "<" in tail, lead + before.removesuffix(word))
+                    tails = found.setdefault(word, {})
+                    tails[tail] = (*tails.get(tail, ()), way)
+        return found
+
+    def _header_firsts(self, names: tuple[str, ...]) -> frozenset[str]:
+        """The first characters of a header of a call of one of these tools."""
+        return frozenset(before[0] for before in self._headers if before) | frozenset(name[0] for name in names if name)
+
+    def header_at(self, begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
+        """The header of a call of one of these tools with which a text begins, and the ways to read it; else whether
+        there may be one when more of the text is there.
+        """
+        may_be = False
+        for before, tails in self._headers.items():
+            if not begin.startswith(before):
+                may_be = may_be or before.startswith(begin)
+                continue
+            name = _NAME.match(begin, len(before)).group()  # type: ignore[union-attr]  # matches always
+            rest = begin[len(before) + len(name) :]
+            behind = "".join(rest.split())
+            if name in tools and (found := [ways for tail, ways in tails.items() if behind.startswith(tail)]):
+                return before + name, found[0], False
+            if name in tools:
+                may_be = may_be or any(tail.startswith(behind) for tail in tails)
+            if not rest:
+                may_be = may_be or any(known.startswith(name) for known in tools.names)
+        return "", (), may_be
+
+    @cached_property
+    def _stripped_calls(self) -> tuple[str, ...]:
+        r"""Patterns of the start of calls whose control tokens a server removed, from the name of the tool (`\0`) to
+        that of the first parameter (`\2`), derived from the layouts.
+        """
+        found = set[str]()
+        for form in self._forms:
+            layout = form.layout
+            match layout.arguments:
+                case JsonArguments():
+                    first = '{"\2'
+                case TaggedArguments(begin=begin):
+                    first = _with_marks(begin, "key", "\2").partition("\2")[0] + "\2"
+                case _:
+                    continue
+            written = _with_marks(layout.open + layout.begin, "name", "\0") + first
+            left = _TOKEN.sub("", written).strip()
+            in_a_tag = "<" in left.partition("\0")[0]
+            if left != written.strip() and not in_a_tag and not _READ_AS_JSON(left):
+                found.add("".join(map(_pattern_of, re.split(r"(\s+|\x01)", left))))
+        return tuple(sorted(found))
+
+    def stripped_call(self, begin: str, tools: Toolset) -> str:
+        """The tool with whose call a text begins that has lost its control tokens; `""` for none."""
+        for tool in tools:
+            keys = "|".join(map(re.escape, properties(tool.parameters))) if tool.name in begin else ""
+            named = {"\0": re.escape(tool.name), "\2": f"(?:{keys})"}
+            calls = (_MARK.sub(lambda mark: named[mark[0]], call) for call in self._stripped_calls) if keys else ()  # noqa: B023
+            if any(re.match(rf"\s*{call}", begin) for call in calls):
+                return tool.name
+        return ""
+
+    def unoffered_header(self, said: str, tools: Toolset) -> tuple[Way, ...]:
+        """The ways to read a text that begins with the header of a call of no offered tool: `to=f<|`, `[f(`."""
+        for before, tails in self._headers.items():
+            if said.startswith(before) and (name := _NAME.match(said, len(before)).group()):  # type: ignore[union-attr]  # matches always
+                if name in tools:
+                    continue
+                behind = "".join(said[len(before) + len(name) : _MAX_PARAMETER].split())
+                for tail, ways in tails.items():
+                    if tail and behind.startswith(tail) and (before or tail[0] in "<{"):
+                        return ways
+        return ()
 
 
 def _head(written: str) -> str:
@@ -155,56 +245,6 @@ def _tags(layout: CallLayout) -> Iterator[str]:
             yield tag
 
 
-@cache
-def _headers() -> Mapping[str, Mapping[str, tuple[Way, ...]]]:
-    """The headers of calls without the tags before them: what stands before the name of the tool, then, but for white
-    space, with what it goes on behind it, and the ways to read that.
-    """
-    found: dict[str, dict[str, tuple[Way, ...]]] = {}
-    for form in _forms():
-        layout = form.calls.layout
-        for begin in dict.fromkeys((layout.open + layout.begin, layout.begin)) if _has_plain_name(layout.begin) else ():
-            written = _head(begin).partition("\0")[0]
-            tags = list(_TAG.finditer(written + "\0"))
-            at = tags[-1].end() if tags else 0
-            lead, before = written[:at], written[at:].lstrip()
-            if lead.endswith(("=", '"')) or '"' in before:
-                continue  # an attribute holds the name
-            tail = "".join(_behind_name(layout).split())[:_HEADER_TAIL]
-            for word in dict.fromkeys((before, before.rpartition(" ")[2])):
-                way = Way(form, form.is_sure and not lead and "<" in tail, lead + before.removesuffix(word))
-                tails = found.setdefault(word, {})
-                tails[tail] = (*tails.get(tail, ()), way)
-    return found
-
-
-@lru_cache(maxsize=64)
-def header_firsts(names: tuple[str, ...]) -> frozenset[str]:
-    """The characters with which a header of a call of one of these tools begins."""
-    return frozenset(before[0] for before in _headers() if before) | frozenset(name[0] for name in names if name)
-
-
-def header_at(begin: str, tools: Toolset) -> tuple[str, tuple[Way, ...], bool]:
-    """The header of a call of one of these tools with which a text begins, and the ways to read it; else whether there
-    may be one when more of the text is there.
-    """
-    may_be = False
-    for before, tails in _headers().items():
-        if not begin.startswith(before):
-            may_be = may_be or before.startswith(begin)
-            continue
-        name = _NAME.match(begin, len(before)).group()  # type: ignore[union-attr]  # matches always
-        rest = begin[len(before) + len(name) :]
-        behind = "".join(rest.split())
-        if name in tools and (found := [ways for tail, ways in tails.items() if behind.startswith(tail)]):
-            return before + name, found[0], False
-        if name in tools:
-            may_be = may_be or any(tail.startswith(behind) for tail in tails)
-        if not rest:
-            may_be = may_be or any(known.startswith(name) for known in tools.names)
-    return "", (), may_be
-
-
 def lone_closer(text: str, layout: object, *, is_all: bool) -> str:
     """A closing tag of a layout in a text that does not open it; `""` for none. `is_all`: no text comes before it."""
     if "</" not in text or not isinstance(layout, CallLayout):
@@ -218,29 +258,6 @@ def lone_closer(text: str, layout: object, *, is_all: bool) -> str:
         if text.count(closer) > text.count(opening):
             return closer
     return ""
-
-
-@cache
-def _stripped_calls() -> tuple[str, ...]:
-    """Patterns of the start of calls whose control tokens a server removed, from the name of the tool (`\0`) to that of
-    the first parameter (`\2`), derived from the layouts.
-    """
-    found = set[str]()
-    for form in _forms():
-        layout = form.calls.layout
-        match layout.arguments:
-            case JsonArguments():
-                first = '{"\2'
-            case TaggedArguments(begin=begin):
-                first = _with_marks(begin, "key", "\2").partition("\2")[0] + "\2"
-            case _:
-                continue
-        written = _with_marks(layout.open + layout.begin, "name", "\0") + first
-        left = _TOKEN.sub("", written).strip()
-        in_a_tag = "<" in left.partition("\0")[0]
-        if left != written.strip() and not in_a_tag and not _READ_AS_JSON(left):
-            found.add("".join(map(_pattern_of, re.split(r"(\s+|\x01)", left))))
-    return tuple(sorted(found))
 
 
 def _pattern_of(part: str) -> str:
@@ -261,30 +278,6 @@ def _with_marks(written: str, what: str, mark: str) -> str:
         else:
             texts.append(f'"{mark}"' if piece.form else mark)
     return "".join(texts)
-
-
-def stripped_call(begin: str, tools: Toolset) -> str:
-    """The tool with whose call a text begins that has lost its control tokens; `""` for none."""
-    for tool in tools:
-        keys = "|".join(map(re.escape, properties(tool.parameters))) if tool.name in begin else ""
-        named = {"\0": re.escape(tool.name), "\2": f"(?:{keys})"}
-        calls = (_MARK.sub(lambda mark: named[mark[0]], call) for call in _stripped_calls()) if keys else ()  # noqa: B023
-        if any(re.match(rf"\s*{call}", begin) for call in calls):
-            return tool.name
-    return ""
-
-
-def unoffered_header(said: str, tools: Toolset) -> tuple[Way, ...]:
-    """The ways to read a text that begins with the header of a call of no offered tool: `to=f<|`, `[f(`."""
-    for before, tails in _headers().items():
-        if said.startswith(before) and (name := _NAME.match(said, len(before)).group()):  # type: ignore[union-attr]  # matches always
-            if name in tools:
-                continue
-            behind = "".join(said[len(before) + len(name) : _MAX_PARAMETER].split())
-            for tail, ways in tails.items():
-                if tail and behind.startswith(tail) and (before or tail[0] in "<{"):
-                    return ways
-    return ()
 
 
 def _has_plain_name(begin: str) -> bool:
@@ -313,12 +306,6 @@ def _behind_name(layout: CallLayout) -> str:
 
 
 # --- reading ---
-
-
-class WholeText(StreamReader):
-    """A text that is read as one format only: nothing foreign is looked for in it."""
-
-    __slots__ = ()
 
 
 class _WordsFollowError(Exception):
@@ -352,7 +339,7 @@ def _likeliest(text: str, ways: tuple[Way, ...]) -> Sequence[Way]:
     begin = "".join(text[:_MAX_PARAMETER].split())
 
     def agreed(way: Way) -> int:
-        layout = way.form.calls.layout
+        layout = way.form.layout
         heads = ["".join(_head(head).partition("\0")[0].split()) for head in (layout.open + layout.begin, layout.begin)]
         return max((len(head) for head in heads if begin.startswith(head)), default=0)
 
@@ -375,12 +362,12 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
         events.append(event)
 
     whole = way.lead + text
-    source = WholeText(watch)
+    source = StreamReader(watch)
     source.push(whole)
     source.end()
     end = len(whole)
     try:
-        for _ in way.form.calls.parse(source, "assistant", tools):
+        for _ in way.form.read(AnswerText(source, tools, way.form.layout, alone=True), "assistant"):
             raise AssertionError("the text is all there")
     except _WordsFollowError as follow:
         recorder.feed(whole)
@@ -409,17 +396,6 @@ def _without(events: Sequence[Event], lead: str) -> list[Event]:
             lead, event = lead[size:], Markup(event.text[size:])
         out.append(event)
     return out
-
-
-def read_as(text: str, dialect: str, start: str, tools: Toolset, *, alone: bool = True) -> list[Event]:
-    """The events of a whole text in this dialect; `alone`: nothing foreign is looked for in it."""
-    events: list[Event] = []
-    source = (WholeText if alone else StreamReader)(events.append)
-    source.push(text)
-    source.end()
-    for _ in get_dialect(dialect).parse(source, start, tools):
-        raise AssertionError("the text is all there")
-    return events
 
 
 # --- what was read ---

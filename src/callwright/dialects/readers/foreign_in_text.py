@@ -5,17 +5,12 @@ from typing import Final
 
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.foreign import (
+    Formats,
     Reading,
     Way,
-    WholeText,
-    header_at,
-    header_firsts,
     numbered_from,
-    openings,
     read_foreign,
-    stripped_call,
     takes_as_much,
-    unoffered_header,
     wrong_with,
 )
 from callwright.dialects.readers.trial import TrialSpan
@@ -36,10 +31,11 @@ _MAX_HEADER: Final = 300
 class ForeignInText:
     """Reads foreign calls in the text of an answer. `left`: so often may still be looked for some."""
 
-    def __init__(self, text: AnswerText) -> None:
+    def __init__(self, text: AnswerText, formats: Formats) -> None:
         self._text = text
-        self.left = 0 if isinstance(text.source, WholeText) else _MAX_FOREIGN
-        self._own = text.source.layout
+        self._formats = formats
+        self.left = 0 if text.alone else _MAX_FOREIGN
+        self._own = text.layout
 
     def header(self, own: tuple[str, ...]) -> Parse[Sequence[Way]]:
         """In which ways calls with which the answer begins may be read, that have a header and no tag before it; none
@@ -48,23 +44,23 @@ class ForeignInText:
         source, tools = self._text.source, self._text.tools
         header = ""
         ways: Sequence[Way] = ()
-        firsts = header_firsts(tools.names) if self.left else ""
+        firsts = self._formats.header_firsts(tools.names) if self.left else ""
         while firsts:
             begin = source.ahead(_MAX_HEADER).lstrip()
             if begin and (begin[0] not in firsts or begin.startswith(own)):
                 break
-            header, ways, may_be = header_at(begin, tools)
+            header, ways, may_be = self._formats.header_at(begin, tools)
             if header or not may_be or not source.more(_MAX_HEADER):
                 break
             yield
         # A format whose own calls begin so reads them itself.
-        if not header or any(way.form.calls.layout == self._own and not way.lead for way in ways):
+        if not header or any(way.form.layout == self._own and not way.lead for way in ways):
             return ()
         return ways
 
     def own_tag(self, blanks: str, tag: str) -> Parse[Sequence[Way]]:
         """In which ways calls may be read behind a tag of the format itself that does not go on as its calls do."""
-        ways = [way for way in openings()[tag] if way.is_sure and way.form.calls.layout != self._own]
+        ways = [way for way in self._formats.openings[tag] if way.is_sure and way.form.layout != self._own]
         source = self._text.source
         while not ways and source.more(_MAX_CALL_AHEAD):
             yield
@@ -90,7 +86,7 @@ class ForeignInText:
         read without any problem is read in another way.
         """
         text = self._text
-        ways = [way for way in ways if way.lead or way.form.calls.layout != self._own]
+        ways = [way for way in ways if way.lead or way.form.layout != self._own]
         blanks = opening[: len(opening) - len(opening.lstrip())]
         begin = text.source.at - len(opening) + len(blanks)
         written = text.source.text[begin:]
@@ -141,11 +137,16 @@ class ForeignInText:
         """At the end of an answer, name calls that could not be read: without their tokens, or of unknown tools."""
         text = self._text
         said = text.before.lstrip()
-        if self.left and not text.calls and said and (ways := unoffered_header(said, text.tools)):
+        if self.left and not text.calls and said and (ways := self._formats.unoffered_header(said, text.tools)):
             reading = read_foreign(said, ways, text.tools)
             if reading is not None and (reading.way.is_sure or takes_as_much(reading, text.tools)):
                 self._note("", said, reading)
-        if self.left and not text.calls and text.unread is None and (name := stripped_call(text.begun, text.tools)):
+        if (
+            self.left
+            and not text.calls
+            and text.unread is None
+            and (name := self._formats.stripped_call(text.begun, text.tools))
+        ):
             text.unread = Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
         if text.unread is not None:
             self._text.emit(text.unread)

@@ -13,10 +13,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.json_block import read_json_block
@@ -28,7 +26,7 @@ from callwright.dialects.readers.tag_literals import broken_tag
 from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["KeyValueCalls", "KeyValueForm"]
@@ -54,10 +52,9 @@ class KeyValueForm(Struct, frozen=True):
         """How calls are written."""
         return self.tags.layout
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        text = AnswerText(source, tools)
-        return AnswerReader(KeyValueCalls(text, self.tags, thoughts=self.thoughts, ends=self.ends)).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return KeyValueCalls(text, self.tags, thoughts=self.thoughts, ends=self.ends)
 
 
 # What follows is the same for each answer of a format.

@@ -11,15 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.json_block import MarkedJson, read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
+from callwright.stream_reader import Markers, Parse, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
 __all__ = ["CallMarks", "MarkedCalls"]
@@ -82,9 +80,9 @@ class CallMarks(Struct, frozen=True, kw_only=True):
         closes = tuple(filter(None, (end.group().strip(),)))
         return cls(layout=layout, opens=(begin.group().strip(), *opens), closes=closes, **more)
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        return AnswerReader(MarkedCalls(AnswerText(source, tools), self)).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return MarkedCalls(text, self)
 
 
 class _LookedFor(NamedTuple):

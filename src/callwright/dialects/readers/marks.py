@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from callwright.dialects.readers.foreign import foreign_to
 from callwright.stream_reader import Markers
 from callwright.tolerant_json.markers import END_TOKENS
 
@@ -46,10 +45,12 @@ def all_ends(ends: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def markers(marks: Marks, *, has_tools: bool) -> tuple[Markers, dict[str, Markers]]:
-    """The markers to search for in content, and in reasoning by its closing tag."""
+def markers(marks: Marks, foreign: tuple[str, ...] | None) -> tuple[Markers, dict[str, Markers]]:
+    """The markers to search for in content, and in reasoning by its closing tag. `foreign` are the openings of other
+    formats' calls, None if no tools are offered.
+    """
     ends = all_ends(marks.ends)
-    openers = (*BRACES, *FENCES, *foreign_to(marks.tags)) if has_tools else ()
+    openers = (*BRACES, *FENCES, *foreign) if foreign is not None else ()
     opens, closes = [opening for opening, _ in marks.thoughts], [close for _, close in marks.thoughts]
     in_text = Markers(*marks.tags, *opens, *closes, *ends, *openers)
     return in_text, {close: Markers(*marks.tags, close, *ends, *openers) for close in closes}

@@ -8,10 +8,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import DelimitedArguments
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
 from callwright.dialects.readers.call_reader import CallReader
@@ -19,7 +17,7 @@ from callwright.dialects.readers.json_block import read_json_block
 from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.events import CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["Notation", "NotationCalls"]
@@ -51,9 +49,9 @@ class Notation(Struct, frozen=True):
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     channel: str = ""
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        return AnswerReader(NotationCalls(AnswerText(source, tools), self)).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return NotationCalls(text, self)
 
     @property
     def layout(self) -> CallLayout:

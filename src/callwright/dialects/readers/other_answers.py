@@ -3,10 +3,11 @@
 from functools import lru_cache
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.answer import read_plain
-from callwright.dialects.readers.foreign import WholeText, foreign_to
-from callwright.stream_reader import Parse, StreamReader
+from callwright.dialects.readers.answer import AnswerReader
+from callwright.dialects.readers.answer_text import AnswerText
+from callwright.dialects.readers.call_reader import CallReader
+from callwright.dialects.readers.foreign import Formats
+from callwright.stream_reader import Parse
 
 __all__ = ["reads_others"]
 
@@ -15,20 +16,20 @@ _MAX_LEAD: Final = 64
 
 
 @lru_cache(maxsize=16)
-def _beginnings(own: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str], int]:
-    """How other families' calls begin, what may become that, and the length of the longest."""
-    others = foreign_to(own)
+def _beginnings(others: tuple[str, ...]) -> tuple[frozenset[str], int]:
+    """What may become one of these texts, and the length of the longest."""
     begun = {mark[:size] for mark in others for size in range(len(mark))}
-    return others, frozenset(begun), max(map(len, others))
+    return frozenset(begun), max(map(len, others))
 
 
-def reads_others(source: StreamReader, start: str, tools: Toolset, *, own: tuple[str, ...]) -> Parse[bool]:
+def reads_others(text: AnswerText, start: str, formats: Formats, *, own: tuple[str, ...]) -> Parse[bool]:
     """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
     and nothing is read, where it does not, or begins with one of the format's `own` tokens.
     """
-    if start == "reasoning" or not tools.ordered or isinstance(source, WholeText):
+    if start == "reasoning" or not text.tools.ordered or text.alone:
         return False
-    others, begun, longest = _beginnings(own)
+    source, others = text.source, formats.foreign_to(own)
+    begun, longest = _beginnings(others)
     while True:
         begin = source.ahead(longest + _MAX_LEAD).lstrip()
         found = begin.startswith(others)
@@ -36,5 +37,5 @@ def reads_others(source: StreamReader, start: str, tools: Toolset, *, own: tuple
             break
         yield
     if found:
-        yield from read_plain(source, "assistant", tools)
+        yield from AnswerReader(CallReader(text), formats).read("assistant")
     return found

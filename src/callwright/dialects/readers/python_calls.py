@@ -11,16 +11,14 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.json_block import read_json_block
 from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader
+from callwright.stream_reader import Markers, Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["PythonCalls", "PythonForm"]
@@ -54,9 +52,9 @@ class PythonForm(Struct, frozen=True):
     control: bool = True
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        return AnswerReader(PythonCalls(AnswerText(source, tools), self)).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return PythonCalls(text, self)
 
 
 class _LookedFor(NamedTuple):

@@ -7,9 +7,7 @@ broken, so that nobody knows what was meant, is not complete.
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.readers.answer import AnswerReader
 from callwright.dialects.readers.answer_text import AnswerText
 from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.readers.json_block import read_json_block
@@ -18,7 +16,7 @@ from callwright.dialects.readers.parameter_tags import ParameterTags
 from callwright.dialects.readers.tag_lexer import TagLexer
 from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.events import Markup, Problem, ProblemKind
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["ParameterForm", "ParameterTags", "TaggedCalls"]
 
@@ -33,11 +31,9 @@ class ParameterForm(Struct, frozen=True):
     thoughts: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
     ends: tuple[str, ...] = ()
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """Read one output; see `CallFormat`."""
-        text = AnswerText(source, tools)
-        lexer = TagLexer(text, parameter_marks(self.tags, self.thoughts, self.ends))
-        return AnswerReader(TaggedCalls(TaggedCall(text, lexer))).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return TaggedCalls(TaggedCall(text, TagLexer(text, parameter_marks(self.tags, self.thoughts, self.ends))))
 
 
 class TaggedCalls(CallReader):
