@@ -8,16 +8,16 @@ from msgspec import Struct
 
 from callwright.chat_template.repeats import special
 from callwright.dialects.base import CallFormat
-from callwright.dialects.call_layout import CallLayout, JsonArguments, Slot, TaggedArguments, pieces_of
-from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.literal_arguments import PythonArguments
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.dialects.readers.marked import CallMarks
-from callwright.dialects.readers.marks import Marks
-from callwright.dialects.readers.python_calls import PythonForm
-from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
+from callwright.layout.calls import CallLayout, JsonArguments, Slot, TaggedArguments, pieces_of
+from callwright.layout.key_values import KeyValueTags
+from callwright.layout.literal import PythonArguments
+from callwright.reading.json.marked import CallMarks
+from callwright.reading.literal.python import PythonForm
+from callwright.reading.tagged.calls import ParameterForm, ParameterTags
+from callwright.reading.tagged.key_values import KeyValueForm
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.reading.text.marks import Marks
 
 __all__ = ["ToldCalls", "reader_of"]
 

@@ -45,8 +45,8 @@ from callwright.dialects.base import (
     dialect_names,
     get_dialect,
 )
-from callwright.dialects.readers.marks import is_token
 from callwright.errors import ConfigError
+from callwright.reading.text.marks import is_token
 
 __all__ = [
     "CASES",

@@ -9,11 +9,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from callwright.conversation import Conversation
 from callwright.dialects.prompts.chat_messages import no_instructions
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.marked import MarkedCalls
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import MarkedCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = [

@@ -29,7 +29,6 @@ from callwright.conversation import (
 )
 from callwright.dialects._dsml_reader import TOKEN, DsmlCalls, dsml_layout, odd_openings
 from callwright.dialects.base import RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     first_instruction,
     format_note,
@@ -41,9 +40,10 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
+from callwright.layout.calls import CallLayout
 from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.shared import kept_along
 
 __all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "form_v4", "form_v41"]

@@ -1,23 +1,23 @@
 """Forms of calls that are no dialect's, but that models write: Claude's tags and those of its imitators, ReAct,
 `tool_code`, a tag named after the tool.
 
-They are read where they stand in an answer of any dialect, see `readers.foreign`; nothing is written in them. Source:
-answers of models quoted in issues of vLLM, Ollama, Cline, opencode and Goose; Anthropic's and Google's own prompts.
+They are read in an answer of any dialect, see `reading.text.foreign`; nothing is written in them. Source: answers of
+models quoted in issues of vLLM, Ollama, Cline, opencode and Goose; Anthropic's and Google's own prompts.
 """
 
 import re
 from typing import Final
 
 from callwright.dialects.base import ParsedBy, form_of
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.literal_arguments import PythonArguments
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.foreign import Formats
-from callwright.dialects.readers.marked import CallMarks
-from callwright.dialects.readers.python_calls import PythonForm
-from callwright.dialects.readers.tagged_calls import ParameterForm, ParameterTags
 from callwright.events import CallEnded, CallStarted, ContentDelta, Markup
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.layout.literal import PythonArguments
+from callwright.reading.arguments_writer import ArgumentsWriter
+from callwright.reading.json.marked import CallMarks
+from callwright.reading.literal.python import PythonForm
+from callwright.reading.tagged.calls import ParameterForm, ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import Formats
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, read_until
 

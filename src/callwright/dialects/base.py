@@ -22,13 +22,13 @@ from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart, kept_with_tools
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_format import CallFormat, ParsedBy, ReadBy, read_answer
-from callwright.dialects.readers.foreign import Form, Formats
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
 from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, neutralise
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_format import CallFormat, ParsedBy, ReadBy, read_answer
+from callwright.reading.text.foreign import Form, Formats
 from callwright.schema.shown import ShownKeywords, hidden_keywords
 from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
@@ -260,7 +260,7 @@ _ENTRY_POINTS = "callwright.dialects"
 # What dialects are called that were found of a chat template.
 TEMPLATE_PREFIX: Final = "template-"
 _found: dict[str, Dialect] = {}
-_NOT_DIALECTS = {"base", "call_layout", "detect", "prompts", "readers", "tokenizers"}
+_NOT_DIALECTS = {"auto", "base", "detect", "prompts", "tokenizers"}
 
 
 @cache

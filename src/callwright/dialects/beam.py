@@ -13,20 +13,20 @@ import re
 from typing import Final
 
 from callwright.dialects.base import Dialect, ParsedBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.foreign import Formats
-from callwright.dialects.readers.foreign_in_text import ForeignInText
-from callwright.dialects.readers.other_answers import reads_others
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tag_lexer import TagLexer
-from callwright.dialects.readers.tagged_call import TaggedCall
 from callwright.events import Markup, Problem
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import Formats
+from callwright.reading.text.foreign_in_text import ForeignInText
+from callwright.reading.text.other_answers import reads_others
 from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["DIALECT"]

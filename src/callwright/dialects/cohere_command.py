@@ -13,12 +13,12 @@ from typing import Any, Final, Literal
 from callwright.conversation import Conversation
 from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereCalls, Effort
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json, written_anew
 from callwright.dialects.prompts.in_words import put_example
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json, written_anew
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

@@ -16,18 +16,18 @@ from typing import Any, Final
 
 from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, Effort, read_citation
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TypedArguments
 from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.named_tags import NamedCall, NamedLexer, NamedMarks, Tag
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout, TypedArguments
 from callwright.prompt import PromptBuilder
+from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 

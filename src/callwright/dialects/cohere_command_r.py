@@ -10,10 +10,10 @@ from typing import Final
 
 from callwright.dialects._cohere import CITATIONS, TURNS, CohereCalls
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

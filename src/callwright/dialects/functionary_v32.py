@@ -11,11 +11,11 @@ from typing import Final
 
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder, own_words
+from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse
 

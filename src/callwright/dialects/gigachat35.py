@@ -15,9 +15,9 @@ from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import first_instruction
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
 from callwright.prompt import PromptBuilder
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import pointed_at
 from callwright.schema.shown import ShownKeywords

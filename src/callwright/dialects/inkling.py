@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final
 
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.marked import CallMarks, MarkedCalls
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.block import MarkedJson
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

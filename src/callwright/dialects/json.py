@@ -21,7 +21,6 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import (
     chat_message,
     choice_note,
@@ -31,9 +30,10 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import told_messages, told_system
-from callwright.dialects.readers.call_reader import CallReader
 from callwright.dialects.tokenizers import TOKENIZERS
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import Prompt, PromptBuilder
+from callwright.reading.text.call_reader import CallReader
 from callwright.schema.typescript_whole import whole_declaration
 
 __all__ = ["DIALECT"]

@@ -10,12 +10,12 @@ from typing import Final, Literal
 
 from callwright.calls.history import HistoryRules
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.marked import CallMarks, MarkedCalls
+from callwright.layout.calls import CallLayout
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse, may_come
 
 __all__ = ["DIALECT"]

@@ -15,20 +15,20 @@ from msgspec.structs import replace
 
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import choice_note, no_instructions
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.named_tags import NamedCall, NamedLexer, NamedMarks, Tag
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import ContentDelta, Markup, Problem
+from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.prompt import PromptBuilder
+from callwright.reading.arguments_writer import ArgumentsWriter
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.reading.text.code_context import CodeContext
 from callwright.stream_reader import Parse, may_come, read_until
 
 __all__ = ["DIALECT"]

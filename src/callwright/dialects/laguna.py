@@ -9,11 +9,11 @@ from typing import Final, Literal
 
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import spoken_instructions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, write_turns
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.key_values import KeyValueCalls
+from callwright.layout.key_values import LINES, KeyValueTags, write_turns
+from callwright.reading.tagged.key_values import KeyValueCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

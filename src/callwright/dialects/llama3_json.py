@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import split_instructions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedCalls
-from callwright.dialects.readers.said_before import SAID, read_said_before
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.text.said_before import SAID, read_said_before
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Final
 
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.key_values import KeyValueCalls
-from callwright.dialects.readers.marked import CallMarks, MarkedCalls
+from callwright.layout.calls import CallLayout, in_json
+from callwright.layout.key_values import KeyValueTags
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.tagged.key_values import KeyValueCalls
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

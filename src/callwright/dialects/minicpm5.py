@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import Final
 
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
-from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tag_lexer import TagLexer
-from callwright.dialects.readers.tagged_call import TaggedCall
-from callwright.dialects.readers.tagged_calls import TaggedCalls
-from callwright.dialects.readers.tagged_values import Ending, TaggedValue
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout, TaggedArguments, values_as
+from callwright.layout.literal import with_python_booleans
+from callwright.reading.arguments_writer import ArgumentsWriter, written_stretch
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.tagged.values import Ending, TaggedValue
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["DIALECT"]

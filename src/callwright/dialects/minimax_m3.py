@@ -14,17 +14,17 @@ from typing import Final
 
 from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOOLS, USER, instructions_or_default
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, ElementArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.named_tags import NamedCall, NamedLexer, NamedMarks, Tag
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tag_heads import attributes
-from callwright.dialects.readers.tagged_calls import TaggedCalls
+from callwright.layout.calls import CallLayout, ElementArguments
+from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.heads import attributes
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse
 from callwright.tolerant_json.codec import encode

@@ -20,21 +20,21 @@ import msgspec
 
 from callwright.conversation import Conversation, kept_with_tools
 from callwright.dialects.base import Dialect, ParsedBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer import AnswerReader
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.foreign import Formats
-from callwright.dialects.readers.other_answers import reads_others
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tag_lexer import TagLexer
-from callwright.dialects.readers.tagged_call import TaggedCall
-from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
+from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.prompt import BREAK, PromptBuilder, own_words
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer import AnswerReader
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.code_context import CodeContext
+from callwright.reading.text.foreign import Formats
+from callwright.reading.text.other_answers import reads_others
 from callwright.stream_reader import Markers, Parse, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]

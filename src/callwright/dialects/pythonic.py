@@ -12,12 +12,12 @@ from typing import Any, Final, Literal
 
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.python_calls import PythonCalls, PythonForm
-from callwright.dialects.readers.said_before import read_said_before
+from callwright.layout.calls import CallLayout
+from callwright.layout.literal import PythonArguments
 from callwright.prompt import PromptBuilder
+from callwright.reading.literal.python import PythonCalls, PythonForm
+from callwright.reading.text.said_before import read_said_before
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

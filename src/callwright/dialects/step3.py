@@ -11,17 +11,17 @@ template shows tools and outputs: they stand in the system text and in a turn `t
 from typing import Final
 
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.call_reader import CallReader
-from callwright.dialects.readers.parameter_marks import parameter_marks
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.tag_lexer import TagLexer
-from callwright.dialects.readers.tagged_call import TaggedCall
-from callwright.dialects.readers.tagged_calls import TaggedCalls
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]

@@ -7,10 +7,10 @@ from typing import Final
 
 from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
+from callwright.reading.json.block import MarkedJson
+from callwright.reading.literal.literals import Ends, LiteralReader
 from callwright.response_template.declaration import Field
 from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.values import (

@@ -17,10 +17,10 @@ from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, B
 from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
-from callwright.dialects.readers.answer_text import AnswerText
-from callwright.dialects.readers.foreign import Formats
-from callwright.dialects.readers.other_answers import reads_others
 from callwright.events import Markup, Problem, ProblemKind
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import Formats
+from callwright.reading.text.other_answers import reads_others
 from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 
 __all__ = ["parse"]
