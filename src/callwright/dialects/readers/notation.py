@@ -12,7 +12,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.literal_arguments import DelimitedArguments
 from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.literals import Ends, LiteralReader
+from callwright.dialects.readers.literals import Ends, LiteralForm, LiteralReader
 from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
@@ -190,14 +190,13 @@ class NotationReader(ProseReader):
         self.emit(CallStarted(index, head["name"]))
         self.emit(Markup(opening + source.take(source.at + head.end())))
         writer = ArgumentsWriter(self.emit, index, head["name"], self.tools)
+        names = self.tools.names_in(self.tools.resolve_name(head["name"]))
         reader = LiteralReader(
             source,
             writer.of_json,
-            verbatim=(self._form.quote,),
-            ends=self._call_ends,
+            LiteralForm((self._form.quote,), self._call_ends, names),
             call=index,
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
-            names=self.tools.names_in(self.tools.resolve_name(head["name"])),
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         if whole and (yield from self._opens_again()):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.readers.literals import Ends, LiteralReader
+from callwright.dialects.readers.literals import Ends, LiteralForm, LiteralReader
 from callwright.dialects.readers.marked_block import read_json_block
 from callwright.dialects.readers.marks import Marks, all_ends
 from callwright.dialects.readers.prose import ProseReader
@@ -65,7 +65,7 @@ class _LookedFor(NamedTuple):
     block_ends: tuple[str, ...]
     stops: tuple[str, ...]
     json_stops: JsonTerminators
-    call_ends: Ends
+    values: LiteralForm
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +81,7 @@ def _looked_for(form: PythonForm) -> _LookedFor:
         block_ends=block_ends,
         stops=stops,
         json_stops=JsonTerminators(*stops, then=stops, ends=ends),
-        call_ends=Ends(block_ends, tuple(blocks), ends),
+        values=LiteralForm(ends=Ends(block_ends, tuple(blocks), ends)),
     )
 
 
@@ -97,7 +97,7 @@ class PythonReader(ProseReader):
         self._block_ends = looked_for.block_ends
         self._stops = looked_for.stops
         self._json_stops = looked_for.json_stops
-        self._call_ends = looked_for.call_ends
+        self._values = looked_for.values
 
     # --- where calls begin ---
 
@@ -263,7 +263,7 @@ class PythonReader(ProseReader):
         if words:
             self.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
         self.emit(Markup(source.take(source.at + head.end("head"))))
-        reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._call_ends, call=index)
+        reader = LiteralReader(source, partial(ArgumentsDelta, index), self._values, index)
         whole = yield from reader.arguments(")", "=")
         if head["wrapper"] and whole:
             self.markup((yield from self.held_blanks()))
