@@ -132,7 +132,7 @@ class StringReader:
                 text, stretch.held = text[: found.start()], found.group()
             text_of.put(text)
             if not marker:
-                if aside is None and not self._brackets.silent:
+                if aside is None:
                     source.wait_in(stretch)
                 yield
                 if stretch.held.endswith("\\"):  # half of an escape, which the source does not have
@@ -237,11 +237,11 @@ class _StringText:
     def _made(self, text: str) -> ArgumentsDelta:
         if not self._escapes or "\\" not in text:
             self._said.append(text)
-            return self._brackets.made(encode_inside(text))
+            return self._brackets.make(encode_inside(text))
         read = read_escapes(text)
         self._said += read.said
         self._plain = len(self._said) - 1
-        return self._brackets.made(read.inside)
+        return self._brackets.make(read.inside)
 
     def _take(self, stretch: Stretch, text: str) -> Taken:
         whole, half = stretch.held + text, ""

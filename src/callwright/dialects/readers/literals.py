@@ -72,7 +72,6 @@ class LiteralReader:
         while self._levels:
             source.markup((yield from read_blanks(source)))
             if source.done or (yield from comes_next(source, *self._form.ends.stops)):
-                brackets.end_repeated()
                 return False
             if (yield from comes_next(source, *self._all_ends)):
                 brackets.supply(len(self._levels))
@@ -84,7 +83,7 @@ class LiteralReader:
         source, brackets = self._source, self._brackets
         mark = source.text[source.at]
         if mark in CLOSERS and any(mark == outer.closer for outer in self._levels):
-            if level.parted and level.begun and self._form.verbatim:  # in Python such a comma is legal
+            if level.parted and level.values and self._form.verbatim:  # in Python such a comma is legal
                 brackets.tell("json_repaired", _EXTRA_COMMA, doubt=False)
             source.emit(Markup(source.take(source.at + 1)))
             missing = next(n for n, outer in enumerate(reversed(self._levels)) if outer.closer == mark)
@@ -93,11 +92,11 @@ class LiteralReader:
         elif mark == ",":
             source.emit(Markup(source.take(source.at + 1)))
             if level.parted:
-                brackets.tell("json_repaired", _EXTRA_COMMA, doubt=level.kind == "array" and not level.begun)
+                brackets.tell("json_repaired", _EXTRA_COMMA, doubt=level.kind == "array" and not level.values)
             level.parted = True
         elif level.kind == "array":
             if level.parted:
-                yield from self._value(level, "", "")
+                yield from self._value(level)
             else:
                 yield from self._foreign(level)
         else:
@@ -107,11 +106,10 @@ class LiteralReader:
                 return
             if not level.parted:
                 brackets.tell("markup_repaired", "a comma is missing", doubt=False)
-            brackets.begin_member(level, key[0])
             blanks = yield from read_blanks(source)
             source.markup(blanks)
             if not source.done:
-                yield from self._value(level, encode(key[0]).decode() + ":", key[1] + blanks)
+                yield from self._value(level, key[0], key[1] + blanks)
 
     def _foreign(self, level: Level, text: str = "") -> Parse[None]:
         """Read text that is no part of the notation, behind `text`: up to a comma or closer, or the next name."""
@@ -147,7 +145,6 @@ class LiteralReader:
             return
         self._brackets.tell("arguments_trailing_text", "text that is no value", written)
         level.parted = level.parted and not text
-        self._brackets.leave_member(level)
 
     # --- keys ---
 
@@ -174,10 +171,10 @@ class LiteralReader:
 
     # --- values ---
 
-    def _value(self, level: Level, lead: str, written: str) -> Parse[None]:
-        """Read a value. `lead`: the JSON before it; `written`: what stood there."""
+    def _value(self, level: Level, key: str | None = None, written: str = "") -> Parse[None]:
+        """Read a value, of a `key` if it has one; `written` is the text before it."""
         source, brackets = self._source, self._brackets
-        lead = ("," if level.begun else "") + lead
+        lead = ("," if level.values else "") + ("" if key is None else encode(key).decode() + ":")
         mark = source.text[source.at]
         if mark in _OPENERS:
             source.emit(Markup(source.take(source.at + 1)))
@@ -185,9 +182,9 @@ class LiteralReader:
             return
         quote = yield from self._strings.quote()
         if not quote:
-            yield from self._word(level, lead, written)
+            yield from self._word(level, key, lead, written)
             return
-        brackets.put('"', lead)
+        brackets.put(lead + '"')
         closed = False
         parts = 0
         while quote:
@@ -198,7 +195,7 @@ class LiteralReader:
             quote = (yield from self._strings.next_part()) if closed and quote in QUOTES else ""
         if closed or not source.done:
             brackets.put('"')
-            brackets.end_member(level)
+            level.end_value()
 
     def _open(self, closer: str, lead: str) -> Parse[None]:
         """Open a container. Braces without a key are a Python set, which becomes an array."""
@@ -215,13 +212,13 @@ class LiteralReader:
                 kind = "object"
         self._brackets.open(Level(closer, kind), lead)
 
-    def _word(self, level: Level, lead: str, written: str) -> Parse[None]:
+    def _word(self, level: Level, key: str | None, lead: str, written: str) -> Parse[None]:
         """Read a value that has no quotes: a number, a literal; text where it may be bare, or if only its opening quote
         is missing.
         """
         source, brackets = self._source, self._brackets
         pieces: list[str] = []
-        bare = self._bare(level.key) if len(self._levels) == 1 and level.key is not None else ""
+        bare = self._bare(key) if len(self._levels) == 1 and key is not None else ""
         while True:
             piece, marker = yield from read_until(source, self._marks.words, _MAX_WORD)
             pieces.append(piece)
@@ -239,7 +236,7 @@ class LiteralReader:
         if word and marker in (*verbatim, '"', "'") and (yield from self._ends.closes(marker)):
             source.markup(text if text != word else "")
             source.emit(Markup(marker))
-            brackets.put(encode(word).decode(), lead)
+            brackets.put(lead + encode(word).decode())
             # It may be an expression, or begin with a quote that was broken.
             doubt = marker not in verbatim or self._strings.holds_piece(word)
             brackets.tell("markup_repaired", "a text without its opening quote", doubt=doubt)
@@ -250,14 +247,14 @@ class LiteralReader:
             if is_number(value) and not is_number(word):
                 brackets.tell("argument_coerced", f"{word!r} was read as {value}", doubt=False)
             source.markup(text if value != text else "")
-            brackets.put(value, lead)
+            brackets.put(lead + value)
             if literal is None:
                 brackets.tell("markup_repaired", "a text without its quotes", doubt=self._strings.holds_piece(word))
         else:
             source.unread(marker)
             yield from self._foreign(level, written + text)
             return
-        brackets.end_member(level)
+        level.end_value()
 
     def _goes_on(self, level: Level, pieces: list[str]) -> Parse[bool]:
         """Whether a bare text goes on behind a comma: it is no literal, and neither a name nor the end follows."""
