@@ -13,9 +13,7 @@ from tests.project.test_house import modules
 
 MOST = 40
 TOO_LARGE = {
-    "reading.literal.literals.LiteralReader": 65,
     "gateway.process.protocols.http.HttpProtocol": 64,
-    "reading.literal.strings.StringReader": 45,
     "gateway.app._Gateway": 44,
     "gateway.request_context.RequestContext": 42,
 }

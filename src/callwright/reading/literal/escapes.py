@@ -1,4 +1,4 @@
-"""Escapes in strings, and keys of arguments, in notations that look like program code."""
+"""Escapes in strings of notations that look like program code."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,9 +12,6 @@ from callwright.tolerant_json.codec import encode_inside
 __all__ = [
     "CERTAIN_ESCAPE",
     "ESCAPE",
-    "KeyPatterns",
-    "key_patterns",
-    "odd_keys",
     "read_escape",
     "read_escapes",
     "unescaped",
@@ -28,10 +25,6 @@ _SHORT_ESCAPE: Final = r"\\[^uUx0-7\s)\]}]"
 _SHORT_ESCAPES: Final = re.compile(f"({_SHORT_ESCAPE})", re.DOTALL).split
 # Those of them whose text does not matter as JSON either.
 CERTAIN_ESCAPE: Final = r"""\\(?:[abfnrtv/']|"(?![\s,]|\Z))"""
-# A key without quotes.
-_BARE: Final = r"[\w.$-]++"
-_IS_BARE: Final = re.compile(rf"{_BARE}\Z").match
-_MOST_ODD: Final = 256
 _TOKEN: Final = 64  # characters of a text that may be a token, or some
 _MAX_ESCAPE: Final = 12
 _NAMED: Final[Mapping[str, str]] = dict(
@@ -101,47 +94,3 @@ def _read_escapes(text: str) -> _Escapes:
 
 
 _read_token = lru_cache(maxsize=4096)(_read_escapes)
-
-
-@lru_cache(maxsize=256)
-def odd_keys(names: frozenset[str]) -> tuple[str, ...]:
-    """Those of the names that are not known for keys by their form, as `key_patterns` takes them."""
-    odd = (name for name in names if name.strip() and name == name.strip() and not _IS_BARE(name))
-    return tuple(sorted(odd, reverse=True))[:_MOST_ODD]
-
-
-class KeyPatterns(NamedTuple):
-    """A key with what separates it from its value, at the begin of a text: the `whole` of it, with a group for each
-    way to write it, or a `part`, all of the text, of which the rest may come.
-    """
-
-    whole: Callable[[str], re.Match[str] | None]
-    part: Callable[[str], object]
-
-
-@lru_cache(maxsize=256)
-def key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...] = ()) -> KeyPatterns:
-    """How a key is found. `separator`: the characters that may stand behind it; `verbatim`: quotes without escapes;
-    `odd` are keys that stand without quotes, whatever is in them, each before those that it begins with.
-    """
-    quoted = r""""(?:[^"\\]|\\.|(?!))*+"|'(?:[^'\\]|\\.|(?!))*+'"""
-    half = r""""(?:[^"\\]|\\.|(?!))*+\\?|'(?:[^'\\]|\\.|(?!))*+\\?"""
-    bare = "|".join((*map(re.escape, odd), _BARE))
-    end = rf"\s*+[{re.escape(separator)}]"
-    marks = (
-        "|".join(rf"{re.escape(mark)}(?P<verbatim>.*?){re.escape(mark)}" for mark in verbatim) or "(?P<verbatim>(?!))"
-    )
-    halves = "|".join(rf"{re.escape(mark)}.*" for mark in verbatim) or "(?!)"
-    begins = "|".join(re.escape(mark[:n]) for mark in verbatim for n in range(1, len(mark))) or "(?!)"
-    whole = re.compile(rf"(?:(?P<quoted>{quoted})|{marks}|(?P<bare>{bare})){end}", re.DOTALL).match
-    part = re.compile(rf"(?:(?:{quoted}|{bare})\s*+|{half}|{halves}|{begins})?\Z", re.DOTALL).match
-    if not odd:
-        return KeyPatterns(whole, part)
-
-    def is_begun(text: str) -> bool:
-        return any(name.startswith(text) for name in odd)
-
-    def whole_or_odd(text: str) -> re.Match[str] | None:
-        return None if is_begun(text) else whole(text)  # `a:` may be a key with its separator, or go on as `a:b`
-
-    return KeyPatterns(whole_or_odd, lambda text: part(text) or is_begun(text))

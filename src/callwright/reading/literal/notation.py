@@ -13,7 +13,7 @@ from callwright.layout.calls import CallLayout
 from callwright.layout.literal import DelimitedArguments
 from callwright.reading.arguments_writer import ArgumentsWriter
 from callwright.reading.json.block import read_json_block
-from callwright.reading.literal.literals import Ends, LiteralReader
+from callwright.reading.literal.literals import Ends, LiteralForm, LiteralReader
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import Marks, all_ends
@@ -188,14 +188,13 @@ class NotationCalls(CallReader):
         self.text.emit(CallStarted(index, head["name"]))
         self.text.emit(Markup(opening + source.take(source.at + head.end())))
         writer = ArgumentsWriter(self.text.emit, index, head["name"], self.text.tools)
+        names = self.text.tools.names_in(self.text.tools.resolve_name(head["name"]))
         reader = LiteralReader(
             source,
             writer.of_json,
-            verbatim=(self._form.quote,),
-            ends=self._find.call_ends,
+            LiteralForm((self._form.quote,), self._find.call_ends, names),
             call=index,
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
-            names=self.text.tools.names_in(self.text.tools.resolve_name(head["name"])),
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         if whole and (yield from self._opens_again()):

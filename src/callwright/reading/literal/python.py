@@ -14,7 +14,7 @@ from msgspec import Struct
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.layout.calls import CallLayout
 from callwright.reading.json.block import read_json_block
-from callwright.reading.literal.literals import Ends, LiteralReader
+from callwright.reading.literal.literals import Ends, LiteralForm, LiteralReader
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import Marks, all_ends
@@ -65,7 +65,7 @@ class _LookedFor(NamedTuple):
     block_ends: tuple[str, ...]
     stops: tuple[str, ...]
     json_stops: JsonTerminators
-    call_ends: Ends
+    values: LiteralForm
 
 
 @lru_cache(maxsize=256)
@@ -81,7 +81,7 @@ def _looked_for(form: PythonForm) -> _LookedFor:
         block_ends=block_ends,
         stops=stops,
         json_stops=JsonTerminators(*stops, then=stops, ends=ends),
-        call_ends=Ends(block_ends, tuple(blocks), ends),
+        values=LiteralForm(ends=Ends(block_ends, tuple(blocks), ends)),
     )
 
 
@@ -262,7 +262,7 @@ class PythonCalls(CallReader):
         if words:
             self.text.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
         self.text.emit(Markup(source.take(source.at + head.end("head"))))
-        reader = LiteralReader(source, partial(ArgumentsDelta, index), ends=self._find.call_ends, call=index)
+        reader = LiteralReader(source, partial(ArgumentsDelta, index), self._find.values, index)
         whole = yield from reader.arguments(")", "=")
         if head["wrapper"] and whole:
             self.text.markup((yield from self.text.held_blanks()))
