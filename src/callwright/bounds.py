@@ -1,15 +1,25 @@
 """Every bound on what others send, in one place: `[limits]` of the configuration, and the defaults of the library.
 
 Counts are of things, sizes are in bytes unless their name says characters. Who enforces a bound takes it from here.
-Times that somebody may take stand in `[server]`.
 """
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-__all__ = ["Bounds"]
+__all__ = ["HEARTBEAT_S", "IDLE_S", "RECEIVE_S", "STALL_S", "Bounds"]
+
+# A request whose head, and then its body, does not come within so long is given up, and so is a message over WebSocket
+# that has begun. A minute is enough for 16 MiB over a slow line, and short for who holds connections on purpose.
+RECEIVE_S: Final = 60.0
+# A stream without news sends an empty chunk this often: proxies end a silent connection after half a minute or more.
+HEARTBEAT_S: Final = 10.0
+# A WebSocket on which nothing is asked for so long is closed. Long, so that clients keep theirs between turns: where
+# there are too many (`max_connections`), silent ones end sooner.
+IDLE_S: Final = 1_800.0
+# A client that reads nothing of its stream for so long is given up: a machine that slept for a moment is back by then.
+STALL_S: Final = 60.0
 
 _AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
@@ -272,8 +273,9 @@ def test_when_the_client_leaves_the_server_is_told(serve: Served, model: ModelSe
     model.wait_until_left()
 
 
-def test_while_the_server_thinks_there_are_heartbeats(model: ModelServer) -> None:
-    gateway = Gateway(Config(models=(one(model),), server=ServerConfig(heartbeat_s=0.05)))
+def test_while_the_server_thinks_there_are_heartbeats(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "HEARTBEAT_S", 0.05)
+    gateway = Gateway(Config(models=(one(model),)))
     try:
         gate = model.gate()
         model.plays(Answer((gate, *sse(event("a", "stop"), "[DONE]"))))

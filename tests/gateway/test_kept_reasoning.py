@@ -294,7 +294,6 @@ def test_of_a_request_that_is_not_to_be_stored_nothing_is_kept(
 
 OFF: Final[dict[str, dict[str, Any]]] = {
     "of the model": {"keep_reasoning": False},
-    "of the gateway": {"server": {"keep_reasoning_s": 0}},
     "no store": {"store": StoreConfig(url="none")},
     "too much": {"limits": Bounds(max_kept_reasoning_bytes=10)},
 }

@@ -117,7 +117,7 @@ def create_app(
         lifespan=lifespan,
         middleware=[
             Middleware(RequestContextMiddleware, gateway.watch.contexts),
-            Middleware(BodyTimeout, config.server.receive_s),
+            Middleware(BodyTimeout),
             Middleware(
                 AccessMiddleware,
                 gateway.keys,
@@ -228,7 +228,7 @@ class _Gateway:
             else Store(store.url, store.retention_days, lambda: caller().name, told=told, bounds=config.limits)
         )
         self._limits = self._shared_limits(store, folder)
-        self._keeper = ItemKeeper(self._store, config.server.keep_reasoning_s)
+        self._keeper = ItemKeeper(self._store)
         self._tasks: list[asyncio.Task[None]] = []
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called, config.limits)
         mends = config.server.history == "mend"

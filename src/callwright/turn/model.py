@@ -66,7 +66,7 @@ class Model(Struct, frozen=True):
     `format_beside_tools`: it takes one beside tools, and calls nevertheless.
     `arguments_as_objects`: send a native server the arguments in a history as objects, not as JSON text.
     `supports_tool_choice`: False for a server without `tool_choice`; it is asked in mode prompt where a call is
-    required. `force_stream`: stream from the server even if the client does not.
+    required.
 
     `keeps_reasoning`: who keeps what clients drop may put the model's reasoning back into a history.
 
@@ -97,7 +97,6 @@ class Model(Struct, frozen=True):
     format_beside_tools: bool = True
     arguments_as_objects: bool = False
     supports_tool_choice: bool = True
-    force_stream: bool = False
     output_parser: Reads | None = None
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()

@@ -88,7 +88,7 @@ async def run_turn(
             conversation = replace(conversation, items=(*conversation.items, *more))
             generation = await _built(model, conversation, fields, today)
             timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
-            generation = replace(generation, streamed=streamed or model.force_stream, timings=timings)
+            generation = replace(generation, streamed=streamed, timings=timings)
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)

@@ -13,7 +13,7 @@ from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.logs import is_quiet, log_request
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Left
-from callwright.gateway.observability.recorder import Recorder, RecordLimits
+from callwright.gateway.observability.recorder import Recorder
 from callwright.gateway.request_context import RequestContext, RequestContexts, current, observer
 from callwright.turn.model import Model
 from callwright.turn.observe import Observer
@@ -35,9 +35,8 @@ class Observability:
         self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
-            limits = RecordLimits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
-            self._recorder = Recorder(path_of(record.dir), limits, self.metrics.recorded)
-        self._traces = config.server.traces == "auto" and is_available()
+            self._recorder = Recorder(path_of(record.dir), record.max_total_bytes, self.metrics.recorded)
+        self._traces = is_available()
 
     def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:
         """A model with the observers of its turns; `name` is its name in the configuration. `inspecting` stands in for

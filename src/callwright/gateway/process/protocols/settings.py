@@ -21,7 +21,6 @@ class ProtocolSettings(uvicorn.Config):
         """`http`: another protocol; `more`: for uvicorn."""
         server, self.bounds = config.server, config.limits
         self.connections: Connections = app.state.connections
-        self.receive_s = server.receive_s
         super().__init__(
             app,
             http=http or HttpProtocol,
