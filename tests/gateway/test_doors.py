@@ -56,9 +56,9 @@ def started(model: ModelServer) -> Iterator[Started]:
     """Starts a gateway before the model server for this test alone."""
     with ExitStack() as stack:
 
-        def start(bounds: Bounds = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
+        def start(limits: Bounds = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
             models = (ModelConfig(name="m", upstream=model.url),)
-            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=bounds, keys=keys))
+            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=limits, keys=keys))
             stack.callback(gateway.stop)
             return gateway
 
@@ -332,8 +332,9 @@ def test_a_key_has_its_share_of_places_whichever_way_it_takes_them(started: Star
                 assert b"event: message_stop\n" in b"".join(live.pieces())
 
 
-def test_a_key_has_so_many_websockets(started: Started) -> None:
-    gateway = started(Bounds(max_connections_per_key=2), KEYS)
+def test_a_key_has_so_many_websockets(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MAX_CONNECTIONS_PER_KEY", 2)
+    gateway = started(keys=KEYS)
     with connected(gateway, ANNA), connected(gateway, ANNA) as second:
         with pytest.raises(exceptions.InvalidStatus) as refused, connected(gateway, ANNA):
             pass
@@ -492,7 +493,8 @@ def test_behind_a_turn_no_more_bytes_are_read_than_may_wait(
     started: Started, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = Taken(monkeypatch)
-    gateway = started(Bounds(max_waiting_bytes=MOST), max_body_bytes=LARGEST)
+    monkeypatch.setattr(bounds, "MAX_WAITING_BYTES", MOST)
+    gateway = started(max_body_bytes=LARGEST)
     answer, gate = slow(model)
     model.plays(answer)
     with connected(gateway) as connection:

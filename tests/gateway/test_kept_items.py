@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message, Reasoning, TextPart
 from callwright.errors import UpstreamError
 from callwright.events import (
@@ -24,6 +23,7 @@ from callwright.gateway.store.store import Store
 from callwright.turn.model import Model
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, TurnEvent, TurnEvents
+from tests.support.bounded import bounded
 from tests.support.store_helpers import Story, run, sql, with_store
 
 pytest_plugins = ["tests.support.databases"]
@@ -291,16 +291,17 @@ test_what_comes_twice_and_differs_is_found_no_more = with_store(_the_same_twice)
 
 
 @pytest.mark.parametrize(
-    ("bounds", "left"),
+    ("most", "left"),
     [
-        (Bounds(max_kept_reasoning=10), range(5, 11)),
-        (Bounds(max_kept_reasoning_bytes=1_000), range(1, 5)),
-        (Bounds(max_kept_reasoning=1), range(1, 2)),
+        ({"MAX_KEPT_REASONING": 10}, range(5, 11)),
+        ({"MAX_KEPT_REASONING_BYTES": 1_000}, range(1, 5)),
+        ({"MAX_KEPT_REASONING": 1}, range(1, 2)),
     ],
 )
-def test_what_was_not_used_for_longest_makes_room(bounds: Bounds, left: range) -> None:
+def test_what_was_not_used_for_longest_makes_room(most: dict[str, int], left: range) -> None:
     async def story() -> None:
-        store = Store("sqlite://", bounds=bounds)
+        with bounded(**most):
+            store = Store("sqlite://")
         await store.open()
         clock = Clock()
         keeper = ItemKeeper(store, clock)

@@ -98,6 +98,7 @@ def replay(
 
 def _show(paths: list[Path], port: int) -> None:
     """Serve the pages, on this machine only."""
+    from callwright.bounds import MAX_INSPECTED_TURNS
     from callwright.gateway.app import create_app  # here, so that the other commands start without it
     from callwright.gateway.config.config import Config, ServerConfig, StoreConfig
     from callwright.gateway.inspection.turn_source import RecordedTurns
@@ -107,7 +108,7 @@ def _show(paths: list[Path], port: int) -> None:
 
     config = Config(server=ServerConfig(port=port, inspect="off", drain_s=0), store=StoreConfig(url="none"))
     try:
-        turns = RecordedTurns(paths, config.limits.max_inspected_turns)
+        turns = RecordedTurns(paths, MAX_INSPECTED_TURNS)
     except RecordError as error:
         raise RequestError(f"{error}. Expected a line that `serve --record` has written.") from error
     configure("warning", "plain")

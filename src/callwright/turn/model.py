@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
@@ -74,8 +73,7 @@ class Model(Struct, frozen=True):
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
     `observers` are called for each turn. `passes` says what of a request may go to the server, `requests`
     how strictly it is read, `mcp` names the MCP
-    servers whose tools each request has; whoever takes requests from others heeds these. `bounds`: how large a call and
-    a tool's schema may be.
+    servers whose tools each request has; whoever takes requests from others heeds these.
     """
 
     name: str
@@ -103,7 +101,6 @@ class Model(Struct, frozen=True):
     passes: PassRules = PassRules()
     requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
-    bounds: Bounds = Bounds()
 
     async def close(self) -> None:
         """Close all connections."""

@@ -133,7 +133,6 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
         requests=RequestRules(is_lenient=given.requests == "lenient"),
         passes=_pass_rules(given, bool(config.keys)),
         mcp=given.mcp,
-        bounds=config.limits,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model

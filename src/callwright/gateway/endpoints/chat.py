@@ -99,7 +99,7 @@ class ChatEndpoint:
 
         given = await off_loop(read, slow=slow)
         note_given(given.given)
-        check_choices(given.body.n or 1, "n", self._bounds)
+        check_choices(given.body.n or 1, "n")
         model = self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
         opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)

@@ -116,8 +116,8 @@ class HandedEndpoints:
             raise from_validation(error, given, {}) from error
         assert isinstance(given, dict)
         if isinstance(checked, CompletionRequestBody):
-            check_choices(checked.n, "n", self._bounds)
-            check_choices(checked.best_of, "best_of", self._bounds)
+            check_choices(checked.n, "n")
+            check_choices(checked.best_of, "best_of")
         return given, checked
 
 

@@ -86,7 +86,7 @@ class ResponsesSocket:
         self._turns = turns
         self._admission = admission
         self._contexts = contexts
-        self._waiting = _WaitingBytes(turns.bounds.max_waiting_bytes, server.max_body_bytes)
+        self._waiting = _WaitingBytes(bounds.MAX_WAITING_BYTES, server.max_body_bytes)
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""

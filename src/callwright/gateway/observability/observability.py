@@ -30,7 +30,7 @@ class Observability:
     def __init__(self, config: Config, left: Left = dict, worker: int = 0) -> None:
         self.metrics = Metrics(left)
         level = inspect_level(config)
-        self.inspector = None if level == "off" else Inspector(level, config.limits, worker)
+        self.inspector = None if level == "off" else Inspector(level, worker, config.server.workers)
         keeps = config.record is not None or level == "full"
         self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
