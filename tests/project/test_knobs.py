@@ -7,7 +7,7 @@ import click
 from callwright.cli import main
 from callwright.gateway.config.schema import tables
 
-# They only fall. A value that nobody sets is a constant with a comment that says why.
+# These only decrease. A value that users never set is a constant, and a comment explains the value.
 MAX_SETTINGS: Final = 95
 MAX_OPTIONS: Final = 95
 
