@@ -9,36 +9,37 @@ import pytest
 from msgspec import Struct
 
 import callwright
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_PROPERTIES, Bounds
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
+from tests.support.bounded import bounded
 from tests.support.http_client import CHAT, request
 from tests.support.messages_client import COUNT, MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import Gateway
 
-BOUNDS = Bounds(
-    max_depth=40,
-    max_items=5,
-    max_parts=30,
-    max_properties=20,
-    max_tools=3,
-    max_options=4,
-    max_schema_bytes=3_000,
-    max_schema_parts=100,
-    max_pattern_size=200,
-    max_grammar_chars=50,
-)
+LIMITS = Bounds(max_items=5, max_tools=3)
+SMALL = {
+    "MAX_DEPTH": 40,
+    "MAX_PARTS": 30,
+    "MAX_PROPERTIES": 20,
+    "MAX_OPTIONS": 4,
+    "MAX_SCHEMA_BYTES": 3_000,
+    "MAX_SCHEMA_PARTS": 100,
+    "MAX_PATTERN_SIZE": 200,
+    "MAX_GRAMMAR_CHARS": 50,
+}
 MODEL = ModelConfig(name="simulated", upstream="simulated", mode="raw", dialect="hermes")
 
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[str]:
-    gateway = Gateway(Config(models=(MODEL,), limits=BOUNDS))
-    yield gateway.url
-    gateway.stop()
+    with bounded(**SMALL):
+        gateway = Gateway(Config(models=(MODEL,), limits=LIMITS))
+        yield gateway.url
+        gateway.stop()
 
 
 def nested(levels: int) -> Any:
@@ -552,7 +553,7 @@ def test_calls_are_parts(limited: str) -> None:
 
 def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     """19,000 properties were checked one by one, each against a list of all that are required: 7 s before the 400."""
-    schema = _declaring(Bounds().max_properties + 1)
+    schema = _declaring(MAX_PROPERTIES + 1)
     read: list[str] = []
 
     class Watched(dict[str, Any]):
@@ -564,4 +565,4 @@ def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     assert len(found) == 1
     assert found[0].startswith("Expected at most 5000 object properties in total")
     assert "type" not in read
-    assert callwright.strict_problems(_declaring(Bounds().max_properties)) == []
+    assert callwright.strict_problems(_declaring(MAX_PROPERTIES)) == []

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from callwright.bounds import Bounds
+from callwright import bounds
 from callwright.schema.resolve import pointed_at
 
 __all__ = [
@@ -63,23 +63,23 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
     return parts > most
 
 
-def may_be_large(text: bytes | str, bounds: Bounds) -> bool:
+def may_be_large(text: bytes | str) -> bool:
     """Whether JSON could hold a schema of which `schema_fault` says something. Few do, and that is found fast."""
-    if len(text) > bounds.max_schema_parts * _PART_BYTES:
+    if len(text) > bounds.MAX_SCHEMA_PARTS * _PART_BYTES:
         return True
     if isinstance(text, bytes):
         return any(word.encode() in text for word in _LARGER)
     return any(word in text for word in _LARGER)
 
 
-def schema_fault(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
+def schema_fault(schema: Mapping[str, Any]) -> str | None:
     """What is too much in a schema, in words."""
-    if has_more_parts(schema, bounds.max_schema_parts):
-        return f"expected at most {bounds.max_schema_parts} parts with all references followed, got more."
+    if has_more_parts(schema, bounds.MAX_SCHEMA_PARTS):
+        return f"expected at most {bounds.MAX_SCHEMA_PARTS} parts with all references followed, got more."
     size = sum(map(pattern_size, patterns(schema)))
-    if size > bounds.max_pattern_size:
+    if size > bounds.MAX_PATTERN_SIZE:
         return (
-            f"expected patterns of at most {bounds.max_pattern_size} characters with their repetitions written out, "
+            f"expected patterns of at most {bounds.MAX_PATTERN_SIZE} characters with their repetitions written out, "
             f"got {size}."
         )
     return None

@@ -58,7 +58,7 @@ async def run_turn(
         if mode_selector is not None:
             model = await mode_selector.choose(model)
         asked = conversation
-        retry = RetryPolicy(asked, retries=model.retries, streamed=streamed, bounds=model.bounds)
+        retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
         may_ask = model.ask_ambiguous and bool(asked.tools) and asked.tool_choice == "auto"
         ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
         deadline = time.monotonic() + model.retry_s
@@ -88,7 +88,7 @@ async def run_turn(
             conversation = replace(conversation, items=(*conversation.items, *more))
             generation = await _built(model, conversation, fields, today)
             timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
-            generation = replace(generation, streamed=streamed or model.force_stream, timings=timings)
+            generation = replace(generation, streamed=streamed, timings=timings)
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)
@@ -123,7 +123,7 @@ async def run_turn(
                 other = await mode_selector.instead(model, error) if mode_selector is not None else None
                 if other is not None and not has_sent:
                     model, conversation, more = other, asked, []
-                    retry = RetryPolicy(asked, retries=model.retries, streamed=streamed, bounds=model.bounds)
+                    retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
                     ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
                     continue
                 if certain := passed(attempt.abandoned()):
