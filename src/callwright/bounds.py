@@ -32,7 +32,9 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_schema_bytes: _AtLeastOne = 4_194_304
     """All tools together, and the schema of the answer, as JSON; the list of tools of an MCP server."""
     max_schema_parts: _AtLeastOne = 20_000
-    """Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million."""
+    """Objects in one schema, and other values in its lists, each time a `$ref` leads to them: twenty references can
+    stand for a million.
+    """
     max_properties: Annotated[int, Meta(ge=1, le=5_000)] = 5_000
     """Properties of one schema with `strict`; OpenAI takes no more."""
     max_pattern_size: _AtLeastOne = 100_000

@@ -217,6 +217,14 @@ CASES: dict[str, Case] = {
         "tools[0].parameters",
         _BAD,
     ),
+    "values in the lists of a schema": Case(
+        100,
+        lambda n: _chat(functions(OBJECT | {"properties": {"a": {"enum": list(range(n - 3))}}})),
+        _EXPONENT,
+        lambda n: _flat(functions(OBJECT | {"properties": {"a": {"enum": list(range(n - 3))}}})),
+        "tools[0].parameters",
+        _BAD,
+    ),
     "parts of a schema that refers to none": Case(
         100,
         lambda n: _chat(functions(OBJECT | {"properties": {"a": {"enum": [{}] * (n - 3)}}})),
