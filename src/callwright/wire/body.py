@@ -17,7 +17,7 @@ from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.known_lists import KnownLists
 from callwright.tolerant_json.known_objects import KnownObjects
-from callwright.wire.bounds import check_bounds, check_depth
+from callwright.wire.bounds import check_bounds, check_depth, check_values
 from callwright.wire.errors import json_fault
 
 __all__ = ["decoded"]
@@ -36,6 +36,7 @@ def decoded(body: bytes | str, bounds: Bounds) -> object:
 
     Its tools, messages and items may be those of an earlier body: whoever reads them changes nothing in them.
     """
+    check_values(body)
     value = _with_kept_parts(body, bounds)
     return _whole(body, bounds) if value is None else value
 
