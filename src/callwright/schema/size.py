@@ -43,8 +43,9 @@ _PART_BYTES: Final = 2
 
 
 def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
-    """Whether a schema has more objects, and other values in its lists, than this, those that it refers to included each
-    time; a reference within itself is not followed. So is one whose references lead through more than a hundred others.
+    """Whether a schema has more objects, and other values in its lists, than this, those that it refers to included
+    each time; a reference within itself is not followed. So is one whose references lead through more than a hundred
+    others.
     """
     places = _Places(schema)
     waiting: list[tuple[object, frozenset[str]]] = [(schema, frozenset())]
