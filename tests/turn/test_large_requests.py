@@ -165,7 +165,11 @@ def test_a_literal_in_a_text_costs_a_few_steps() -> None:
         ((Message("user", (TextPart("Hi"),)),), "Looks.", [False, False]),
         ((Message("user", (TextPart("Hi " * 100_000),)),), "Looks.", [True, True]),
         ((Message("user", (TextPart("Hi"),)),) * 1_000, "Looks.", [True, True]),
-        ((Message("user", (TextPart("Hi"),)),), "Looks. " * 50_000, [True, False]),  # which the simulated model does not read
+        (
+            (Message("user", (TextPart("Hi"),)),),
+            "Looks. " * 50_000,
+            [True, False],
+        ),  # which the simulated model does not read
     ],
     ids=["small", "long", "many", "tools"],
 )
