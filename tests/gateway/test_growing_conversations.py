@@ -1,5 +1,5 @@
-"""Conversations of several clients that go on side by side, with control tokens of all families in every text: each
-request is asked and answered as if it were the first that the gateway sees, whoever asked before.
+"""Growing conversations of several clients in turn, with control tokens of all families in every text: each request
+gets the prompt and the answer that it gets from a gateway with empty caches.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.support.servers import Answer, Gateway, ModelServer, completion, said
 PATHS: Final = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 KEYS: Final = {name: f"cw-{name}-" + name[0] * 40 for name in ("moss", "fern")}
 SEEDS: Final = 4
-# What is made anew for each answer: ids and times.
+# New in each answer: ids and times.
 _OWN: Final = re.compile(r"\b(?:chatcmpl|resp|msg|rs|fc|fco|ctc|cmp|call|toolu|req)_?-?[0-9a-zA-Z_-]{12,}")
 _TIMES: Final = re.compile(r'"(?:created|created_at|completed_at|_ms)": ?[0-9.]+')
 _TEXTS: Final = ("content", "text", "output", "input", "thinking", "reasoning_content", "refusal", "data", "system")
@@ -40,7 +40,7 @@ def tokens() -> Sequence[str]:
 
 
 def with_tokens(value: Any, key: str) -> Any:
-    """The same with control tokens, whole ones and parts, in each text: the same ones where the key is the same."""
+    """The same with control tokens, whole ones and parts, in each text: the same ones for the same key."""
     match value:
         case dict():
             return {name: _field(name, inner, f"{key} {name}") for name, inner in value.items()}
@@ -71,8 +71,8 @@ def some_tokens(key: str) -> str:
 
 
 def conversations(seed: int) -> list[tuple[str, str, bytes]]:
-    """Whose request, to which API, and its body: those of two clients for each API, one behind the other in any order.
-    Some clients say what the other has said.
+    """The name of the client, the API and the body of each request: two conversations for each API, in random turns.
+    Some clients have the same conversation.
     """
     random_ = random.Random(seed)
     models = random_.sample([name for name in _models("") if name.startswith("raw")], 2)
@@ -81,7 +81,7 @@ def conversations(seed: int) -> list[tuple[str, str, bytes]]:
     for api in PATHS:
         for name in KEYS:
             own = random_.choice((f"{seed}", f"{seed} {name}"))
-            told = random_.choice((seed, seed + 1, seed + 2))  # an even one has what is bad among what is good
+            told = random_.choice((seed, seed + 1, seed + 2))  # an even seed has bad requests, too
             going_on = bodies(api, told if random_.randrange(4) == 0 else 2 * told + 1)
             rows.append([(name, api, with_tokens(_instructed(body, api, own), own)) for body in going_on])
     requests = []
@@ -95,7 +95,7 @@ def conversations(seed: int) -> list[tuple[str, str, bytes]]:
 
 
 def _instructed(body: dict[str, Any], api: str, key: str) -> dict[str, Any]:
-    """Half of the conversations begin with words of the system."""
+    """The body with a system message, for half of the conversations."""
     if random.Random(key).randrange(2):
         return body
     if api == "messages":
@@ -105,7 +105,7 @@ def _instructed(body: dict[str, Any], api: str, key: str) -> dict[str, Any]:
 
 
 def answer(given: Any) -> Answer:
-    """What a model answers to this: always the same, a text or a call as its dialect writes it."""
+    """The answer of the model to this request: a text or a call of its dialect, always the same one."""
     key = json.dumps(given, sort_keys=True)
     text = "Well." + some_tokens(key)
     dialect = str(given["model"]).partition(" ")[2]
@@ -124,7 +124,7 @@ def _models(url: str) -> dict[str, ModelConfig]:
 
 
 class Asking:
-    """A gateway of its own, and what it asks and answers."""
+    """A gateway with two keys."""
 
     def __init__(self, model: ModelServer) -> None:
         keys = tuple(KeyConfig(name=name, sha256=hash_of(key)) for name, key in KEYS.items())
@@ -139,7 +139,7 @@ class Asking:
         self._gateway.stop()
 
     def outcome(self, name: str, api: str, body: bytes) -> Any:
-        """What the client is answered, and what the model's server was asked for it."""
+        """The answer to the client, and the requests to the model's server."""
         self._model.plays(answer, answer, answer)
         headers = {"authorization": f"Bearer {KEYS[name]}"}
         reply = request(self._gateway.url + PATHS[api], body, headers=headers)

@@ -720,7 +720,7 @@ def test_however_slow_a_step_is_random_texts_have_their_time_and_no_more(
     assert grammar.first_error("") is not None
 
 
-# Reads requests with always other grammars, and says by how many MB those behind the first 40 grow its memory.
+# Reads 100 requests with different grammars, and prints how many MB the last 60 add to the memory of the process.
 _MANY = """
 import json
 from callwright.bounds import Bounds

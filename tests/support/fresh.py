@@ -1,4 +1,4 @@
-"""This process as if it had answered nothing yet: what is kept from one request to the next is let go."""
+"""Empties the caches of this process, as if it were just started."""
 
 import functools
 import gc
@@ -12,8 +12,8 @@ Caches: TypeAlias = "list[functools._lru_cache_wrapper[Any] | Latest[Any, Any]]"
 
 
 def caches() -> Caches:
-    """Every cache of the package that has a bound. One without holds what is declared, not what was asked."""
-    gc.unfreeze()  # what is frozen is not listed
+    """Every cache of the package that has a bound. A cache without a bound holds declarations, no requests."""
+    gc.unfreeze()  # frozen objects are not listed
     return [one for one in gc.get_objects() if isinstance(one, Latest) or _is_bounded(one)]
 
 

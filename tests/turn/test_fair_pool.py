@@ -1,4 +1,4 @@
-"""Work that takes seconds: one client's never keeps that of others waiting behind it."""
+"""Work that takes seconds: no client waits for all the work of another client."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from tests.support.waiting import PATIENCE_S
 
 
 class Asked:
-    """Work of clients, in the order in which it began; each goes on when it is let."""
+    """Work of clients, in the order in which it began; each waits until the test opens its gate."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []

@@ -1,7 +1,7 @@
-"""Threads for work that may take seconds, shared fairly by the clients that ask for it.
+"""A thread pool for work that may take seconds, shared fairly by the clients.
 
-One client has one of them at most, however much it asks for; of the others comes next who has waited longest. Knows
-nothing of keys: whoever serves several clients says for which one a task runs.
+One client has one thread at most, however much it asks for; the client that has waited longest is the next. The pool
+knows no API keys: a server of several clients sets `CLIENT` for each request.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ CLIENT: Final[ContextVar[str]] = ContextVar("callwright_slow_client", default=""
 
 
 class FairPool:
-    """So many threads, which begin with the first use."""
+    """A pool of this number of threads, which start with the first use."""
 
     def __init__(self, threads: int) -> None:
         self._threads = ThreadPoolExecutor(threads, "slow")
@@ -30,7 +30,7 @@ class FairPool:
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do this in a thread, for the `CLIENT` of this task. What nobody waits for any more is not begun."""
+        """Run `work` in a thread, for the `CLIENT` of this task. Cancelled work that has not started is dropped."""
         client, result = CLIENT.get(), Future[T]()
         asked = result, partial(copy_context().run, work)
         with self._lock:
@@ -42,19 +42,19 @@ class FairPool:
             with self._lock:
                 queue = self._waiting.get(client, deque())
                 if asked in queue:
-                    queue.remove(asked)  # it may hold much
+                    queue.remove(asked)  # it may hold a large conversation
                     if not queue:
                         del self._waiting[client]
             raise
 
     def _begin(self) -> None:
-        """Begin what may begin."""
+        """Start all work that has a thread."""
         with self._lock:
             for client in [one for one in self._waiting if one not in self._served][: self._free]:
                 queue = self._waiting.pop(client)
                 result, work = queue.popleft()
                 if queue:
-                    self._waiting[client] = queue  # behind the others
+                    self._waiting[client] = queue  # the last in order now
                 self._served.add(client)
                 self._free -= 1
                 self._threads.submit(self._work, client, result, work)
@@ -72,5 +72,5 @@ class FairPool:
             self._begin()
 
 
-# What chat templates of strangers take: each prompt up to 5 s in a process of its own.
+# For prompts by a model's own chat template, each of which may take 5 s in another process.
 SLOW: Final = FairPool(2)
