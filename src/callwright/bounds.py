@@ -66,7 +66,8 @@ MAX_OPTIONS: Final = 256
 # All tools together, and the schema of the answer, as JSON; the list of tools of an MCP server. The largest lists of
 # real servers take a tenth.
 MAX_SCHEMA_BYTES: Final = 4_194_304
-# Objects in one schema, each time a `$ref` leads to them: twenty references can stand for a million.
+# Objects in one schema, and other values in its lists, each time a `$ref` leads to them: twenty references can stand
+# for a million.
 MAX_SCHEMA_PARTS: Final = 20_000
 # Properties of one schema with `strict`: OpenAI takes no more.
 MAX_PROPERTIES: Final = 5_000

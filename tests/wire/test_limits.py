@@ -13,6 +13,7 @@ from callwright.bounds import MAX_PROPERTIES, Bounds
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
+from callwright.wire.body import decoded
 from tests.support.bounded import bounded
 from tests.support.http_client import CHAT, request
 from tests.support.messages_client import COUNT, MESSAGES
@@ -215,6 +216,14 @@ CASES: dict[str, Case] = {
         lambda n: _chat(functions(OBJECT | {"properties": {"$ref": {"enum": [{}] * (n - 3)}}})),
         _EXPONENT,
         lambda n: _flat(functions(OBJECT | {"properties": {"$ref": {"enum": [{}] * (n - 3)}}})),
+        "tools[0].parameters",
+        _BAD,
+    ),
+    "values in the lists of a schema": Case(
+        100,
+        lambda n: _chat(functions(OBJECT | {"properties": {"a": {"enum": list(range(n - 3))}}})),
+        _EXPONENT,
+        lambda n: _flat(functions(OBJECT | {"properties": {"a": {"enum": list(range(n - 3))}}})),
         "tools[0].parameters",
         _BAD,
     ),
@@ -566,3 +575,35 @@ def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     assert found[0].startswith("Expected at most 5000 object properties in total")
     assert "type" not in read
     assert callwright.strict_problems(_declaring(MAX_PROPERTIES)) == []
+
+
+MANY = 1_048_576
+TOO_MANY = {
+    "numbers": "[" + "1," * MANY + "1,1]",
+    "objects": "[" + "{}," * MANY + "{},{}]",
+    "texts": "[" + '"",' * MANY + '"",""]',
+    "keys": "{" + '"a":1,' * MANY + '"a":1}',
+    "behind a text of quotes": '["' + r"\\\"" * 9 + r'\\"' + ",1" * (MANY + 1) + "]",
+}
+NOT_MANY = {
+    "numbers": "[" + "1," * (MANY - 1) + "1]",
+    "a table in a text": '["' + "1," * (2 * MANY) + '"]',
+    "JSON in a text": '["' + r"{\"a\":1}, " * MANY + '"]',
+    "a text that ends in a backslash": r'["\\",' + '"' + "1," * (2 * MANY) + '"]',
+}
+
+
+@pytest.mark.parametrize("fields", TOO_MANY.values(), ids=TOO_MANY)
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(
+    fields: str, as_text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callwright.wire.body.decode", None)
+    body = '{"model": "m", "prompt": ' + fields + "}"
+    with pytest.raises(callwright.RequestError, match="too many values: expected 1048576"):
+        decoded(body if as_text else body.encode(), Bounds())
+
+
+@pytest.mark.parametrize("fields", NOT_MANY.values(), ids=NOT_MANY)
+def test_what_stands_in_texts_is_no_value(fields: str) -> None:
+    assert decoded(b'{"model": "m", "prompt": ' + fields.encode() + b"}", Bounds())

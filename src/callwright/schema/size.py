@@ -38,13 +38,14 @@ _ATOM: Final = re.compile(
 _LONGEST_COUNT: Final = 9
 # The words by which a schema can mean more than it says, an escape among them that can hide the others.
 _LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
-# A part of a schema takes no less in a text: `{},`.
-_PART_BYTES: Final = 3
+# A part of a schema takes no less in a text: `1,`.
+_PART_BYTES: Final = 2
 
 
 def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
-    """Whether a schema has more objects than this, those that it refers to included each time; a reference within
-    itself is not followed. So is one whose references lead through more than a hundred others.
+    """Whether a schema has more objects, and other values in its lists, than this, those that it refers to included
+    each time; a reference within itself is not followed. So is one whose references lead through more than a hundred
+    others.
     """
     places = _Places(schema)
     waiting: list[tuple[object, frozenset[str]]] = [(schema, frozenset())]
@@ -52,14 +53,20 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
     while waiting and parts <= most:
         value, inside = waiting.pop()
         if isinstance(value, list):
-            waiting += [(item, inside) for item in value]
+            inner = [(item, inside) for item in value if isinstance(item, dict | list)]
+            parts += len(value) - len(inner)
+            waiting += inner
         elif isinstance(value, dict):
             parts += 1
             for reference in {value[word] for word in _REFERENCES if isinstance(value.get(word), str)} - inside:
                 if len(inside) >= _MAX_CHAIN:
                     return True
                 waiting.append((places.find(reference), inside | {reference}))
-            waiting += [(item, inside) for key, item in value.items() if key not in _DEFINITIONS]
+            waiting += [
+                (item, inside)
+                for key, item in value.items()
+                if key not in _DEFINITIONS and isinstance(item, dict | list)
+            ]
     return parts > most
 
 

@@ -18,7 +18,7 @@ from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.known_lists import KnownLists
 from callwright.tolerant_json.known_objects import KnownObjects
-from callwright.wire.bounds import check_bounds, check_depth
+from callwright.wire.bounds import check_bounds, check_depth, check_values
 from callwright.wire.errors import json_fault
 
 __all__ = ["decoded"]
@@ -37,6 +37,7 @@ def decoded(body: bytes | str, limits: Bounds) -> object:
 
     Its tools, messages and items may be those of an earlier body: whoever reads them changes nothing in them.
     """
+    check_values(body)
     value = _with_kept_parts(body, limits)
     return _whole(body, limits) if value is None else value
 

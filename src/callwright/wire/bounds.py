@@ -16,11 +16,14 @@ from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["check_bounds", "check_choices", "check_depth", "check_items"]
+__all__ = ["check_bounds", "check_choices", "check_depth", "check_items", "check_values"]
 
 _BAD_FORMAT: Final = "invalid_json_schema"
 # A property of a schema takes no less in a text: `"":{},`.
 _PROPERTY_BYTES: Final = 6
+# Values of one body, but for what stands in texts. The decoder takes four million numbers in one call, of 0.1 s, in
+# which nothing else runs; a context window of a million tokens, each a number, is within.
+_MAX_VALUES: Final = 1_048_576
 # Lists of messages and items; all lists in one of these but its tools are parts.
 _LISTS: Final = ("messages", "input", "items")
 _TOOLS: Final = "tools"
@@ -68,6 +71,25 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
                 code="invalid_value",
             )
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
+
+
+def check_values(text: bytes | str) -> None:
+    """Raises `RequestError` for a JSON text of more values than anybody asks with. It is not decoded for that."""
+    if len(text) <= 2 * _MAX_VALUES:  # a value takes no less: `1,`
+        return
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    if data.count(b",") <= _MAX_VALUES:
+        return
+    data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    values = data.count(b'"') // 2  # each text is one, and there are no more pieces than these
+    if values <= _MAX_VALUES:
+        values = sum([piece.count(b",") for piece in data.split(b'"')[::2]])
+    if values > _MAX_VALUES:
+        raise RequestError(
+            f"We could not parse the JSON body of your request. (It has too many values: expected {_MAX_VALUES} at "
+            "most.)",
+            code="invalid_value",
+        )
 
 
 def check_items(items: Sequence[Any], limits: Bounds, param: str, beside: Sequence[Any] = ()) -> None:

@@ -21,6 +21,7 @@ from callwright.gateway.access.keys import ApiKey
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import KeyConfig
 from callwright.gateway.config.hosts import is_loopback
+from callwright.turn.fair_pool import CLIENT
 
 __all__ = ["EVERYBODY", "Client", "Clients", "Kind", "for_client", "served"]
 
@@ -55,6 +56,7 @@ def served() -> Client:
 def for_client(client: Client) -> None:
     """From here on, this task and those that it starts run for this client."""
     _SERVED.set(client)
+    CLIENT.set(client.name)
 
 
 class Clients:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -19,9 +20,10 @@ from callwright.gateway.http import off_loop
 from callwright.gateway.kept_items.written_turn import CallId, WrittenTurn
 from callwright.gateway.request_context import note_put_back
 from callwright.gateway.store.store import Store, StoreError
+from callwright.turn.fair_pool import SLOW
 from callwright.turn.model import Model
 from callwright.turn.past_reasoning import PastReasoning, past_reasoning
-from callwright.turn.plan import is_large
+from callwright.turn.plan import is_large, is_slow
 from callwright.wire.server_events import TurnEvent
 
 __all__ = ["ItemKeeper"]
@@ -124,4 +126,5 @@ async def _shown(model: Model) -> PastReasoning:
         model = await model.mode_selector.choose(model)
     if model.mode == "native" or model.dialect is None:
         return "task"
-    return past_reasoning(model.dialect, is_raw=model.mode == "raw")
+    look = partial(past_reasoning, model.dialect, is_raw=model.mode == "raw")
+    return await SLOW.run(look) if is_slow(model) else look()
