@@ -143,9 +143,7 @@ def measure(
         return
     if len(targets) > 1:
         raise ConfigError(f"Expected one server or file, got {len(targets)}. Two results are compared by: compare A B")
-    if quick and size not in (None, "quick"):
-        raise ConfigError(f"--quick and --size {size} are two sizes: leave out one.")
-    size = "quick" if quick else size or "normal"
+    size = _size(size, quick=quick)
     cases = [case for path in own for case in read_cases(path)] or suite(size, seed, groups or tuple(GROUPS))
     given = Asked(
         ways=tuple(read_way(way) for way in dict.fromkeys(ways)),
@@ -158,17 +156,15 @@ def measure(
         _tell_cost(cases, len(given.ways))
         return
     plan = Plan("", digest_of(cases), ", ".join(map(str, own)) or size, seed, callwright.__version__)
-    at = targets[0] if targets else None
     pace = _Pace(at_once, timeout)
     failed = ""
-    if engine == "ray" and config is None:
-        raise ConfigError("--engine ray: it is for the models of a configuration. Give --config FILE.")
     try:
-        if engine == "ray" and config is not None:
-            target = config_target(config, given)
+        if engine == "ray":
+            target = _ray_target(config, given)
             plan = msgspec.structs.replace(plan, target=target.name)
             failed = _measured_on_ray(target, given, cases, plan, out, pace)
         else:
+            at = targets[0] if targets else None
             target = asyncio.run(_measured(at, config, given, faults, cases, plan, out, pace))
     except (click.Abort, KeyboardInterrupt):
         click.echo(f"Stopped. What is done is kept in {out}: the same command goes on with the rest.", err=True)
@@ -180,9 +176,24 @@ def measure(
         click.echo(f"Wrote {choose}.", err=True)
     if failed:
         raise click.ClickException(failed)
-    best = summary.best
-    if fail_under is not None and (best is None or best.interval.share < fail_under):
+    if fail_under is not None and not _reaches(summary, fail_under):
         ctx.exit(1)
+
+
+def _size(size: Size | None, *, quick: bool) -> Size:
+    if quick and size not in (None, "quick"):
+        raise ConfigError(f"--quick and --size {size} are two sizes: leave out one.")
+    return "quick" if quick else size or "normal"
+
+
+def _ray_target(config: Path | None, given: Asked) -> Target:
+    if config is None:
+        raise ConfigError("--engine ray: it is for the models of a configuration. Give --config FILE.")
+    return config_target(config, given)
+
+
+def _reaches(summary: Summary, share: float) -> bool:
+    return summary.best is not None and summary.best.interval.share >= share
 
 
 class _Pace(Struct, frozen=True):
