@@ -43,8 +43,6 @@ TOO_LARGE = {
     "dialects.readers.literals.LiteralReader": 65,
     "gateway.process.protocols.http.HttpProtocol": 64,
     "dialects.readers.literal_strings.StringReader": 45,
-    "gateway.app._Gateway": 44,
-    "gateway.request_context.RequestContext": 42,
 }
 
 
