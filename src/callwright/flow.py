@@ -197,20 +197,40 @@ def flow_patterns(
     if own and tail:
         tail = rf'\\"|{tail}'
     half = r"\\" if is_json or own else "(?!)"
-    behind = f"(?<![{re.escape(holds)}])" if holds else ""
-    held = f"(?:(?<=[{re.escape(holds)}])())?" if holds else "(?:(?!)())?"
-    known = (own, check.certain or (f"[{_WRITTEN}]" if is_text else ""))
+    checked = check.certain or (f"[{_WRITTEN}]" if is_text else "")
+    pieces = _Pieces(plain, own, checked, no_marker * bool(both), tail or "(?!)", holds, is_text)
+    whole = pieces.pattern(_part(markers), half, free and f"{no_marker}[{re.escape(free)}]", may_hold=bool(holds))
+    return whole, pieces.pattern("", "(?!)", free and f"[{re.escape(free)}]", may_hold=False) if holds else whole
 
-    def pattern(partial: str, half: str, held: str, free: str) -> _Match:
-        ours, checked = [one.replace(r"\Z", _any(r"\Z", partial)) for one in known]
-        choices = _any(ours, checked and (no_marker * bool(both)) + f"(?:{checked})", free) or "(?!)"
-        loop = f"(?:(?:{choices}{plain}|(?!))++()|(?!))?+" if is_text else f"(?:(?!)())?(?:{choices}{plain}|(?!))*+"
+
+class _Pieces(NamedTuple):
+    """Pieces of a pattern: `plain` characters, what else the reader (`own`) and the check (`checked`, if `unmarked`
+    stands before it) are certain of, the `tail` that the check holds back, and the last characters that are not
+    certain (`holds`).
+    """
+
+    plain: str
+    own: str
+    checked: str
+    unmarked: str
+    tail: str
+    holds: str
+    is_text: bool
+
+    def pattern(self, partial: str, half: str, free: str, *, may_hold: bool) -> _Match:
+        """The matcher for texts that may end in a `partial` marker, in `half` an escape or, if it `may_hold`, in one of
+        the characters that are not certain; `free` are further characters that are plain.
+        """
+        last = f"[{re.escape(self.holds)}]"
+        behind = f"(?<!{last})" if self.holds else ""
+        held = f"(?:(?<={last})())?" if may_hold else "(?:(?!)())?"
+        ours, checked = [one.replace(r"\Z", _any(r"\Z", partial)) for one in (self.own, self.checked)]
+        choices = _any(ours, checked and f"{self.unmarked}(?:{checked})", free) or "(?!)"
+        more = f"(?:{choices}{self.plain}|(?!))"
+        loop = f"(?:{more}++()|(?!))?+" if self.is_text else f"(?:(?!)())?{more}*+"
         kept = f"(?:{behind}{partial}{behind})?" if partial else ""
-        rest = rf"(?:(?!\Z)(({tail or '(?!)'})?{kept}|{half}))?"
-        return re.compile(rf"{plain}(?:{behind}\Z|{loop}{rest}{held}\Z)").match
-
-    whole = pattern(_part(markers), half, held, free and f"{no_marker}[{re.escape(free)}]")
-    return whole, pattern("", "(?!)", "(?:(?!)())?", f"[{re.escape(free)}]" if free else "") if holds else whole
+        rest = rf"(?:(?!\Z)(({self.tail})?{kept}|{half}))?"
+        return re.compile(rf"{self.plain}(?:{behind}\Z|{loop}{rest}{held}\Z)").match
 
 
 def _any(*choices: str) -> str:

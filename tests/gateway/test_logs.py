@@ -12,7 +12,7 @@ import pytest
 
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.gateway.observability.logs import JsonFormatter, _LoopHandler, _PlainFormatter, log_request
-from callwright.gateway.request_context import RequestContext
+from callwright.gateway.request_context import RequestContext, Turns
 from tests.conftest import KEY
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.outputs import TOOLS, block
@@ -157,13 +157,11 @@ def test_every_line_is_written_in_order_and_one_that_cannot_be_is_told_of(capsys
 
 # Requests of which a line says what it says of none or few.
 TOLD: dict[str, dict[str, Any]] = {
-    "plain": {"model": "m", "status": 200, "is_whole": True, "calls": 2, "tokens": (9, 4, 0), "first_s": 2.5},
+    "plain": {"model": "m", "status": 200, "is_whole": True, "turns": Turns(1, (9, 4, 0), 2), "first_s": 2.5},
     "odd words": {"model": 'a b="c"', "client_id": "x=1", "caller": "Zoë\n", "status": 200, "is_whole": True},
     "not a character": {"model": "\ud800", "status": 404, "is_whole": True, "error": "model_not_found"},
     "much went wrong": {
-        "problems": {"json_repaired": 2, "call_retried": 1},
-        "ambiguous": {"shown": 1},
-        "retries": 1,
+        "turns": Turns(1, problems={"json_repaired": 2, "call_retried": 1}, retries=1, ambiguous={"shown": 1}),
         "reasoning_put_back": 3,
         "response_id": "resp_1",
         "status": 499,

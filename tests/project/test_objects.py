@@ -14,8 +14,6 @@ from tests.project.test_house import modules
 MOST = 40
 TOO_LARGE = {
     "gateway.process.protocols.http.HttpProtocol": 64,
-    "gateway.app._Gateway": 44,
-    "gateway.request_context.RequestContext": 42,
 }
 
 

@@ -139,14 +139,14 @@ class Agent(Generic[T]):
         self.output_way = output
         chosen_way(output, "native", has_tools=False, takes_choice=True)  # raises for what is no way
         self.limits = _checked(Limits() if limits is None else limits)
-        if on_error not in ("tell", "raise"):
-            what = "'tell', 'raise' or a function of the exception that gives a text"
-            check_function("Agent(on_error=…)", on_error, what, 1)
-            if inspect.iscoroutinefunction(on_error):
-                raise RequestError(f"Agent(on_error=…): expected {what}, got an async one.", param="on_error")
-        self.on_error = on_error
+        self.on_error = _checked_on_error(on_error)
         self.fields = _checked_fields({} if fields is None else fields)
         self.parallel_tool_calls = parallel_tool_calls
+        self._take_choice(tool_choice)
+        _check_model(model)
+
+    def _take_choice(self, tool_choice: object) -> None:
+        """Read OpenAI's `tool_choice`, or the name of a tool."""
         definitions = tuple(one.definition for one in self.tools.values())
         if not isinstance(tool_choice, str | Mapping):
             raise wrong("Agent(tool_choice=…)", "'auto', the name of a tool or another choice of OpenAI's", tool_choice)
@@ -158,13 +158,6 @@ class Agent(Generic[T]):
         self.allowed_tools = read_allowed_tools(tool_choice, definitions)
         if not definitions and (choice == "required" or isinstance(choice, NamedTool)):
             raise RequestError("Invalid value for 'tool_choice': the agent has no tools.", param="tool_choice")
-        is_url = isinstance(model, str) and model.startswith("http") and bool(model.partition("#")[2])
-        is_simulated = isinstance(model, str) and model in SIMULATED
-        if not isinstance(model, Model) and not is_simulated and not is_url:
-            raise ConfigError(
-                f"Unknown model {model!r}. Expected {', '.join(map(repr, SIMULATED))}, what "
-                "callwright.connect('http://localhost:8000/v1', 'name') gives, or the two in one text, URL#name."
-            )
 
     def definitions(self, found: Iterable[str] = ()) -> tuple[FunctionTool, ...]:
         """What the model is told of the tools: in their order those that are not deferred, then those it `found`."""
@@ -320,6 +313,25 @@ def _by_name(functions: Iterable[Callable[..., Any]]) -> dict[str, Tool]:
 
 def _tool_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name.strip())[:48]
+
+
+def _checked_on_error(on_error: OnError) -> OnError:
+    if on_error not in ("tell", "raise"):
+        what = "'tell', 'raise' or a function of the exception that gives a text"
+        check_function("Agent(on_error=…)", on_error, what, 1)
+        if inspect.iscoroutinefunction(on_error):
+            raise RequestError(f"Agent(on_error=…): expected {what}, got an async one.", param="on_error")
+    return on_error
+
+
+def _check_model(model: object) -> None:
+    is_url = isinstance(model, str) and model.startswith("http") and bool(model.partition("#")[2])
+    is_simulated = isinstance(model, str) and model in SIMULATED
+    if not isinstance(model, Model) and not is_simulated and not is_url:
+        raise ConfigError(
+            f"Unknown model {model!r}. Expected {', '.join(map(repr, SIMULATED))}, what "
+            "callwright.connect('http://localhost:8000/v1', 'name') gives, or the two in one text, URL#name."
+        )
 
 
 def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,13 +57,7 @@ def connect(
     retries included; `silent_s`: seconds in which the server may send nothing. `fields` go with each request. Raises
     `ConfigError`.
     """
-    known_key = _KEY
-    if url is None:
-        url = os.environ.get(_URL)
-        if url is None and (url := os.environ.get(_OPENAI_URL)) is not None:
-            known_key = _OPENAI_KEY
-    if url is None:
-        raise ConfigError(f"Expected the URL of a model's server: connect('http://localhost:8000/v1', …), or {_URL}.")
+    url, key_variable = (url, _KEY) if url is not None else _url_of_environment()
     if url in SIMULATED:
         own_mode, own_dialect = SIMULATED[url]
         return Model(url, SimulatedUpstream(), url, mode=mode or own_mode, dialect=dialect or own_dialect)
@@ -73,18 +67,31 @@ def connect(
     name = model or os.environ.get(_MODEL)
     if not name:
         raise ConfigError(f"Expected the name of a model: connect({without_credentials(url)!r}, 'name'), or {_MODEL}.")
-    key = os.environ.get(known_key, "") if api_key is None else api_key
-    given = {one.lower(): value for one, value in (headers or {}).items()}
+    given = _headers(headers or {}, os.environ.get(key_variable, "") if api_key is None else api_key)
+    mode, dialect = _asked_in(name, mode, dialect)
+    upstream = _upstream(url, given, Timeouts(idle_s=silent_s), bounds or Bounds(), mode, server)
+    retried = Retried(upstream, retries=retries, deadline_s=deadline_s)
+    return Model(name, retried, name, mode=mode, dialect=dialect, fields=dict(fields or {}))
+
+
+def _url_of_environment() -> tuple[str, str]:
+    """The URL, and the variable that has its key."""
+    for variable, key_variable in ((_URL, _KEY), (_OPENAI_URL, _OPENAI_KEY)):
+        if (url := os.environ.get(variable)) is not None:
+            return url, key_variable
+    raise ConfigError(f"Expected the URL of a model's server: connect('http://localhost:8000/v1', …), or {_URL}.")
+
+
+def _headers(headers: Mapping[str, str], key: str) -> dict[str, str]:
+    """The headers of each request, with the key, by lowercase names."""
+    given = {name.lower(): value for name, value in headers.items()}
     if key:
         if not key.isprintable() or key != key.strip():
             raise ConfigError("The API key holds a line end, another control character or a space at an end.")
         if "authorization" in given:
             raise ConfigError("The key is given twice, by api_key and in headers: leave one of them out.")
         given["authorization"] = f"Bearer {key}"
-    mode, dialect = _asked_in(name, mode, dialect)
-    upstream = _upstream(url, given, Timeouts(idle_s=silent_s), bounds or Bounds(), mode, server)
-    retried = Retried(upstream, retries=retries, deadline_s=deadline_s)
-    return Model(name, retried, name, mode=mode, dialect=dialect, fields=dict(fields or {}))
+    return given
 
 
 def _asked_in(name: str, mode: Mode | None, dialect: str | None) -> tuple[Mode, str | None]:

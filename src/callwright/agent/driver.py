@@ -6,12 +6,12 @@ time is over, or when something fails: then the task is stopped, and the loop is
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import aclosing
 from contextvars import Context
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from callwright.agent.agent import Agent, Limits
 from callwright.agent.annotations import Retry, RunContext
@@ -52,6 +52,9 @@ T = TypeVar("T")
 
 # How long a model's server may take to hear that nobody listens any more.
 _CLOSING_S: Final = 5.0
+_CANCELLED: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+
+_Steps: TypeAlias = Generator[Step, Any, None]
 
 
 class _Job:
@@ -135,30 +138,18 @@ class Driver:
                     event = await self._queue.get()
                     if event is not None:
                         yield event
-                if self._stop is not None:
-                    await job.stop()
-                    step = steps.throw(Interrupt(*self._stop, **job.partial()))
-                    for event in self._left():
-                        yield event
-                elif isinstance(wanted := None if job.task.cancelled() else job.task.exception(), EndRun):
-                    step = steps.throw(Interrupt("stopped", str(wanted), **job.partial()))
-                else:
-                    step = steps.send(job.task.result())
+                step = await self._resume(steps, job)
                 job = None
+                for event in self._left():
+                    yield event
             self.result = step.result
             yield step
         except BaseException as error:
             if self.result is not None or inspect.getgeneratorstate(steps) == inspect.GEN_CLOSED:
                 raise
-            if job is not None:
-                await self._stopped(job)
-            is_cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit | KeyboardInterrupt)
-            stop: Stop = "cancelled" if is_cancelled else "failed"
-            detail = "the run was cancelled" if is_cancelled else str(error)
-            ended = steps.throw(Interrupt(stop, detail, **(job.partial() if job else {})))
-            assert isinstance(ended, RunEnded)
+            ended = await self._break_off(steps, job, error)
             self.result = ended.result
-            if is_cancelled:
+            if isinstance(error, _CANCELLED):
                 raise
             for event in self._left():
                 yield event
@@ -166,12 +157,29 @@ class Driver:
             if not (isinstance(error, UpstreamError) and error.fault == "unmet"):  # that is the model's doing
                 raise
 
-    async def _stopped(self, job: _Job) -> None:
-        """Stop a job, also when this is cancelled once more."""
-        try:
+    async def _resume(self, steps: _Steps, job: _Job) -> Step:
+        """The next step of the loop, after a job: it gets the result, or what there is of it if the run must end."""
+        if self._stop is not None:
             await job.stop()
-        except asyncio.CancelledError:
-            abandon(job.task)
+            return steps.throw(Interrupt(*self._stop, **job.partial()))
+        error = None if job.task.cancelled() else job.task.exception()
+        if isinstance(error, EndRun):
+            return steps.throw(Interrupt("stopped", str(error), **job.partial()))
+        return steps.send(job.task.result())
+
+    async def _break_off(self, steps: _Steps, job: _Job | None, error: BaseException) -> RunEnded:
+        """End the loop after an error, with what there is of the job."""
+        if job is not None:
+            try:
+                await job.stop()
+            except asyncio.CancelledError:  # once more
+                abandon(job.task)
+        is_cancelled = isinstance(error, _CANCELLED)
+        stop: Stop = "cancelled" if is_cancelled else "failed"
+        detail = "the run was cancelled" if is_cancelled else str(error)
+        ended = steps.throw(Interrupt(stop, detail, **(job.partial() if job else {})))
+        assert isinstance(ended, RunEnded)
+        return ended
 
     def _left(self) -> list[RunEvent]:
         """The events that nobody has fetched."""

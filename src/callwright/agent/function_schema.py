@@ -168,12 +168,19 @@ class Types:
         if kind in _MAPS:
             return dict.__class_getitem__((arguments[0], self.of(arguments[1]))) if arguments else dict
         if kind in _ARRAYS:
-            items = arguments or ((Any, ...) if kind is tuple else (Any,))
-            made = (list if kind is Iterable else kind)[tuple(one if one is ... else self.of(one) for one in items)]
-            schema = self.schema(made)  # OpenAI demands `items` of each array
-            return _custom({**schema, "items": schema.get("items", {})}, partial(convert, type_=made))
-        if not isinstance(kind, type) or isinstance(kind, CustomType):
-            return type_
+            return self._array(kind, arguments)
+        if isinstance(kind, type) and not isinstance(kind, CustomType):
+            return self._class(kind, type_)
+        return type_
+
+    def _array(self, kind: Any, arguments: Sequence[Any]) -> CustomType:
+        items = arguments or ((Any, ...) if kind is tuple else (Any,))
+        made = (list if kind is Iterable else kind)[tuple(one if one is ... else self.of(one) for one in items)]
+        schema = self.schema(made)  # OpenAI demands `items` of each array
+        return _custom({**schema, "items": schema.get("items", {})}, partial(convert, type_=made))
+
+    def _class(self, kind: type, type_: Any) -> Any:
+        """The type for a class, whose arguments `type_` may have."""
         if issubclass(kind, enum.Enum):
             return _choice([(member.value, member) for member in kind])
         if issubclass(kind, PurePath):

@@ -12,52 +12,48 @@ import msgspec
 
 from callwright.agent.agent import Agent, Limits
 from callwright.agent.answers import AnswerCheck
-from callwright.agent.calls import ReadyCall, call_key, prepared
-from callwright.agent.commands import Approve, AskModel, CheckOutput, Compact, Instruct, Interrupt, RunCalls, Step
+from callwright.agent.batches import Batches, Ended
+from callwright.agent.budget import Budget
+from callwright.agent.commands import AskModel, CheckOutput, Compact, Instruct, Interrupt, Step
 from callwright.agent.compaction import Compaction
-from callwright.agent.decisions import changed, check_decisions, decided, nested_id, own_and_nested
 from callwright.agent.events import (
-    ApprovalNeeded,
-    CallReady,
     Compacted,
     HandedOver,
-    Retried,
     RunEnded,
     RunResult,
     Stop,
     ToolEnded,
     TurnEnded,
 )
-from callwright.agent.nested import Resumed
 from callwright.agent.output import FINAL_TOOL
-from callwright.agent.replayed import call_runs
-from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
+from callwright.agent.state import State, open_calls
 from callwright.calls.custom_tools import input_arguments
 from callwright.calls.history import as_readable
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.collector import Turn
 from callwright.conversation import (
     Call,
-    CallOutput,
     Conversation,
-    MediaPart,
     Message,
     NamedTool,
     Reasoning,
     TextPart,
 )
-from callwright.events import Usage
 from callwright.tolerant_json.codec import decode
 
 __all__ = ["Loop"]
 
-_Steps: TypeAlias = Generator[Step, Any, tuple[Stop, str] | None]
+_Steps: TypeAlias = Generator[Step, Any, Ended | None]
 
 _CUT: Final = "\n\n[interrupted]"
 
 _NUDGE: Final = "Your last answer was empty or cut off. Answer in text, or make the call again."
 _MAX_NUDGES: Final = 3
-_ONE_HANDOFF: Final = f"{NOT_RUN} A call before it hands the conversation over, which one agent can have."
+# Why the run ends with a turn that was stopped before the model's own end, if it has no call.
+_CUT_OFF: Final[Mapping[str | None, Ended]] = {
+    "length": ("tokens", "the model was cut off at its limit of tokens"),
+    "content_filter": ("failed", "a content filter stopped the model"),
+}
 
 
 class Loop:
@@ -77,24 +73,15 @@ class Loop:
         seconds: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._compaction = compaction
-        self._limits = limits or agent.limits
         self._seconds = seconds
         self._state = state
         self._counts = state.counts
-        self._decisions: Mapping[str, Any] | None = None
-        self._resumed: Mapping[str, Resumed] = {}
-        if decisions is not None:
-            check_decisions(agent, state, decisions)
-            self._decisions, nested = own_and_nested(decisions, state.nested)
-            self._resumed = state.resumed(nested)
+        self._budget = Budget(limits or agent.limits, state.counts)
+        self._batches = Batches(agent, state, self._budget, decisions)
+        self._is_resumed = decisions is not None
         self._answer_of = answer_of
-        self._ended: list[ToolEnded] = []
-        self._early: dict[str, ToolEnded] = {}  # answers to open calls, by id
-        self._waiting: list[CallReady] = []
-        self._notes: dict[str, str] = {}  # what a person changed in the calls that run, by id
         self._nudges = 0
         self._seen: int  # in how many of the items searches for tools were looked for
-        self._first = agent
         self._take_over(agent.member(state.counts.agent))
 
     def _take_over(self, agent: Agent[Any]) -> None:
@@ -123,7 +110,7 @@ class Loop:
     def _result(self, stop: Stop, detail: str) -> RunResult:
         state = self._state
         self._counts.seconds += self._seconds()
-        waiting = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in self._waiting]
+        waiting = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in self._batches.waiting]
         return RunResult(
             text=state.text,
             items=tuple(state.items),
@@ -133,7 +120,7 @@ class Loop:
             usage=self._counts.usage,
             turns=self._counts.turns,
             problems=tuple(state.problems),
-            calls=tuple(self._ended),
+            calls=tuple(self._batches.ended),
             call_count=self._counts.calls,
             maybe_output=self._answer_check.value if stop == "completed" else None,
             agent=self._agent.name,
@@ -141,64 +128,76 @@ class Loop:
 
     # --- turns ---
 
-    def _turns(self) -> Generator[Step, Any, tuple[Stop, str]]:
-        if self._decisions is not None:
+    def _turns(self) -> Generator[Step, Any, Ended]:
+        ended: Ended | None = None
+        if self._is_resumed:
             ended = yield from self._batch(list(enumerate(open_calls(self._state.items))))
-            if ended:
-                return ended
-        while True:
-            if self._counts.turns >= self._limits.turns:
-                return "turns", f"{self._limits.turns} turns were not enough"
-            if self._limits.tokens is not None and _tokens(self._counts.usage) >= self._limits.tokens:
-                return "tokens", f"{_tokens(self._counts.usage)} tokens were used of {self._limits.tokens}"
-            if self._instructions is None:
-                self._instructions = yield Instruct(self._agent, tuple(self._state.items))
-            check = self._answer_check
-            conversation = yield from self._fitting(self._conversation())
-            turn, usage = yield AskModel(conversation, check, self._agent, tuple(self._state.items))
-            if self._compaction is not None:
-                self._compaction.note(len(self._state.items), usage)
-            self._counts.turns += 1
-            self._counts.usage = self._counts.usage if usage is None else self._counts.usage.plus(usage)
-            self._state.problems += turn.problems
-            calls = [(index, call) for index, call in enumerate(turn.calls) if call.complete]
-            yield TurnEnded(self._counts.turns, turn.content or "", len(calls), turn.finish_reason, usage)
-            is_cut = len(calls) < len(turn.calls)
-            is_over = turn.finish_reason in ("length", "content_filter")
-            if not calls and not is_over and (is_cut or not (turn.content or "").strip()):
-                self._nudges += 1
-                if self._nudges > _MAX_NUDGES:
-                    return "failed", "the model made no call and said nothing, however often it was asked"
-                continue
-            answers = [call for _, call in calls if check.by_call and call.name == FINAL_TOOL]
-            if answers:
-                calls = [pair for pair in calls if pair[1] not in answers]
-            elif not calls and not is_over:
-                is_taken = check.take_text(turn.content or "") and (yield from self._agreed(turn.content or ""))
-                if not is_taken:
-                    if why := check.maybe_end:
-                        return "failed", why
-                    continue
-            if answers and check.take_call(answers[0]) and (yield from self._agreed(answers[0].arguments)):
-                self._answer(self._take(turn, calls), [])
-                self._state.items.append(Message("assistant", (TextPart(answers[0].arguments),)))
-                self._state.text = answers[0].arguments
-                return "completed", ""
-            if answers and (why := check.maybe_end):
-                return "failed", why
-            if answers and not calls:
-                continue
-            calls = self._take(turn, calls)
-            if not calls:
-                if turn.finish_reason == "length":
-                    return "tokens", "the model was cut off at its limit of tokens"
-                if turn.finish_reason == "content_filter":
-                    return "failed", "a content filter stopped the model"
-                return "completed", ""
-            self._counts.released = True
-            ended = yield from self._batch(calls)
-            if ended:
-                return ended
+        while ended is None:
+            ended = self._budget.used_up()
+            if ended is None:
+                turn = yield from self._ask()
+                ended = yield from self._read(turn)
+        return ended
+
+    def _ask(self) -> Generator[Step, Any, Turn]:
+        """Ask the model for its next turn, and count it."""
+        if self._instructions is None:
+            self._instructions = yield Instruct(self._agent, tuple(self._state.items))
+        conversation = yield from self._fitting(self._conversation())
+        turn: Turn
+        turn, usage = yield AskModel(conversation, self._answer_check, self._agent, tuple(self._state.items))
+        if self._compaction is not None:
+            self._compaction.note(len(self._state.items), usage)
+        self._budget.add_turn(usage)
+        self._state.problems += turn.problems
+        yield TurnEnded(self._counts.turns, turn.content or "", len(_complete(turn)), turn.finish_reason, usage)
+        return turn
+
+    def _read(self, turn: Turn) -> _Steps:
+        """Run the calls of a turn, or take its answer; answers why the run ends, or None to ask again."""
+        check, calls, text = self._answer_check, _complete(turn), turn.content or ""
+        is_cut_off = turn.finish_reason in _CUT_OFF
+        if not calls and not is_cut_off and (turn.calls or not text.strip()):
+            return self._nudge()
+        answer = next((call for _, call in calls if check.by_call and call.name == FINAL_TOOL), None)
+        if answer is not None:
+            others = [(index, call) for index, call in calls if call.name != FINAL_TOOL]
+            return (yield from self._take_final(turn, answer, others))
+        if not calls and not is_cut_off and not (check.take_text(text) and (yield from self._agreed(text))):
+            return self._failed_answer()
+        return (yield from self._run_calls(turn, calls))
+
+    def _nudge(self) -> Ended | None:
+        """Have the model asked again that said nothing, or nothing whole."""
+        self._nudges += 1
+        if self._nudges > _MAX_NUDGES:
+            return "failed", "the model made no call and said nothing, however often it was asked"
+        return None
+
+    def _take_final(self, turn: Turn, answer: Call, others: Sequence[tuple[int, Call]]) -> _Steps:
+        """Take the call that is the answer. If it is refused, the `others` of its turn are run."""
+        if self._answer_check.take_call(answer) and (yield from self._agreed(answer.arguments)):
+            self._batches.answer(self._take(turn, others), [])
+            self._state.items.append(Message("assistant", (TextPart(answer.arguments),)))
+            self._state.text = answer.arguments
+            return "completed", ""
+        ended = self._failed_answer()
+        if ended or not others:
+            return ended
+        return (yield from self._run_calls(turn, others))
+
+    def _failed_answer(self) -> Ended | None:
+        """Why the model is asked for no other answer than the refused one, if it is not."""
+        why = self._answer_check.maybe_end
+        return ("failed", why) if why else None
+
+    def _run_calls(self, turn: Turn, calls: Sequence[tuple[int, Call]]) -> _Steps:
+        """Run the calls of a turn; the run ends with a turn that has none."""
+        taken = self._take(turn, calls)
+        if not taken:
+            return _CUT_OFF.get(turn.finish_reason, ("completed", ""))
+        self._counts.released = True
+        return (yield from self._batch(taken))
 
     def _fitting(self, conversation: Conversation) -> Generator[Step, Any, Conversation]:
         """The conversation, compacted if it is too long."""
@@ -206,7 +205,7 @@ class Loop:
         if compaction is None or not compaction.is_due(conversation, state.items):
             return conversation
         summary, usage = yield Compact(conversation, self._agent)
-        self._counts.usage = self._counts.usage if usage is None else self._counts.usage.plus(usage)
+        self._budget.add(usage)
         before = len(state.items)
         state.items = compaction.shortened(state.items, summary)
         self._seen = 0
@@ -269,181 +268,21 @@ class Loop:
             taken.append((index, mine))
         return taken
 
-    # --- the calls of a turn ---
-
     def _batch(self, calls: Sequence[tuple[int, Call]]) -> _Steps:
-        ready: list[ReadyCall] = []
-        state = self._state
-        for index, call in calls:
-            if call.id in state.answered:
-                status, text = state.answered[call.id]
-                media = tuple(map(MediaPart, state.media.get(call.id, ())))
-                ended_before = ToolEnded(index, call.id, call.name, status, text, media=media)  # type: ignore[arg-type]
-                self._early[call.id] = ended_before
-                continue
-            found = prepared(index, call, self._agent.tools)
-            if isinstance(found, ReadyCall) and call.id in state.changed:
-                found = changed(found, state.changed[call.id])
-            hands_over = call.name in self._agent.handoffs
-            if hands_over and any(one.ready.name in self._agent.handoffs for one in ready):
-                self._early[call.id] = ToolEnded(index, call.id, call.name, "not_run", _ONE_HANDOFF)
-                yield self._early[call.id]
-            elif isinstance(found, ReadyCall):
-                attempt = self._counts.retries.get(call.name, 0)
-                ready.append(msgspec.structs.replace(found, turn=self._counts.turns, attempt=attempt))
-                yield found.ready
-            else:
-                text = f"Error: this call was not run. {found} Make it again, corrected."
-                self._early[call.id] = ToolEnded(index, call.id, call.name, "retry", text)
-                yield Retried(index, call.id, call.name, found)
-        if ended := self._refused(ready):
-            self._answer(calls, [])
-            return ended
-        waiting: set[int] = (yield Approve(tuple(ready))) if ready else set()
-        waiting = {
-            one.ready.index
-            for one in ready
-            if (one.ready.index in waiting or one.ready.id in self._state.asked)
-            and not self._may_always(one)
-            and one.ready.id not in state.nested
-        }
-        if waiting and self._decisions is None:
-            self._waiting = [one.ready for one in ready if one.ready.index in waiting]
-            for wanted in self._waiting:
-                yield ApprovalNeeded(wanted.index, wanted.id, wanted.name, wanted.arguments)
-            return "pending", f"{len(self._waiting)} calls wait for approval"
-        approved: list[ReadyCall] = []
-        for one in ready:
-            given = (self._decisions or {}).get(one.ready.id) if one.ready.index in waiting else True
-            if isinstance(given, Mapping) and given.get("always"):
-                self._counts.always.append((self._agent.name, one.ready.name))
-            made = decided(one, given)
-            if isinstance(made, ReadyCall):
-                approved.append(made)
-            else:
-                self._early[made.id] = made
-                yield made
-        self._decisions, state.asked = None, frozenset()
-        resumed, self._resumed = self._resumed, {}
-        state.nested, state.runs, state.answered, state.media, state.changed = {}, {}, {}, {}, {}
-        self._counts.calls += sum(one.ready.id not in resumed for one in approved)  # those were counted
-        outcomes: Sequence[ToolEnded] = ()
-        if approved:
-            self._notes = {one.ready.id: one.note for one in approved if one.note}
-            outcomes = yield RunCalls(tuple(approved), tuple(state.items), self._agent, self._left(), resumed)
-            outcomes = self._noted(outcomes)
-            self._spend(outcomes)
-        if waits := [one for one in outcomes if one.status == "waiting"]:
-            kept = {one.ready.id: dict(one.ready.arguments) for one in approved if one.note}
-            state.changed = {one.id: kept[one.id] for one in waits if one.id in kept}
-            return (yield from self._wait_within(waits, outcomes))
-        answered = self._answer(calls, outcomes)
-        if ended := self._count(answered, approved):
-            return ended
-        target = next((one.name for one in answered if one.status == "ok" and one.name in self._agent.handoffs), None)
+        outcome = yield from self._batches.run(self._agent, calls)
+        if isinstance(outcome, tuple):
+            return outcome
+        yield from self._hand_over(outcome)
+        return None
+
+    def _hand_over(self, answered: Sequence[ToolEnded]) -> Generator[Step, Any, None]:
+        """Give the conversation to the agent that a call handed it to."""
+        before = self._agent
+        target = next((one.name for one in answered if one.status == "ok" and one.name in before.handoffs), None)
         if target is not None:
-            before, now = self._agent, self._agent.handoffs[target]
-            self._take_over(now)
-            self._counts.agent, self._counts.released = now.name, False
-            yield HandedOver(before.name, now.name)
-        return None
-
-    def _wait_within(self, waits: Sequence[ToolEnded], outcomes: Sequence[ToolEnded]) -> _Steps:
-        """The run waits for what a person must decide in runs of other agents. What else came of the turn is kept."""
-        state = self._state
-        state.nested = {one.id: one.app.pending for one in waits}
-        state.runs = {one.id: call_runs(one.app) for one in waits}
-        done = [one for one in (*self._early.values(), *outcomes) if one not in waits]
-        state.answered = {one.id: (one.status, one.text) for one in done}
-        state.media = {one.id: [part.value for part in one.media] for one in done if one.media}
-        self._ended += done
-        self._early = {}
-        self._waiting = []
-        for one in waits:
-            for call in one.app.pending["calls"]:
-                wanted = CallReady(one.index, nested_id(one.id, call["id"]), call["name"], call["arguments"])
-                self._waiting.append(wanted)
-                yield ApprovalNeeded(wanted.index, wanted.id, wanted.name, wanted.arguments)
-        return "pending", f"{len(self._waiting)} calls wait for approval"
-
-    def _may_always(self, call: ReadyCall) -> bool:
-        """Whether a person said so of this very tool: another agent may have one of the same name."""
-        members = ((self._first.reachable(agent), name) for agent, name in self._counts.always)
-        return any(agent is not None and agent.tools.get(name) is call.tool for agent, name in members)
-
-    def _noted(self, outcomes: Sequence[ToolEnded]) -> list[ToolEnded]:
-        """With what the model is told of changed arguments."""
-        notes, self._notes = self._notes, {}
-        return [msgspec.structs.replace(one, text=notes.get(one.id, "") + one.text) for one in outcomes]
-
-    def _left(self) -> Limits:
-        """What a nested run may use."""
-        limits, counts = self._limits, self._counts
-        used = {"turns": counts.turns, "calls": counts.calls, "tokens": _tokens(counts.usage)}
-        less = {name: getattr(limits, name) - used[name] for name in used if getattr(limits, name) is not None}
-        return msgspec.structs.replace(limits, **less)
-
-    def _spend(self, outcomes: Sequence[ToolEnded]) -> None:
-        """Count what nested runs used."""
-        counts = self._counts
-        for one in outcomes:
-            counts.usage = counts.usage.plus(one.spent.usage)
-            counts.turns += one.spent.turns
-            counts.calls += one.spent.calls
-
-    def _refused(self, ready: Sequence[ReadyCall]) -> tuple[Stop, str] | None:
-        """Why none of these may run."""
-        limits = self._limits
-        more = sum(one.ready.id not in self._resumed for one in ready)
-        if limits.calls is not None and self._counts.calls + more > limits.calls:
-            return "calls", f"{self._counts.calls} calls were made, and {more} more would exceed {limits.calls}"
-        for one in ready:
-            seen = self._counts.repeats.get(call_key(one.ready), 0)
-            if limits.repeats is not None and seen + 1 >= limits.repeats and not one.tool.options.repeatable:
-                return "repeated", f"{one.ready.name!r} was called with the same arguments {limits.repeats} times"
-        return None
-
-    def _answer(self, calls: Sequence[tuple[int, Call]], outcomes: Sequence[ToolEnded]) -> list[ToolEnded]:
-        """Put the outputs of calls into the conversation, in their order."""
-        by_id = {**self._early, **{one.id: one for one in outcomes}}
-        self._early = {}
-        answered = [
-            by_id.get(call.id) or ToolEnded(index, call.id, call.name, "not_run", NOT_RUN) for index, call in calls
-        ]
-        media: list[Any] = []
-        for one in answered:
-            self._state.items.append(CallOutput(one.id, (TextPart(one.text),)))
-            if one.media:
-                media += [TextPart(f"From {one.name}:"), *one.media]
-        if media:
-            self._state.items.append(Message("user", tuple(media)))
-        self._ended += answered
-        return answered
-
-    def _count(self, answered: Sequence[ToolEnded], ran: Sequence[ReadyCall]) -> tuple[Stop, str] | None:
-        """Count what came of a turn's calls; answers why the run ends, if it does."""
-        counts, limits = self._counts, self._limits
-        good = {one.id for one in answered if one.status == "ok"}
-        for key in {call_key(one.ready) for one in ran if one.ready.id in good}:
-            counts.repeats[key] = counts.repeats.get(key, 0) + 1
-        well = {one.name for one in answered if one.status == "ok"}
-        for name in well:
-            counts.retries.pop(name, None)
-            counts.told.pop(name, None)
-        again = {one.name: one for one in answered if one.status == "retry" and one.name not in well}
-        for name, one in again.items():
-            counts.retries[name] = counts.retries.get(name, 0) + 1
-            is_ours = one.exception is None  # what a tool says of itself may be the same each time
-            if is_ours and counts.told.get(name) == one.text:
-                return "failed", f"the calls of {name!r} have the same fault twice: {one.text}"
-            counts.told[name] = one.text
-            if counts.retries[name] > limits.retries_per_tool:
-                return "failed", f"the calls of {name!r} do not hold: {one.text}"
-        failed = all(one.status in ("failed", "timeout") for one in answered)
-        counts.failures = counts.failures + 1 if failed else 0
-        if limits.failures is not None and counts.failures >= limits.failures:
-            return "failed", f"all calls of {counts.failures} turns in a row failed"
-        return None
+            self._take_over(before.handoffs[target])
+            self._counts.agent, self._counts.released = self._agent.name, False
+            yield HandedOver(before.name, self._agent.name)
 
     # --- the end, before its time ---
 
@@ -452,22 +291,19 @@ class Loop:
         state = self._state
         turn = interrupt.turn
         if turn is not None:
-            calls = [(index, call) for index, call in enumerate(turn.calls) if call.complete]
             content = turn.content + _CUT if turn.content and not interrupt.is_whole else turn.content
-            self._take(msgspec.structs.replace(turn, content=content), calls)
+            self._take(msgspec.structs.replace(turn, content=content), _complete(turn))
             state.text = turn.content or ""
             state.problems += turn.problems
             self._counts.turns += 1
-        self._spend(interrupt.ended)
-        by_id = {**self._early, **{one.id: one for one in self._noted(interrupt.ended)}}
-        self._ended += [by_id[call.id] for call in open_calls(state.items) if call.id in by_id]
-        state.items = with_outputs(state.items, {id_: one.text for id_, one in by_id.items()})
+        self._batches.close(interrupt)
+
+
+def _complete(turn: Turn) -> list[tuple[int, Call]]:
+    """The calls of a turn that the model wrote to their end, each with its index."""
+    return [(index, call) for index, call in enumerate(turn.calls) if call.complete]
 
 
 def _query(arguments: str) -> str:
     """What a search asked for; its arguments are those of a readable call."""
     return str(decode(arguments).get("query", ""))
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.prompt_tokens + usage.completion_tokens

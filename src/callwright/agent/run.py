@@ -269,19 +269,14 @@ async def _events(
         driver = Driver(agent, limits, models.of, hidden, span, nested, streamed=streamed, held=held)
         answer_of = partial(models.answer_of, limits)
         loop = Loop(agent, state, decisions, answer_of, compaction, limits, driver.seconds)
-        told = kept = False
+        end = _End(held, on_end)
         failure: BaseException | None = None
         try:
             with driver.watching(cancel, before_s):
                 async with aclosing(driver.events(loop)) as events:
                     async for event in events:
                         if isinstance(event, RunEnded):
-                            kept = True
-                            if held:
-                                await held.keep_result(event.result)
-                            told = True
-                            if on_end:
-                                on_end(event.result)
+                            await end.reach(event.result)
                         yield event
         except BaseException as error:
             failure = error
@@ -289,19 +284,38 @@ async def _events(
         finally:
             result = driver.result
             span.end(result.usage if result else None, result.stop if result else None, failure)
-            if not told and on_end and result is not None:
-                on_end(result)
-            if held and not kept and result is not None:
-                await _keep(held, result)
+            if result is not None:
+                await end.break_off(result)
             await models.close()
 
 
-async def _keep(held: "HeldSession", result: RunResult) -> None:
-    """Keep what a run left that was ended from outside: what it raises is to be seen, not this."""
-    try:
-        await held.keep_result(result)
-    except CallwrightError as error:
-        log.warning("what a run has left could not be kept in its session: %s", error)
+class _End:
+    """Stores the result of a run in its session and reports it to `on_end`, each once."""
+
+    def __init__(self, held: "HeldSession | None", on_end: OnEnd | None) -> None:
+        self._held = held
+        self._on_end = on_end
+
+    async def reach(self, result: RunResult) -> None:
+        """The run has ended by itself."""
+        held, self._held = self._held, None
+        if held is not None:
+            await held.keep_result(result)
+        self._report(result)
+
+    async def break_off(self, result: RunResult) -> None:
+        """The run was ended from outside: that error is the one to raise, so a failure to store it is only logged."""
+        self._report(result)
+        if self._held is not None:
+            try:
+                await self._held.keep_result(result)
+            except CallwrightError as error:
+                log.warning("what a run has left could not be kept in its session: %s", error)
+
+    def _report(self, result: RunResult) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end(result)
 
 
 async def _compaction(session: "Session", held: "HeldSession", model: Model) -> Compaction:

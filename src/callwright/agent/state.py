@@ -11,7 +11,7 @@ from callwright.errors import RequestError
 from callwright.events import Problem, Usage
 from callwright.openai_format.messages import read_messages, write_messages
 
-__all__ = ["ID_BETWEEN", "INTERRUPTED", "NOT_RUN", "State", "open_calls", "with_outputs"]
+__all__ = ["ID_BETWEEN", "INTERRUPTED", "NOT_RUN", "Counts", "State", "open_calls", "with_outputs"]
 
 NOT_RUN: Final = "This call was not run."
 INTERRUPTED: Final = "Interrupted while it ran; its effect is unknown."
@@ -19,8 +19,8 @@ ID_BETWEEN: Final = "/"  # stands between the id of a call and that of one in a 
 _VERSION: Final = 1
 
 
-class _Kept(msgspec.Struct, forbid_unknown_fields=True):
-    """The counts of a run that waits."""
+class Counts(msgspec.Struct, forbid_unknown_fields=True):
+    """What a run has used, and what it counts to end one that goes in circles."""
 
     turns: int = 0
     calls: int = 0
@@ -41,7 +41,7 @@ class _Pending(msgspec.Struct):
     version: int
     calls: list[dict[str, Any]]
     messages: list[dict[str, Any]]
-    counts: _Kept
+    counts: Counts
     answered: dict[str, tuple[str, str]] = {}  # status and text, by call
     media: dict[str, list[dict[str, Any]]] = {}  # parts of what is answered that are no text, by call
     nested: dict[str, dict[str, Any]] = {}  # runs that wait, by the call that they run in
@@ -58,7 +58,7 @@ class State:
 
     def __init__(self, items: Iterable[Item] = ()) -> None:
         self.items: list[Item] = list(items)
-        self.counts = _Kept()
+        self.counts = Counts()
         self.asked: frozenset[str] = frozenset()  # ids of the calls that wait for a person
         self.answered: dict[str, tuple[str, str]] = {}
         self.media: dict[str, list[dict[str, Any]]] = {}

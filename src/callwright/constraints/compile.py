@@ -53,14 +53,7 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
     where the format does not mark its answers, which such a server does and undoes itself. The form of a text such a
     server is told in the request (`response_format`).
     """
-    choice = conversation.tool_choice
-    tools = conversation.tools
-    if isinstance(choice, NamedTool):
-        tools = tuple(tool for tool in tools if tool.name == choice.name)
-    elif conversation.allowed_tools is not None:
-        tools = tuple(tool for tool in tools if tool.name in conversation.allowed_tools)
-    if choice == "none":
-        tools = ()
+    choice, tools = conversation.tool_choice, _callable(conversation)
     demanded = bool(tools) and (choice == "required" or isinstance(choice, NamedTool))
     wanted = conversation.response_format if not demanded else None
     # What the request says about the text of the answer.
@@ -75,6 +68,16 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
         return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message") if held else None
     prefill = prompt.prefill if demanded else ""
     return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill, form)
+
+
+def _callable(conversation: Conversation) -> tuple[FunctionTool, ...]:
+    """The tools that the model may call."""
+    choice, names = conversation.tool_choice, conversation.allowed_tools
+    if choice == "none":
+        return ()
+    if isinstance(choice, NamedTool):
+        names = (choice.name,)
+    return conversation.tools if names is None else tuple(tool for tool in conversation.tools if tool.name in names)
 
 
 def constraint_key(constraint: Constraint) -> bytes:

@@ -81,7 +81,7 @@ class CohereCalls(MarkedCalls):
     """Marked calls, in text without its marks of citations."""
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a marker begins, or a mark of a citation."""
+        """Read a marker, and its calls, or a mark of a citation."""
         if tag not in CITATIONS:
             return (yield from super().marked(blanks, tag))
         yield from read_citation(self.text, blanks, tag)

@@ -126,7 +126,7 @@ class DsmlCalls(TaggedCalls):
 
     @cached_property
     def _kin(self) -> "DsmlCalls":
-        """What reads calls with the tags of the other version."""
+        """The reader of calls with the tags of the other version."""
         return DsmlCalls(self.text, self._names[1:], self._token, self._stops, odd=False)
 
     def _odd_token(self, tag: str) -> Parse[str]:
@@ -140,8 +140,8 @@ class DsmlCalls(TaggedCalls):
         return found["block"] or found[2]
 
     def _between_other_bars(self, blanks: str, tag: str, token: str) -> Parse[CallReader]:
-        """Hold the rest of an answer with a call between other bars, and put all tags between those of its first one;
-        answers what reads these.
+        """Hold the rest of an answer with a call between other bars, and put all tags between those of its first one.
+        Returns the reader for them.
         """
         text = self.text
         held, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
@@ -168,7 +168,7 @@ class DsmlCalls(TaggedCalls):
         return (yield from super().may_begin_call(tag))
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a tag begins. Behind a call between other bars another reader goes on."""
+        """Read a tag, and its calls. After a call between other bars another reader continues."""
         text = self.text
         if self._odd_openings and not tag.startswith("</"):
             if token := (yield from self._odd_token(tag)):
@@ -189,7 +189,7 @@ class DsmlCalls(TaggedCalls):
         return None
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """A tag where no call is. An opening tag is the name of a token in brackets, and such are written about."""
+        """A tag without a call. An opening tag is the name of a token in brackets, and people write about such names."""
         if tag.startswith("</"):
             yield from super().no_call(blanks, tag)
         else:

@@ -2,7 +2,7 @@
 sorted keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from callwright.conversation import FunctionTool
@@ -44,8 +44,7 @@ def _united(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     made: dict[str, Any] = {}
     for part in reversed(parts):
         made |= part
-    kinds = [_kind(part) for part in parts]
-    made["type"] = list(dict.fromkeys(one for kind in kinds for one in (kind if isinstance(kind, list) else [kind])))
+    made["type"] = _kinds(parts)
     if members := [member for part in parts for member in part.get("enum") or ()]:
         made["enum"] = members
     if inner := {name: each for part in reversed(parts) for name, each in properties(part).items()}:
@@ -53,6 +52,12 @@ def _united(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         made["required"] = [name for name in required(made) if all(name in required(p) for p in parts if properties(p))]
     told = [text for part in (schema, *parts) if isinstance(text := part.get("description"), str) and text]
     return {**made, **schema, "type": made["type"], **({"description": " ".join(told)} if told else {})}
+
+
+def _kinds(parts: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The types of the parts of a union, each once."""
+    kinds = [_kind(part) for part in parts]
+    return list(dict.fromkeys(one for kind in kinds for one in (kind if isinstance(kind, list) else [kind])))
 
 
 def _shown(schema: object) -> dict[str, Any]:

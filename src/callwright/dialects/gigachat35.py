@@ -124,8 +124,10 @@ def _type(schema: object, root: Mapping[str, Any], indent: str, seen: tuple[str,
         return _constants(member for member in members if kind != "string" or isinstance(member, str))
     if kind in ("object", "dict") or (kind is None and "properties" in schema):
         return _object(schema, root, indent, seen)
-    if kind == "array":
-        return _array(schema, root, indent, seen)
+    return _array(schema, root, indent, seen) if kind == "array" else _plain_type(schema, kind)
+
+
+def _plain_type(schema: Mapping[str, Any], kind: object) -> str:
     if kind == "string":
         return "Date" if schema.get("format") in ("date", "date-time") else "string"
     return _NUMBERS.get(str(kind)) or (str(kind) if kind in ("boolean", "null") else "any")

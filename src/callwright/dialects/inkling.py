@@ -70,7 +70,7 @@ class _Calls(MarkedCalls):
             yield from self._name()
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what the token of a part begins."""
+        """Read the token of a part, and its calls."""
         if tag == _END:
             self.text.emit(Markup(blanks + tag))
         else:

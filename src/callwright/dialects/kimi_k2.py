@@ -84,7 +84,7 @@ class _Calls(MarkedCalls):
         super().__init__(text, _MARKS, (_PREFIX,) if len(text.tools) else ())
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a marker begins, or the prefix of a name."""
+        """Read a marker, or the prefix of a name."""
         if tag != _PREFIX:
             return (yield from super().marked(blanks, tag))
         if header := (yield from self._bare_header()):

@@ -55,7 +55,7 @@ class _Calls(MarkedCalls):
     """Reads both forms: where a name follows the opening tag, the call is one of elements."""
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a marker begins."""
+        """Read a marker, and its calls."""
         if tag == _OPEN:
             source = self.text.source
             inner = yield from self.text.held_blanks()

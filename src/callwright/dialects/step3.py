@@ -120,7 +120,7 @@ class _Calls(TaggedCalls):
         return (yield from self.lexer.begins_call(peek=True))
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a tag begins."""
+        """Read a tag, and its calls."""
         if tag not in (_OPEN, _CALL) or not (yield from self.lexer.begins_call(peek=True)):
             return (yield from super().marked(blanks, tag))
         self._opens_block(blanks + tag, tag)

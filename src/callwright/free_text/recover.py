@@ -210,15 +210,7 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
     candidate = _Candidate(place, [], [])
     nodes = _split(place, tools)
     for node, text in nodes:
-        forms = find_json_calls(node, tools) or _inferred(node, tools, alone=alone)
-        if (
-            not forms
-            and tools.infer_bare_arguments
-            and isinstance(tools.choice, NamedTool)
-            and place.place == "whole"
-            and node.kind == "object"
-        ):
-            forms = [JsonCall(tools.choice.name, node, explicit=False, closed=node.closed)]
+        forms = find_json_calls(node, tools) or _inferred(node, tools, alone=alone) or _demanded(node, place, tools)
         own = {key for form in forms or () if (tool := tools.get(form.name)) for key in properties(tool_schema(tool))}
         if not forms or (
             any(not form.explicit for form in forms) and _is_record(node, own, alone=alone, lone=len(nodes) == 1)
@@ -236,6 +228,15 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
         candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
         candidate.calls = []
     return candidate
+
+
+def _demanded(node: Node, place: JsonPlace, tools: Toolset) -> list[JsonCall]:
+    """An object that is the whole text as the arguments of the one tool that may be called."""
+    if not (isinstance(tools.choice, NamedTool) and tools.infer_bare_arguments):
+        return []
+    if place.place != "whole" or node.kind != "object":
+        return []
+    return [JsonCall(tools.choice.name, node, explicit=False, closed=node.closed)]
 
 
 def _doubted(name: str, place: JsonPlace, text: str = "") -> Problem:
@@ -315,9 +316,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArgumen
     """The arguments of a form as a call, what is wrong with it, or None when nothing says that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
-        if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names):
-            return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
-        return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
+        return _unknown(form, tools)
     if not form.closed:
         return Problem("incomplete_arguments", f"the output was cut in a call of {form.name!r}")
     if form.arguments is None and tools.requires_something(form.name):
@@ -334,6 +333,13 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArgumen
     if form.flat and not {member.name for member in fitted.node.members} <= own.keys():
         return None
     return fitted
+
+
+def _unknown(form: JsonCall, tools: Toolset) -> Problem | None:
+    """The problem of a form whose name is no tool's, if it is explicit or was cut in the name."""
+    if not form.explicit and not form.closed and any(name.startswith(form.name) for name in tools.names):
+        return Problem("incomplete_arguments", f"the output was cut in the name of a tool: {form.name!r}")
+    return Problem("unknown_tool", f"no tool is called {form.name!r}") if form.explicit else None
 
 
 def _is_placeholder(arguments: Node, own: object) -> bool:

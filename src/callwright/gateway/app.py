@@ -4,10 +4,8 @@ import asyncio
 import logging
 import platform
 import re
-import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import callwright
 from callwright.database.makers import this_process
-from callwright.errors import RequestError, UpstreamError, did_you_mean
+from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
@@ -33,13 +31,14 @@ from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.access.shared_limits import SharedLimits
 from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.build_models import build_models
-from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, StoreConfig
+from callwright.gateway.config.config import Config, ModelConfig, StoreConfig
 from callwright.gateway.connections import Connections
 from callwright.gateway.endpoints.chat import ChatEndpoint
 from callwright.gateway.endpoints.conversations import ConversationsEndpoint
 from callwright.gateway.endpoints.endpoint import Endpoint, Handler
 from callwright.gateway.endpoints.handed import HandedEndpoints
 from callwright.gateway.endpoints.messages import MessagesEndpoint
+from callwright.gateway.endpoints.models import ModelsEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.free_memory import give_back_behind_storms
@@ -62,7 +61,7 @@ from callwright.gateway.store_upkeep import end_left, prune, tend
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
 from callwright.wire.pass_rules import PassRules
-from callwright.wire.server import Health, ModelCard, ModelList, ModelMeta, Readiness
+from callwright.wire.server import Health, Readiness
 
 __all__ = ["create_app"]
 
@@ -218,7 +217,6 @@ class _Gateway:
             for given, model in zip(config.models, models.values(), strict=True)
         }
         self.keys = Keys(config.keys, self._models, counters=counters)
-        self._started = int(time.time())
         self._document: bytes | None = None
         store = config.store or StoreConfig(url="sqlite://")
         told = self.watch.metrics.store_operation
@@ -231,17 +229,18 @@ class _Gateway:
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called, config.limits)
         mends = config.server.history == "mend"
         self._search = self._web_search(config)
+        windows = ModelWindows(config.models, self._models)
+        self._served = ModelsEndpoint(self._models, windows, self.keys, searches=self._search is not None)
         mcp, keeper, search, bounds = self._mcp, self._keeper, self._search, config.limits
-        turns = ResponseService(self._model, self._store, mcp, keeper, search, mend=mends, bounds=bounds)
-        self._chat = ChatEndpoint(self._model, mcp, keeper, config.server, bounds, search)
-        self._messages = MessagesEndpoint(self._model, mcp, keeper, config.server, bounds, search)
-        self._handed = HandedEndpoints(self._model, config.server, bounds)
+        turns = ResponseService(self._served.find, self._store, mcp, keeper, search, mend=mends, bounds=bounds)
+        self._chat = ChatEndpoint(self._served.find, mcp, keeper, config.server, bounds, search)
+        self._messages = MessagesEndpoint(self._served.find, mcp, keeper, config.server, bounds, search)
+        self._handed = HandedEndpoints(self._served.find, config.server, bounds)
         self._responses = ResponsesEndpoint(turns, self._store, config.server, self.admission)
         places = [model.passes.media_urls for model in self._models.values()]
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits, _widest(places))
         self.socket = ResponsesSocket(turns, config.server, self.admission, self.watch.contexts)
-        self._windows = ModelWindows(config.models, self._models)
-        self._states = ModelStates(config.models, self._models, self._windows.known)
+        self._states = ModelStates(config.models, self._models, windows.known)
         self._shared: SharedTurns | None = None
         self.pages = self._pages(config, worker, folder)
 
@@ -262,7 +261,7 @@ class _Gateway:
         inspector = self.watch.inspector
         if inspector is None:
             return InspectionEndpoint(self._info, self._records, config.server, config.limits, self.admission)
-        again = RunAgain(self.watch, inspector, self._model, config.models, config.limits)
+        again = RunAgain(self.watch, inspector, self._served.find, config.models, config.limits)
         turns = LocalTurns(inspector)
         if folder is None or config.server.workers == 1:
             return InspectionEndpoint(self._info, turns, config.server, config.limits, self.admission, again.run)
@@ -307,8 +306,8 @@ class _Gateway:
             ("POST", items, conversations.add_items),
             ("GET", f"{items}/{{item}}", conversations.show_item),
             ("DELETE", f"{items}/{{item}}", conversations.delete_item),
-            ("GET", "/v1/models", self.list_models),
-            ("GET", "/v1/models/{name:path}", self.show_model),
+            ("GET", "/v1/models", self._served.list),
+            ("GET", "/v1/models/{name:path}", self._served.show),
             ("GET", "/healthz", self.healthz),
             ("GET", "/readyz", self.readyz),
             ("GET", "/openapi.json", self.describe),
@@ -385,47 +384,7 @@ class _Gateway:
             self._document = await asyncio.to_thread(self._described_api)
         return Response(self._document, media_type="application/json")
 
-    async def list_models(self, request: Request) -> Response:
-        """The models that can be asked."""
-        names = [name for name in self._models if name != ANY_MODEL]
-        if (any_model := self._models.get(ANY_MODEL)) is not None:
-            try:
-                names += [name for name in await any_model.upstream.models() if name not in names]
-            except UpstreamError as error:
-                if not names:
-                    raise
-                log.info("the configured models only are listed: the upstream fails (%s)", error.fault)
-                log.debug("the upstream says: %.500r", str(error))
-        allowed = list(filter(caller().may_use, names))
-        windows = await self._windows.of(allowed)
-        cards = [self._described(name, windows.get(name)) for name in allowed]
-        first, last = (cards[0].id, cards[-1].id) if cards else (None, None)
-        return json_response(ModelList(data=cards, first_id=first, last_id=last, web_search=self._search is not None))
-
-    async def show_model(self, request: Request) -> Response:
-        """A model that can be asked."""
-        name = request.path_params["name"]
-        self._model(name)
-        return json_response(self._described(name, (await self._windows.of([name])).get(name)))
-
     # --- parts ---
-
-    def _model(self, name: str) -> Model:
-        allowed = caller().may_use(name)
-        model = self._models.get(name) if allowed else None
-        if model is None and allowed and (any_model := self._models.get(ANY_MODEL)) is not None:
-            return any_model.called(name)
-        if model is None:
-            known = list(filter(caller().may_use, self._models))
-            or_not_yours = " or you do not have access to it" if self.keys else ""
-            raise RequestError(
-                f"The model '{name}' does not exist{or_not_yours}.{did_you_mean(name, known)} This gateway serves: "
-                f"{', '.join(known) or 'nothing to this key'}.",
-                param="model",
-                code="model_not_found",
-                status=404,
-            )
-        return model
 
     async def _info(self, who: ApiKey) -> GatewayInfo:
         if self._records is not None:
@@ -449,11 +408,3 @@ class _Gateway:
 
         elsewhere = OPEN_RESPONSES.rstrip("/")
         return encode(document(self.endpoints(), has_keys=bool(self.keys), elsewhere=elsewhere))
-
-    def _described(self, name: str, window: int | None) -> ModelCard:
-        created_at = datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        card = ModelCard(id=name, created=self._started, display_name=name, created_at=created_at)
-        if window is not None:
-            card.max_model_len = card.context_length = card.context_window = card.max_input_tokens = window
-            card.meta = ModelMeta(window, window)
-        return card

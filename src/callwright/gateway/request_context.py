@@ -25,6 +25,7 @@ __all__ = [
     "RequestContext",
     "RequestContextMiddleware",
     "RequestContexts",
+    "Turns",
     "api_of",
     "current",
     "new_request_id",
@@ -76,18 +77,57 @@ _NOT_FOUND: Final = 404
 _MAX_PATH: Final = 200
 
 
+class Turns(Struct):
+    """The turns of a request that have ended: their number, and the sums over them."""
+
+    number: int = 0
+    tokens: tuple[int, int, int] | None = None
+    calls: int = 0
+    problems: dict[str, int] = {}
+    retries: int = 0
+    ambiguous: dict[str, int] = {}
+
+    def add(self, seen: Observation) -> None:
+        """One more has ended."""
+        self.number += 1
+        if seen.usage is not None:
+            counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
+            self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
+        self.calls += len(seen.calls)
+        for problem in seen.problems:
+            self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
+        self.retries += seen.retries
+        if seen.ambiguous is not None:
+            self.ambiguous[seen.ambiguous] = self.ambiguous.get(seen.ambiguous, 0) + 1
+
+    def logged(self) -> dict[str, Any]:
+        """The fields of the log, without those that are zero."""
+        fields: dict[str, Any] = {}
+        if self.tokens is not None:
+            fields["input_tokens"], fields["output_tokens"], fields["cached_tokens"] = self.tokens
+        if self.calls:
+            fields["calls"] = self.calls
+        if self.problems:
+            fields["problems"] = dict(sorted(self.problems.items()))
+        if self.retries:
+            fields["retries"] = self.retries
+        if self.ambiguous:
+            fields["ambiguous"] = dict(sorted(self.ambiguous.items()))
+        return fields
+
+
 class RequestContext(Struct, kw_only=True):
     """One request. Times are of `time.monotonic`, in seconds.
 
-    `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name
-    of its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration,
-    `error` the code or fault of what went wrong, `message` its field and words, which may repeat what was said and go
-    into no log, `carrier` the headers of a trace. `received_s`: the body was there. For `elsewhere_s` seconds others
-    were waited for: a queue, a model's server, tools. `reasoning_put_back`: how many turns of its history got the
-    reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those that went to no
-    server, `not_passed` those of them that nobody here knows. `latest` is the turn that runs or ran last.
-    `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is
-    set where requests are recorded, or shown.
+    `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name of
+    its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration, `error` the
+    code or fault of what went wrong, `message` its field and words, which may repeat what was said and go into no log,
+    `carrier` the headers of a trace, `turns` those that have ended. `received_s`: the body was there. For `elsewhere_s`
+    seconds others were waited for: a queue, a model's server, tools. `reasoning_put_back`: how many turns of its
+    history got the reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those
+    that went to no server, `not_passed` those of them that nobody here knows. `latest` is the turn that runs or ran
+    last. `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is set
+    where requests are recorded, or shown.
     """
 
     id: str
@@ -102,7 +142,7 @@ class RequestContext(Struct, kw_only=True):
     first_s: float | None = None
     ended_s: float | None = None
     elsewhere_s: float = 0.0
-    turns: int = 0
+    turns: Turns = msgspec.field(default_factory=Turns)
     status: int = 0
     is_whole: bool = False
     api: Api = "openai"
@@ -110,12 +150,7 @@ class RequestContext(Struct, kw_only=True):
     label: str = "none"
     response_id: str | None = None
     conversation_id: str | None = None
-    tokens: tuple[int, int, int] | None = None
-    calls: int = 0
     span_ended: Callable[[str, int, str | None], None] | None = None
-    problems: dict[str, int] = {}
-    retries: int = 0
-    ambiguous: dict[str, int] = {}
     reasoning_put_back: int = 0
     given: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
@@ -144,19 +179,10 @@ class RequestContext(Struct, kw_only=True):
 
     def add(self, seen: Observation) -> None:
         """A turn of it is over."""
-        self.turns += 1
+        self.turns.add(seen)
         for asked in seen.asked:
             self.elsewhere_s += asked.timings.queued_s + asked.timings.waited_s
             self.dropped |= asked.unsent
-        if seen.usage is not None:
-            counts = (seen.usage.prompt_tokens, seen.usage.completion_tokens, seen.usage.cached_tokens)
-            self.tokens = counts if self.tokens is None else tuple(map(sum, zip(self.tokens, counts, strict=True)))  # type: ignore[assignment]
-        self.calls += len(seen.calls)
-        for problem in seen.problems:
-            self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
-        self.retries += seen.retries
-        if seen.ambiguous is not None:
-            self.ambiguous[seen.ambiguous] = self.ambiguous.get(seen.ambiguous, 0) + 1
         if isinstance(seen.error, RequestError | UpstreamError):
             self.failed(seen.error)
 
@@ -196,16 +222,7 @@ class RequestContext(Struct, kw_only=True):
         told["status"], told["ms"] = self.status, _ms(now - self.begun_s)
         if self.first_s:
             told["first_byte_ms"] = _ms(self.first_s - self.begun_s)
-        if self.tokens is not None:
-            told["input_tokens"], told["output_tokens"], told["cached_tokens"] = self.tokens
-        if self.calls:
-            told["calls"] = self.calls
-        if self.problems:
-            told["problems"] = dict(sorted(self.problems.items()))
-        if self.retries:
-            told["retries"] = self.retries
-        if self.ambiguous:
-            told["ambiguous"] = dict(sorted(self.ambiguous.items()))
+        told |= self.turns.logged()
         if self.reasoning_put_back:
             told["reasoning_put_back"] = self.reasoning_put_back
         if self.has_left:

@@ -222,20 +222,7 @@ class ToolCatalog:
         if kind in ("function", "custom"):
             return self._place(tool, None, None, at, shape, before, loads=loads)
         if kind == "namespace":
-            try:
-                space = msgspec.convert(tool, NamespaceFields)
-            except msgspec.ValidationError as error:
-                raise type_error(error, at, tool) from error
-            if self._checks:
-                check_name(space.name, f"{at}.name", self.rules)
-            if space.name in self._servers:
-                raise twice(space.name, at)
-            names: list[str] = []
-            for number, inner in enumerate(space.tools):
-                path = f"{at}.tools[{number}]"
-                _kind(inner, path, shape, known=_INNER)
-                names += self._place(inner, space.name, tool, path, shape, before, loads=loads)
-            return names
+            return self._add_namespace(tool, at, shape, before, loads=loads)
         if kind == "mcp":
             return self._serve(tool, at, loads=loads)
         if kind == "web_search":
@@ -260,6 +247,24 @@ class ToolCatalog:
             built_in = BUILTIN_TOOLS[kind] if kind != "shell" else with_skills(BUILTIN_TOOLS[kind], tool, at)
             return self._show(kind, built_in, at, before)  # type: ignore[arg-type]  # the kinds of the table
         return []
+
+    def _add_namespace(
+        self, given: Mapping[str, Any], at: str, shape: ApiShape, before: set[str], *, loads: bool
+    ) -> list[str]:
+        try:
+            space = msgspec.convert(given, NamespaceFields)
+        except msgspec.ValidationError as error:
+            raise type_error(error, at, given) from error
+        if self._checks:
+            check_name(space.name, f"{at}.name", self.rules)
+        if space.name in self._servers:
+            raise twice(space.name, at)
+        names: list[str] = []
+        for number, inner in enumerate(space.tools):
+            path = f"{at}.tools[{number}]"
+            _kind(inner, path, shape, known=_INNER)
+            names += self._place(inner, space.name, given, path, shape, before, loads=loads)
+        return names
 
     def _serve(self, given: Mapping[str, Any], at: str, *, loads: bool) -> list[str]:
         """Take the tools of an MCP server; of those that a search has found the ones that it names."""

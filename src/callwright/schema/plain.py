@@ -148,16 +148,7 @@ class _Resolver:
         self._parts += 1
         reference, all_of = schema.get("$ref"), schema.get("allOf")
         if isinstance(reference, str):
-            beside = {key: value for key, value in schema.items() if key != "$ref"}
-            target = pointed_at(reference, self._root)
-            name = reference.rpartition("/")[2] or "the whole"
-            if reference in inside:
-                note = f"{beside.get('description') or ''} (nested: {name} again)".strip()
-                kind = target.get("type") if isinstance(target, Mapping) else None
-                return {**({"type": kind} if kind else {}), **beside, "description": note}
-            if not isinstance(target, Mapping):
-                return schema
-            return self._resolved(_beside(target, beside), (*inside, reference))
+            return self._followed(schema, reference, inside)
         if isinstance(all_of, list) and len(all_of) == 1 and isinstance(all_of[0], Mapping):
             beside = {key: value for key, value in schema.items() if key != "allOf"}
             if not (beside.keys() & all_of[0].keys()) - {"title", "description", "default"}:
@@ -173,6 +164,19 @@ class _Resolver:
             else:
                 made[key] = value
         return _simpler(made)
+
+    def _followed(self, schema: Schema, reference: str, inside: tuple[str, ...]) -> object:
+        """The schema that a reference leads to, with the keywords beside it; a note if it leads back."""
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        target = pointed_at(reference, self._root)
+        if reference in inside:
+            name = reference.rpartition("/")[2] or "the whole"
+            note = f"{beside.get('description') or ''} (nested: {name} again)".strip()
+            kind = target.get("type") if isinstance(target, Mapping) else None
+            return {**({"type": kind} if kind else {}), **beside, "description": note}
+        if not isinstance(target, Mapping):
+            return schema
+        return self._resolved(_beside(target, beside), (*inside, reference))
 
 
 def _beside(schema: Schema, more: Schema) -> Schema:

@@ -55,13 +55,7 @@ def _choices(schema: object, root: Schema, inside: tuple[int, ...]) -> list[Sche
         return []
     if _JOINING.isdisjoint(schema):
         return _by_type([schema])
-    inside = (*inside, id(schema))
-    reference, all_of = schema.get("$ref"), schema.get("allOf")
-    groups = [_choices(pointed_at(reference, root), root, inside)] if isinstance(reference, str) else []
-    groups += [_choices(part, root, inside) for part in all_of] if isinstance(all_of, list) else []
-    for union in (schema.get("anyOf"), schema.get("oneOf")):
-        if isinstance(union, list) and union:
-            groups.append([choice for part in union for choice in _choices(part, root, inside)])
+    groups = _joined(schema, root, (*inside, id(schema)))
     own = {key: value for key, value in schema.items() if key not in _SILENT}
     if not (own or any(groups)):
         return []  # nothing but the way back
@@ -71,6 +65,17 @@ def _choices(schema: object, root: Schema, inside: tuple[int, ...]) -> list[Sche
             found = [both for one in found for other in group if (both := _both(one, other)) is not None] or found
             del found[_MAX_BRANCHES:]
     return found
+
+
+def _joined(schema: Schema, root: Schema, inside: tuple[int, ...]) -> list[list[Schema]]:
+    """The choices of each schema that this one is joined with; of a union one group."""
+    reference, all_of = schema.get("$ref"), schema.get("allOf")
+    groups = [_choices(pointed_at(reference, root), root, inside)] if isinstance(reference, str) else []
+    groups += [_choices(part, root, inside) for part in all_of] if isinstance(all_of, list) else []
+    for union in (schema.get("anyOf"), schema.get("oneOf")):
+        if isinstance(union, list) and union:
+            groups.append([choice for part in union for choice in _choices(part, root, inside)])
+    return groups
 
 
 def _by_type(schemas: Sequence[Schema]) -> list[Schema]:

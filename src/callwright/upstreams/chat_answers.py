@@ -385,8 +385,7 @@ class ChatAnswer:
             elif part.text is None and part.refusal is None and part.type not in (None, "text", "thinking"):
                 raise UnreadableError(f"sent content of a type that is no text: {part.type[:100]!r}")
         text = "".join(part.text or "" for part in parts)
-        refusal = delta.refusal if isinstance(delta.refusal, str) else ""
-        refusal = refusal or "".join(part.refusal or "" for part in parts)
+        refusal = _refusal(delta, parts)
         if text or (logprobs and not refusal):
             self._say("content", text, out, logprobs)
         if refusal:
@@ -420,30 +419,35 @@ class ChatAnswer:
         out += [ToolCallDelta(number, arguments=piece) for piece in more]
 
     def _which(self, index: int | float | str | None, id_: str | None, name: str | None) -> int:
-        """The number of the call that a delta belongs to.
-
-        Another id than that of the index's call is that of another call, known or new, whatever the index says: some
-        servers give every call index 0. A new id begins one with a name only: other servers give every piece an id of
-        its own. A new index begins a call, unless there is no name, and the id is known or missing. Without an index a
-        known id is that call's, and a name begins one unless the latest still lacks it. Without any of these it is the
-        latest call's.
-        """
-        if index is None:
-            number = self._by_id.get(id_) if id_ is not None else self._calls - 1
-            if number is None or number < 0 or (id_ is None and name and number in self._named):
-                number = self._new()
-        else:
-            key = str(int(index) if isinstance(index, float) and index.is_integer() else index).strip()
-            known = self._number.get(key)
-            is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
-            if id_ is not None and (is_anothers or (known is None and not name)):
-                known = self._by_id.get(id_, None if name else known)
-            elif known is None and not (name or id_) and self._calls:
-                known = self._calls - 1
-            number = self._number[key] = self._new() if known is None else known
+        """The number of the call that a delta belongs to."""
+        number = self._without_index(id_, name) if index is None else self._by_index(index, id_, name)
         if id_ is not None:
             self._ids.setdefault(number, id_)
             self._by_id.setdefault(id_, number)
+        return number
+
+    def _without_index(self, id_: str | None, name: str | None) -> int:
+        """A known id is that call's, and a name begins one unless the latest still lacks it. Without any of these it is
+        the latest call's.
+        """
+        number = self._by_id.get(id_) if id_ is not None else self._calls - 1
+        if number is None or number < 0 or (id_ is None and name and number in self._named):
+            return self._new()
+        return number
+
+    def _by_index(self, index: float | str, id_: str | None, name: str | None) -> int:
+        """Another id than that of the index's call is that of another call, known or new, whatever the index says: some
+        servers give every call index 0. A new id begins one with a name only: other servers give every piece an id of
+        its own. A new index begins a call, unless there is no name, and the id is known or missing.
+        """
+        key = str(int(index) if isinstance(index, float) and index.is_integer() else index).strip()
+        known = self._number.get(key)
+        is_anothers = known is not None and id_ is not None and self._ids.get(known, id_) != id_
+        if id_ is not None and (is_anothers or (known is None and not name)):
+            known = self._by_id.get(id_, None if name else known)
+        elif known is None and not (name or id_) and self._calls:
+            known = self._calls - 1
+        number = self._number[key] = self._new() if known is None else known
         return number
 
     def _new(self) -> int:
@@ -455,6 +459,12 @@ class ChatAnswer:
 
 def _thought(thinking: str | list[_Part]) -> str:
     return thinking if isinstance(thinking, str) else "".join(part.text or "" for part in thinking)
+
+
+def _refusal(delta: _Delta, parts: Sequence[_Part]) -> str:
+    """The refusal of a delta, in a field of its own or in parts."""
+    whole = delta.refusal if isinstance(delta.refusal, str) else ""
+    return whole or "".join(part.refusal or "" for part in parts)
 
 
 def _written(arguments: object) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Generic, Protocol, Self, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
@@ -173,88 +173,80 @@ class HttpUpstream:
         """
         streams = bool(body.get("stream"))
         silent_s = self._timeouts.idle_s if streams else self._timeouts.whole_s
-        other: AsyncGenerator[Sequence[D], None] | None = None
-        try:
+        with _Failures(self._errors, silent_s, instead) as failed:
             sent = await self._connections.send(
                 "POST", self.url + path, encode(body), headers, silent_s, wants_all=not streams
             )
             async with sent as response:
-                if response.status >= _REDIRECTS:
-                    refusal = await self._error_body(response)
-                    raise self._errors.refused(response, refusal, path, body.get("model"))
-                response.most = self._limits.max_answer_bytes
-                first, is_stream = b"", False
-                if streams or response.content_type != _JSON:
-                    first, is_stream = await _sniffed(response, reader.tell)
+                chunk, is_stream = await self._begin(response, path, body, reader)
                 if not is_stream:
-                    read, is_large = await self._whole(response, first, reader, silent_s)
-                    if read and not is_large:
-                        yield read
-                    elif read:
-                        async for batch in _in_turns(read):
-                            yield batch
-                    if not reader.has_stopped:
-                        raise self._errors.failed(
-                            "answered without saying why its model stopped (no `finish_reason`)", "protocol"
-                        )
+                    async for batch in self._whole(response, chunk, reader, silent_s):
+                        yield batch
                     return
-                lines = SseLines(bounds.MAX_EVENT_BYTES)
+                lines, event_time = SseLines(bounds.MAX_EVENT_BYTES), _EventTime(silent_s)
                 known = RepeatedEvents(partial(self._deltas_of, reader))
-                now, begun_s = asyncio.get_running_loop().time, 0.0
-                chunk, first = first, b""
                 while chunk:
-                    for part in (chunk,) if len(chunk) <= AT_ONCE else _parts(chunk):
+                    for part in _parts(chunk):
                         is_large = lines.held > AT_ONCE
                         if lines.held > _LARGE:
                             read, failure = await asyncio.to_thread(self._read, lines, part, reader, known)
                         else:
                             read, failure = self._read(lines, part, reader, known)
-                        if read and not is_large:
-                            yield read
-                        elif read:
+                        if is_large:
                             async for batch in _in_turns(read):
                                 yield batch
+                        elif read:
+                            yield read
                         if failure is not None:
                             raise failure
-                        if not lines.held:
-                            begun_s = 0.0
-                        elif not begun_s:
-                            begun_s = now()
-                        elif now() - begun_s > silent_s:
-                            raise TooSlowError
+                        event_time.check(lines.held)
                         if part is not chunk:
                             await asyncio.sleep(0)
-                    if lines.is_over:
-                        reader.marked_over()
-                        response.leave(_CLOSING_S)
-                        break
-                    chunk = await anext(response, b"")
-                broken = response.broken
-                for data in lines.finish():
-                    last: list[D] = []
-                    reader.read(await _beside(len(data), self._last, data, reader, broken), last)
-                    async for batch in _in_turns(last):
-                        yield batch
-                if broken is not None and not lines.is_over:
-                    raise broken
-                if lines.is_over:
-                    reader.marked_over()
+                    chunk = b"" if lines.is_over else await anext(response, b"")
+                async for batch in self._last_events(response, lines, reader):
+                    yield batch
             if not reader.has_stopped:
                 raise self.cut()
-        except UpstreamError as error:
-            if (other := instead(error)) is None:
-                raise
-        except FAILURES as error:
-            raise self._errors.named(error, silent_s) from error
-        if other is not None:
-            async with aclosing(other) as batches:
+        if failed.other is not None:
+            async with aclosing(failed.other) as batches:
                 async for later in batches:
                     yield later
 
+    async def _begin(
+        self, response: Response, path: str, body: Mapping[str, Any], reader: EventReader[T, D]
+    ) -> tuple[bytes, bool]:
+        """The first bytes of an answer, if it may be a stream, and whether it is one. Raises `UpstreamError` for a
+        refusal.
+        """
+        if response.status >= _REDIRECTS:
+            refusal = await self._error_body(response)
+            raise self._errors.refused(response, refusal, path, body.get("model"))
+        response.most = self._limits.max_answer_bytes
+        if body.get("stream") or response.content_type != _JSON:
+            return await _sniffed(response, reader.tell)
+        return b"", False
+
+    async def _last_events(
+        self, response: Response, lines: SseLines, reader: EventReader[T, D]
+    ) -> AsyncGenerator[list[D], None]:
+        """The events of a stream that is over, of which no line end came, and what broke it off."""
+        if lines.is_over:
+            response.leave(_CLOSING_S)
+        broken = response.broken
+        for data in lines.finish():
+            read: list[D] = []
+            reader.read(await _beside(len(data), self._last, data, reader, broken), read)
+            async for batch in _in_turns(read):
+                yield batch
+        if lines.is_over:
+            reader.marked_over()
+        elif broken is not None:
+            raise broken
+
     async def _whole(
         self, response: Response, first: bytes, reader: EventReader[T, D], silent_s: float
-    ) -> tuple[list[D], bool]:
-        """What `reader` makes of an answer that is not streamed and begins with `first`, and whether that is large."""
+    ) -> AsyncGenerator[list[D], None]:
+        """The deltas of an answer that is not streamed and begins with `first`."""
         if response.content_type != _JSON and not _JSON_BEGIN(first):
             what = f"answered {response.content_type}, and neither events nor JSON"
             raise self._errors.lied(what, first + await self._error_body(response))
@@ -262,7 +254,13 @@ class HttpUpstream:
         answer = first + rest if first else rest
         read: list[D] = []
         reader.read(await _beside(len(answer), self._last, answer, reader, None), read)
-        return read, len(answer) > AT_ONCE
+        if len(answer) > AT_ONCE:
+            async for batch in _in_turns(read):
+                yield batch
+        elif read:
+            yield read
+        if not reader.has_stopped:
+            raise self._errors.failed("answered without saying why its model stopped (no `finish_reason`)", "protocol")
 
     async def _error_body(self, response: Response) -> bytes | bytearray:
         """The body of an error, as far as anybody reads it."""
@@ -360,8 +358,54 @@ async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
     return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
 
 
-def _parts(chunk: bytes) -> list[bytes]:
-    """A long chunk in several."""
+class _Failures(Generic[D]):
+    """Names the failures of a request. One with an answer `instead`, `other`, is not raised."""
+
+    def __init__(
+        self,
+        errors: ServerErrors,
+        silent_s: float,
+        instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None],
+    ) -> None:
+        self._errors = errors
+        self._silent_s = silent_s
+        self._instead = instead
+        self.other: AsyncGenerator[Sequence[D], None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, UpstreamError):
+            self.other = self._instead(error)
+            return self.other is not None
+        if isinstance(error, FAILURES):
+            raise self._errors.named(error, self._silent_s) from error
+        return False
+
+
+class _EventTime:
+    """Raises `TooSlowError` for an event that takes more than `most_s` seconds from its first byte to its last."""
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._now = asyncio.get_running_loop().time
+        self._begun_s = 0.0
+
+    def check(self, held: int) -> None:
+        """After each chunk; `held` bytes of an event are there."""
+        if not held:
+            self._begun_s = 0.0
+        elif not self._begun_s:
+            self._begun_s = self._now()
+        elif self._now() - self._begun_s > self._most_s:
+            raise TooSlowError
+
+
+def _parts(chunk: bytes) -> Sequence[bytes]:
+    """A chunk, in several pieces if it is long."""
+    if len(chunk) <= AT_ONCE:
+        return (chunk,)
     return [chunk[at : at + AT_ONCE] for at in range(0, len(chunk), AT_ONCE)]
 
 

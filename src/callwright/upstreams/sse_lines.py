@@ -68,6 +68,10 @@ class SseLines:
             if self.held > self._most:
                 raise self._too_long([], b"".join(piece[:_SHOWN] for piece in self._begun[:_SHOWN]))
             return []
+        return self._read_lines()
+
+    def _read_lines(self) -> list[bytes]:
+        """Read the lines that are complete."""
         *lines, rest = b"".join(self._begun).split(b"\n")
         self._begun = [rest]
         batch: list[bytes] = []

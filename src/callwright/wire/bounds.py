@@ -118,12 +118,12 @@ def check_bounds(given: object, text: bytes | str, limits: Bounds) -> None:
     if not _OPTIONS.isdisjoint(given):
         _check_options(given, limits)
     lists, formats = list(_tool_lists(given)), [] if _FORMATS.isdisjoint(given) else list(_formats(given))
-    messages = given.get("messages")
-    if isinstance(messages, list):
-        for number in made_along(messages, _NONE, _adding_tools):
-            lists.append(_added_tools(messages[number]["content"], f"messages[{number}].content"))
-    if not (lists or formats):
-        return
+    if lists or formats:
+        _check_schemas(lists, formats, text, limits)
+
+
+def _check_schemas(lists: Sequence[_ToolList], formats: Sequence[_Schema], text: bytes | str, limits: Bounds) -> None:
+    """Raises `RequestError` for schemas above a bound. A text shorter than what exceeds one is not searched."""
     for found in lists:
         _check_number(found, limits)
     if len(text) > bounds.MAX_SCHEMA_BYTES:
@@ -231,6 +231,10 @@ def _tool_lists(given: Mapping[str, Any]) -> Iterator[_ToolList]:
     if isinstance(items, list):
         for number in made_along(items, _NONE, _with_tools):
             yield _ToolList(items[number]["tools"], f"input[{number}].tools")
+    messages = given.get("messages")
+    if isinstance(messages, list):
+        for number in made_along(messages, _NONE, _adding_tools):
+            yield _added_tools(messages[number]["content"], f"messages[{number}].content")
 
 
 def _with_tools(before: tuple[int, ...], items: Sequence[Any], start: int) -> tuple[int, ...]:

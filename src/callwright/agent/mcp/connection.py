@@ -47,6 +47,14 @@ class _UnreachableError(Exception):
     """No connection came about, however often it was tried."""
 
 
+class _LostError(Exception):
+    """The connection broke during a call, which may have reached the server if it `was_sent`."""
+
+    def __init__(self, *, was_sent: bool) -> None:
+        super().__init__(_BROKE)
+        self.was_sent = was_sent
+
+
 class Connection:
     """A server that can be called. `tools` are the SDK's, sorted by name, as they were at the start."""
 
@@ -141,42 +149,48 @@ class Connection:
                 owner = await self._connected(name)
             except _UnreachableError as error:
                 raise failure(_BROKE if was_sent else str(error)) from error
-            went_on: list[None] = []
-            turn = self._loop.call_soon(went_on.append, None)
-            owner.begin_call()
             try:
-                answer = await owner.client.call_tool(name, arguments, progress_callback=progress)
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    owner.end_call()
-                    raise
-                is_unknown = False
-            except Exception as error:
-                if TOO_MUCH in str(error):  # what was sent was run
-                    owner.end_call()
-                    raise failure(str(error)) from error
-                code = getattr(error, "code", None)
-                is_unknown = code == _UNKNOWN_SESSION and "session" in str(error).lower()
-                if not is_unknown and code != _CLOSED and not owner.is_over and owner.fault is None:
-                    owner.end_call()
-                    raise failure(self._words(error)) from error
-            else:
-                owner.end_call()
-                return answer
-            finally:
-                turn.cancel()
-            await self._drop(owner)
-            if owner.fault is not None:
-                raise failure(owner.fault)
-            if owner.refused_with is not None:
-                raise failure(f"The tool's server refuses its credentials (HTTP {owner.refused_with}).")
-            # A connection that was closed before refuses without a turn of the event loop.
-            is_unsent = is_unknown or owner.was_refused or not went_on
-            was_sent = was_sent or not is_unsent
+                return await self._called(owner, name, arguments, progress)
+            except _LostError as lost:
+                was_sent = was_sent or lost.was_sent
             if was_sent and not is_repeatable:
                 break
         raise failure(_BROKE if was_sent else _UNREACHABLE)
+
+    async def _called(self, owner: "_Owner", name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+        """The answer over one connection. Raises `Failed`, and `_LostError` if the connection cannot be used again."""
+        went_on: list[None] = []
+        turn = self._loop.call_soon(went_on.append, None)
+        owner.begin_call()
+        try:
+            answer = await owner.client.call_tool(name, arguments, progress_callback=progress)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                owner.end_call()
+                raise
+            is_unknown = False
+        except Exception as error:
+            if TOO_MUCH in str(error):  # what was sent was run
+                owner.end_call()
+                raise failure(str(error)) from error
+            code = getattr(error, "code", None)
+            is_unknown = code == _UNKNOWN_SESSION and "session" in str(error).lower()
+            if not is_unknown and code != _CLOSED and not owner.is_over and owner.fault is None:
+                owner.end_call()
+                raise failure(self._words(error)) from error
+        else:
+            owner.end_call()
+            return answer
+        finally:
+            turn.cancel()
+        await self._drop(owner)
+        if owner.fault is not None:
+            raise failure(owner.fault)
+        if owner.refused_with is not None:
+            raise failure(f"The tool's server refuses its credentials (HTTP {owner.refused_with}).")
+        # A connection that was closed before refuses without a turn of the event loop.
+        raise _LostError(was_sent=bool(went_on) and not is_unknown and not owner.was_refused)
 
     async def _connected(self, name: str) -> "_Owner":
         """The client, made anew if it must be; the tool must still be what it was."""

@@ -27,6 +27,7 @@ from callwright.agent.events import (
     Retried,
     RunEnded,
     RunEvent,
+    RunResult,
     ToolEnded,
     ToolProgress,
 )
@@ -125,12 +126,16 @@ class Screen:
             case Compacted(count=count):
                 self.line(f"[{counted(count, 'item')} of the conversation were summed up]", dim=True)
             case RunEnded(result):
-                self.end_line()
-                if result.stop not in ("completed", "pending"):
-                    told = "interrupted" if result.stop == "cancelled" else f"{result.stop}: {plain(result.detail)}"
-                    self.line(f"[{told}]", fg="yellow")
+                self._end(result)
             case _:
                 pass
+
+    def _end(self, result: RunResult) -> None:
+        """Why a run ended, if not by its answer."""
+        self.end_line()
+        if result.stop not in ("completed", "pending"):
+            why = "interrupted" if result.stop == "cancelled" else f"{result.stop}: {plain(result.detail)}"
+            self.line(f"[{why}]", fg="yellow")
 
     def _fold(self, mark: str, text: str, **style: Any) -> None:
         """A result in a few lines."""

@@ -5,6 +5,7 @@ included, and judges it against the offered tools. It never fails: what makes no
 """
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -55,65 +56,108 @@ class Header(Struct, frozen=True):
     problems: tuple[ProblemKind, ...]
 
 
+class _Pieces(Struct, frozen=True):
+    """A header taken apart. `words` are the channel words, `constrained` what follows each `<|constrain|>`, `leftover`
+    the words that belong to nothing. `channel` may stand in the place of the role. `is_malformed`: a piece occurs twice
+    or where another belongs.
+    """
+
+    role: str
+    channel: str
+    words: list[str]
+    constrained: list[str]
+    leftover: list[str]
+    is_malformed: bool
+
+
 def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
     """Read a header; `has_role`: it begins with the role, as behind `<|start|>`."""
-    clean = _CLEAN.match(text)
-    if clean is not None and has_role == bool(clean["role"]):
-        name = clean["before"] or clean["name"] or ""
-        if not name or (name in tools and not (clean["before"] and clean["name"])):
-            is_typed = clean["type"] is not None
-            return Header(
-                "", clean["channel"], name, hidden=False, evidence=is_typed, noise=False, spaced=False, problems=()
-            )
-    first, *rest = _CONTROL.split(text)
-    segments = list(zip(rest[::2], rest[1::2], strict=True))
-    problems: list[ProblemKind] = []
-
-    role, channel_as_role, loose = _role(first, has_role=has_role)
-    doubled = len(re.findall("assistant", first)) > (1 if has_role else 0)
-    words = [_word(segment) for token, segment in segments if token == CHANNEL]
-    known = [channel for word in words if (channel := _channel(word))]
-    channel = known[-1] if known else channel_as_role
-    constrained = [segment for token, segment in segments if token == CONSTRAIN]
-    leftover = [*loose, *(word for token, segment in segments for word in _leftover(token, segment))]
-
+    clean = _clean(text, tools, has_role=has_role)
+    if clean is not None:
+        return clean
+    pieces = _pieces(text, has_role=has_role)
+    words, leftover = pieces.words, pieces.leftover
     recipients = [found for found in _RECIPIENT.finditer(text) if found[1] not in NO_RECIPIENT]
-    name = ""
     if recipients:
-        last = recipients[-1]
-        name, bent = resolve(last[1], tools, tail=text[last.start(1) :])
-        problems += [bent] if bent else []
-        if len(recipients) > 1:
-            problems.append("duplicate_recipient")
-        elif CHANNEL in text[: last.start()] and CHANNEL in text[last.end() :]:
-            problems.append("recipient_sanitized")
-        elif len(words) > 1:
-            problems.append("malformed_header")
-        if any(words) and not known:
-            problems.append("unknown_channel")
+        name, problems = _recipient(text, recipients, words, tools)
         if " " in name:
             leftover = leftover[-1:]
     else:
-        name, kind = _hidden_name(words, constrained, tools)
-        problems += [kind] if kind else []
-        if not name and len(words) > 1:
-            stray = _channel(words[0]) == "commentary" and len(set(words)) > 1
-            problems.append("stray_header_prefix" if stray else "malformed_header")
+        name, problems = _hidden_recipient(words, pieces.constrained, tools)
     noise = len(leftover) > 1 or any(not word.isalnum() for word in leftover)
-    if channel_as_role or doubled or noise or len(constrained) > 1 or any(token == START for token, _ in segments):
+    if noise or pieces.is_malformed:
         problems.append("malformed_header")
-    if not channel and not name and role == "":
+    if not pieces.channel and not name and pieces.role == "":
         problems.append("unknown_channel" if any(words) else "missing_channel")
     return Header(
-        role=role,
-        channel=channel,
+        role=pieces.role,
+        channel=pieces.channel,
         name=name,
         hidden=bool(name) and not recipients,
-        evidence=bool(constrained or leftover),
+        evidence=bool(pieces.constrained or leftover),
         noise=noise,
         spaced=f"{CHANNEL} " in text,
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+def _clean(text: str, tools: Toolset, *, has_role: bool) -> Header | None:
+    """A header as the model was taught it, if it is one."""
+    clean = _CLEAN.match(text)
+    if clean is None or has_role != bool(clean["role"]):
+        return None
+    name = clean["before"] or clean["name"] or ""
+    if name and (name not in tools or (clean["before"] and clean["name"])):
+        return None
+    is_typed = clean["type"] is not None
+    return Header("", clean["channel"], name, hidden=False, evidence=is_typed, noise=False, spaced=False, problems=())
+
+
+def _pieces(text: str, *, has_role: bool) -> _Pieces:
+    first, *rest = _CONTROL.split(text)
+    segments = list(zip(rest[::2], rest[1::2], strict=True))
+    role, channel_as_role, loose = _role(first, has_role=has_role)
+    doubled = len(re.findall("assistant", first)) > (1 if has_role else 0)
+    words = [_word(segment) for token, segment in segments if token == CHANNEL]
+    known = [channel for word in words if (channel := _channel(word))]
+    constrained = [segment for token, segment in segments if token == CONSTRAIN]
+    starts = any(token == START for token, _ in segments)
+    return _Pieces(
+        role,
+        known[-1] if known else channel_as_role,
+        words,
+        constrained,
+        [*loose, *(word for token, segment in segments for word in _leftover(token, segment))],
+        is_malformed=bool(channel_as_role) or doubled or len(constrained) > 1 or starts,
+    )
+
+
+def _recipient(
+    text: str, recipients: Sequence[re.Match[str]], words: Sequence[str], tools: Toolset
+) -> tuple[str, list[ProblemKind]]:
+    """The tool that the last recipient means, and the problems of where it stands."""
+    last = recipients[-1]
+    name, bent = resolve(last[1], tools, tail=text[last.start(1) :])
+    problems = [bent] if bent else []
+    if len(recipients) > 1:
+        problems.append("duplicate_recipient")
+    elif CHANNEL in text[: last.start()] and CHANNEL in text[last.end() :]:
+        problems.append("recipient_sanitized")
+    elif len(words) > 1:
+        problems.append("malformed_header")
+    if any(words) and not any(map(_channel, words)):
+        problems.append("unknown_channel")
+    return name, problems
+
+
+def _hidden_recipient(words: list[str], constrained: list[str], tools: Toolset) -> tuple[str, list[ProblemKind]]:
+    """The tool of a header without a recipient, if its name is where another thing belongs, and the problems of it."""
+    name, kind = _hidden_name(words, constrained, tools)
+    problems = [kind] if kind else []
+    if not name and len(words) > 1:
+        is_stray = _channel(words[0]) == "commentary" and len(set(words)) > 1
+        problems.append("stray_header_prefix" if is_stray else "malformed_header")
+    return name, problems
 
 
 def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, ProblemKind | None]:

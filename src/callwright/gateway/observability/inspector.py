@@ -60,7 +60,7 @@ class Inspector:
 
     def request_ended(self, context: RequestContext) -> None:
         """A request is over: one that was refused before there was a turn becomes a row, too."""
-        if context.turns or context.status < _FAILED or context.method not in _ASKING:
+        if context.turns.number or context.status < _FAILED or context.method not in _ASKING:
             return
         if context.refusal in _STRANGERS or not context.endpoint.startswith(("/v1", "/openresponses")):
             return

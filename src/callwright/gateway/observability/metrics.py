@@ -124,7 +124,7 @@ class Metrics:
             self._of[self._left, endpoint].inc()
         if context.refusal is not None:
             self.refused(context.refusal)
-        if context.turns:
+        if context.turns.number:
             self._of[self._overhead, endpoint, model].observe(context.overhead_s)
             if context.reasoning_put_back:
                 self._of[self._put_back, model].inc(context.reasoning_put_back)
@@ -132,7 +132,7 @@ class Metrics:
             self._of[self._dropped, field if field in CHAT_ONLY else "other"].inc()
         if context.caller:
             self._of[self._key_requests, context.caller].inc()
-            for kind, number in zip(("input", "output", "cached"), context.tokens or (), strict=False):
+            for kind, number in zip(("input", "output", "cached"), context.turns.tokens or (), strict=False):
                 self._of[self._key_tokens, context.caller, kind].inc(number)
 
     def refused(self, reason: Refusal) -> None:

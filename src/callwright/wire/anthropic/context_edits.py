@@ -3,7 +3,7 @@
 Source: platform.claude.com/docs (context editing), November 2026. Tokens are counted as `estimated_tokens` does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -80,13 +80,28 @@ def _without_results(
 ) -> tuple[tuple[Item, ...], AppliedEdit | None]:
     """The items with the results of old calls left out, if there is enough to be gained."""
     calls = {item.id: item for item in items if isinstance(item, Call)}
-    excluded = {names.flat(name) for name in edit.exclude_tools or ()}
     trigger = edit.trigger or _Amount("input_tokens", _DEFAULT_TRIGGER)
     if (len(calls) if trigger.type == "tool_uses" else tokens) <= trigger.value:
         return items, None
     answered = [n for n, item in enumerate(items) if isinstance(item, CallOutput)]
     keep = edit.keep.value if edit.keep is not None else _DEFAULT_KEEP
     old = answered[: len(answered) - keep] if keep else answered
+    excluded = {names.flat(name) for name in edit.exclude_tools or ()}
+    edited, cleared = _cleared(items, old, calls, excluded)
+    inputs = edit.clear_tool_inputs
+    if inputs:
+        _clear_inputs(edited, cleared, None if inputs is True else {names.flat(name) for name in inputs})
+    gained = estimated_tokens(items) - estimated_tokens(edited)
+    least = edit.clear_at_least.value if edit.clear_at_least is not None else 1
+    if not cleared or gained < least:
+        return items, None
+    return tuple(edited), AppliedEdit(edit.type, len(cleared), gained)
+
+
+def _cleared(
+    items: Sequence[Item], old: Sequence[int], calls: Mapping[str, Call], excluded: Set[str]
+) -> tuple[list[Item], set[str]]:
+    """The items with the results cleared that have these numbers, and the ids of their calls."""
     edited = list(items)
     cleared: set[str] = set()
     for number in old:
@@ -97,17 +112,14 @@ def _without_results(
             continue
         edited[number] = CallOutput(item.call_id, (TextPart(_CLEARED),))
         cleared.add(item.call_id)
-    inputs = edit.clear_tool_inputs
+    return edited, cleared
+
+
+def _clear_inputs(items: list[Item], ids: Set[str], names: Set[str] | None) -> None:
+    """Clear the arguments of these calls, of the tools of these names only; None = of all."""
     for number, item in enumerate(items):
-        if not (isinstance(item, Call) and item.id in cleared and inputs):
-            continue
-        if inputs is True or item.name in {names.flat(name) for name in inputs}:
-            edited[number] = msgspec.structs.replace(item, arguments="{}")
-    gained = estimated_tokens(items) - estimated_tokens(edited)
-    least = edit.clear_at_least.value if edit.clear_at_least is not None else 1
-    if not cleared or gained < least:
-        return items, None
-    return tuple(edited), AppliedEdit(edit.type, len(cleared), gained)
+        if isinstance(item, Call) and item.id in ids and (names is None or item.name in names):
+            items[number] = msgspec.structs.replace(item, arguments="{}")
 
 
 def _without_thinking(items: tuple[Item, ...], keep: object) -> tuple[Item, ...]:

@@ -205,22 +205,11 @@ class MessageWriter:
                 self._is_offered = self._names.knows(name)
                 tool_name = self._names.client(name).name
                 self._begin_call(index, ToolUseBlock(id=id_ or self._new_id("toolu"), name=tool_name))
-            case McpStarted(index, id_, name):
-                tool, self._is_offered = self._names.client(name), True
-                self._calls[index] = id_
-                self._begin_call(index, McpToolUseBlock(id=id_, name=tool.name, server_name=tool.namespace or ""))
             case CallEnded(index, complete):
                 if index == self._call:
                     self._end_call(complete=complete)
-            case McpEnded(output, error):
-                self._answer(call_words(output, error), is_error=error is not None)
-            case ToolsSearched(query, names):
-                self._searched_tools(query, names)
-            case WebSearchStarted(_, query):
-                self._search_id = self._use_here(WEB_SEARCH, query)
-            case WebSearchEnded(results, _, fault):
-                self._searched += fault is None
-                self._put(WebSearchToolResultBlock(self._search_id, result_content(results, fault)))
+            case McpStarted() | McpEnded() | ToolsSearched() | WebSearchStarted() | WebSearchEnded():
+                self._server_call(event)
             case Cited():
                 self._cited.append(event)
                 self._cite()
@@ -232,6 +221,23 @@ class MessageWriter:
                 pass  # of the Responses API: nothing here waits for approval, or is asked for a summary
             case _:
                 assert_never(event)
+
+    def _server_call(self, event: McpStarted | McpEnded | ToolsSearched | WebSearchStarted | WebSearchEnded) -> None:
+        """A call that runs here: its output is a block."""
+        match event:
+            case McpStarted(index, id_, name):
+                tool, self._is_offered = self._names.client(name), True
+                self._calls[index] = id_
+                self._begin_call(index, McpToolUseBlock(id=id_, name=tool.name, server_name=tool.namespace or ""))
+            case McpEnded(output, error):
+                self._answer(call_words(output, error), is_error=error is not None)
+            case ToolsSearched(query, names):
+                self._searched_tools(query, names)
+            case WebSearchStarted(_, query):
+                self._search_id = self._use_here(WEB_SEARCH, query)
+            case WebSearchEnded(results, _, fault):
+                self._searched += fault is None
+                self._put(WebSearchToolResultBlock(self._search_id, result_content(results, fault)))
 
     def _flush(self) -> None:
         """Say what was held: no more of this text follows."""

@@ -183,8 +183,7 @@ class InputItemReader:
             self.listed.add(str(given.get("server_label")))
 
     def _read(self, item: types.Tagged, path: str) -> None:
-        is_said = isinstance(item, types.Message) and item.role == "assistant"
-        if is_said or isinstance(item, types.Reasoning | types.FunctionCall | types.CustomCall | types.McpRequest):
+        if _is_by_model(item):
             self.approved = {}  # the model has gone on without them
         match item:
             case types.Message():
@@ -192,13 +191,43 @@ class InputItemReader:
             case types.Reasoning():
                 if thought := _thought(item, self._sealed):
                     self._add(Reasoning(thought), path)
-            case types.FunctionCall(call_id=id_, name=name, arguments=arguments, namespace=namespace):
-                flat, complete = self._offer.names.flat(name, namespace), item.status != "incomplete"
-                self._call(id_, flat, arguments, path, complete=complete, is_async=item.is_async)
-            case types.CustomCall(call_id=id_, name=name, namespace=namespace):
-                flat, complete = self._offer.names.flat(name, namespace), item.status != "incomplete"
-                given = input_arguments(item.input)
-                self._call(id_, flat, given, path, "custom tool call", complete=complete, is_async=item.is_async)
+            case types.FunctionCall() | types.CustomCall() | types.SearchCall():
+                self._read_call(item, path)
+            case types.FunctionOutput() | types.CustomOutput() | types.SearchOutput():
+                self._read_output(item, path)
+            case types.ShellCall() | types.LocalShellCall() | types.PatchCall():
+                self._read_shell_call(item, path)
+            case types.ShellOutput() | types.LocalShellOutput() | types.PatchOutput():
+                self._read_shell_output(item, path)
+            case types.McpRequest() | types.McpResponse() | types.McpCall():
+                self._read_mcp(item, path)
+            case types.WebSearchCall():
+                self._web_search(item, path)
+            case types.AdditionalTools(tools=tools):
+                self._add_tools(tools, path)
+            case types.Compaction(encrypted_content=content):
+                self._compaction(content, path)
+            case types.Update(reasoning=reasoning, text=text):
+                self.effort = (reasoning and reasoning.effort) or self.effort
+                self.format = (text and text.format) or self.format
+            case types.Reference(id=id_):
+                raise missing(f"{path}.id") if id_ is None else _not_found(id_)
+
+    def _read_call(self, item: types.FunctionCall | types.CustomCall | types.SearchCall, path: str) -> None:
+        if isinstance(item, types.SearchCall):
+            id_ = item.call_id or search_id(self._searches)
+            self._searches += 1
+            self._searched.append(id_)
+            self._call(id_, "tool_search", _json(item.arguments), path, "tool search call")
+            return
+        flat, complete = self._offer.names.flat(item.name, item.namespace), item.status != "incomplete"
+        is_custom = isinstance(item, types.CustomCall)
+        arguments = input_arguments(item.input) if isinstance(item, types.CustomCall) else item.arguments
+        words = "custom tool call" if is_custom else "function call"
+        self._call(item.call_id, flat, arguments, path, words, complete=complete, is_async=item.is_async)
+
+    def _read_output(self, item: types.FunctionOutput | types.CustomOutput | types.SearchOutput, path: str) -> None:
+        match item:
             case types.FunctionOutput(call_id=None, name=None):
                 raise missing(f"{path}.call_id")
             case types.FunctionOutput(call_id=None, name=name, output=output):
@@ -211,60 +240,48 @@ class InputItemReader:
                 self._output(id_, (*parts, *self._unfit(id_, parts)), path)
             case types.CustomOutput(call_id=id_, output=output):
                 self._output(id_, _output_parts(output, path), path, "custom tool call")
-            case types.SearchCall(arguments=arguments):
-                id_ = item.call_id or search_id(self._searches)
-                self._searches += 1
-                self._searched.append(id_)
-                self._call(id_, "tool_search", _json(arguments), path, "tool search call")
             case types.SearchOutput(tools=tools):
                 id_ = item.call_id or next(iter(self._searched), path)
                 self._searched = [other for other in self._searched if other != id_]
                 found = self._of_names(self._offer.load(tools, f"{path}.tools"))
                 self._output(id_, (TextPart(found_text(found)),), path, "tool search call")
-            case types.AdditionalTools(tools=tools):
-                before = {tool.openai_json for tool in self._offer.tools}
-                self._offer.add(tools, f"{path}.tools")
-                if added := [tool for tool in self._offer.tools if tool.openai_json not in before]:
-                    self._add(Message("developer", (TextPart(found_text(added)),)), path)
-            case types.Compaction(encrypted_content=content):
-                self._compaction(content, path)
-            case types.Update(reasoning=reasoning, text=text):
-                self.effort = (reasoning and reasoning.effort) or self.effort
-                self.format = (text and text.format) or self.format
-            case types.ShellCall(call_id=id_, action=action) | types.LocalShellCall(call_id=id_, action=action):
-                kind = "shell" if isinstance(item, types.ShellCall) else "local_shell"
-                self._call(id_, kind, _json({key: it for key, it in action.items() if key != "type"}), path)
-            case types.PatchCall(call_id=id_, operation=operation):
-                self._call(id_, "apply_patch", _json(operation), path)
-            case types.ShellOutput() | types.LocalShellOutput() | types.PatchOutput():
-                named = item.call_id or item.id
-                if named is None:
-                    raise missing(f"{path}.call_id")
-                told = "" if item.output is None else _json(item.output)
-                self._output(named, (TextPart(told or item.status or ""),), path)
-            case types.McpRequest(name=name, arguments=arguments):
-                call = Call(self._offer.names.flat(name, item.server_label), arguments, id=item.id or path)
-                self._waiting[call.id] = call
-                self._add(call, path)
-            case types.McpResponse(approval_request_id=id_):
-                self._decide(id_, item, path)
-            case types.McpCall(name=name, arguments=arguments):
-                told = call_words(item.output, item.error)
-                request = item.approval_request_id
-                if request is None or not self._settle(request, told):
-                    id_ = item.id or path
-                    self._call(id_, self._offer.names.flat(name, item.server_label), arguments, path)
-                    self._output(id_, (TextPart(told),), path)
-            case types.WebSearchCall():
-                self._web_search(item, path)
-            case types.Reference(id=None):
-                raise missing(f"{path}.id")
-            case types.Reference():
-                raise RequestError(
-                    f"Item with id '{item.id}' not found. Items are not persisted when store is set to false.",
-                    param="input",
-                    status=404,
-                )
+
+    def _read_shell_call(self, item: types.ShellCall | types.LocalShellCall | types.PatchCall, path: str) -> None:
+        if isinstance(item, types.PatchCall):
+            self._call(item.call_id, "apply_patch", _json(item.operation), path)
+            return
+        name = "shell" if isinstance(item, types.ShellCall) else "local_shell"
+        self._call(item.call_id, name, _json({key: it for key, it in item.action.items() if key != "type"}), path)
+
+    def _read_shell_output(
+        self, item: types.ShellOutput | types.LocalShellOutput | types.PatchOutput, path: str
+    ) -> None:
+        id_ = item.call_id or item.id
+        if id_ is None:
+            raise missing(f"{path}.call_id")
+        output = "" if item.output is None else _json(item.output)
+        self._output(id_, (TextPart(output or item.status or ""),), path)
+
+    def _read_mcp(self, item: types.McpRequest | types.McpResponse | types.McpCall, path: str) -> None:
+        if isinstance(item, types.McpResponse):
+            self._decide(item.approval_request_id, item, path)
+            return
+        flat, id_ = self._offer.names.flat(item.name, item.server_label), item.id or path
+        if isinstance(item, types.McpRequest):
+            self._waiting[id_] = call = Call(flat, item.arguments, id=id_)
+            self._add(call, path)
+            return
+        output, request = call_words(item.output, item.error), item.approval_request_id
+        if request is None or not self._settle(request, output):
+            self._call(id_, flat, item.arguments, path)
+            self._output(id_, (TextPart(output),), path)
+
+    def _add_tools(self, tools: Any, path: str) -> None:
+        """Offer more tools, and let the model know."""
+        before = {tool.openai_json for tool in self._offer.tools}
+        self._offer.add(tools, f"{path}.tools")
+        if added := [tool for tool in self._offer.tools if tool.openai_json not in before]:
+            self._add(Message("developer", (TextPart(found_text(added)),)), path)
 
     def _web_search(self, item: types.WebSearchCall, path: str) -> None:
         """A search of the web, as the model has seen it, or as far as another server tells it."""
@@ -398,6 +415,21 @@ def _converted(given: Any, path: str) -> types.Tagged | None:
         return msgspec.convert(given, types.BY_TYPE[kind])
     except msgspec.ValidationError as error:
         raise type_error(error, path, given) from error
+
+
+def _is_by_model(item: types.Tagged) -> bool:
+    """Whether the model wrote an item; those of tools that ran elsewhere do not count."""
+    if isinstance(item, types.Message):
+        return item.role == "assistant"
+    return isinstance(item, types.Reasoning | types.FunctionCall | types.CustomCall | types.McpRequest)
+
+
+def _not_found(id_: str) -> RequestError:
+    return RequestError(
+        f"Item with id '{id_}' not found. Items are not persisted when store is set to false.",
+        param="input",
+        status=404,
+    )
 
 
 def _thought(item: types.Reasoning, sealed: SealedTexts) -> str:

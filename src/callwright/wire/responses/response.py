@@ -4,7 +4,7 @@ One writer makes both: a whole answer is the object with which its events end. I
 with its own begin, deltas and end; their ids are the same in every event and in the object.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from msgspec import UNSET, structs
@@ -224,51 +224,62 @@ class ResponseWriter:
                 self._reasoning(text)
             case RefusalDelta(text):  # dropped on purpose: its logprobs, which have no place here
                 self._message().refuse(text)
-            case AnnotationsDelta(annotations):
-                self._annotations += map(_flat, annotations)
-                if isinstance(self._open, OpenMessage):
-                    self._annotate(self._open)
-            case Cited():  # a text that has become reasoning is no message
-                if isinstance(self._open, OpenMessage):
-                    self._open.cite(event)
+            case AnnotationsDelta() | Cited():
+                self._cite(event)
             case AnswerMetadata(_, tier):  # dropped on purpose: the fingerprint, which has no place here
                 self.response.service_tier = tier or self.response.service_tier
             case CallStarted():
                 self._call(event)
-            case McpStarted(index, id_, name, request):
-                tool = self._names.client(name)
-                self._begin(OpenMcpCall(id_, tool, self._next(), self._emit, request))
-                assert self._open is not None
-                self._calls[index] = self._open
-            case CallEnded(_, True) if isinstance(self._open, OpenMcpCall):
-                self._open.written()
-            case McpEnded(output, error):
-                assert isinstance(self._open, OpenMcpCall)
-                self._open.answer(output, error)
-                self.response.output.append(self._open.item)
-                self._open = None
-                self._catch_up()
-            case WebSearchStarted(id_, query):
-                index = self._next()
-                self._begin(OpenWebSearch(id_, query, index, self._emit, shows_sources=self._shows_sources))
-            case WebSearchEnded():
-                assert isinstance(self._open, OpenWebSearch)
-                self._open.answer(event)
-                self.response.output.append(self._open.item)
-                self._open = None
-                self._catch_up()
             case CallEnded(_, complete):
-                self._close("completed" if complete else "abandoned")
-                self._catch_up()
+                self._end_call(complete=complete)
+            case McpStarted() | McpEnded() | WebSearchStarted() | WebSearchEnded():
+                self._server_call(event)
             case McpListed() | McpApprovalAsked() | ToolsSearched() | Compacted():
-                for item in server_items(event, self._names, self._new_id):
-                    self._add(item)
+                self._add_items(server_items(event, self._names, self._new_id))
             case Finished(reason):
                 self._reason = reason
             case Markup() | Problem():
                 pass
             case _:
                 assert_never(event)
+
+    def _cite(self, event: AnnotationsDelta | Cited) -> None:
+        if isinstance(event, AnnotationsDelta):
+            self._annotations += map(_flat, event.annotations)
+            if isinstance(self._open, OpenMessage):
+                self._annotate(self._open)
+        elif isinstance(self._open, OpenMessage):  # a text that has become reasoning is no message
+            self._open.cite(event)
+
+    def _end_call(self, *, complete: bool) -> None:
+        if complete and isinstance(self._open, OpenMcpCall):
+            self._open.written()
+            return
+        self._close("completed" if complete else "abandoned")
+        self._catch_up()
+
+    def _server_call(self, event: McpStarted | McpEnded | WebSearchStarted | WebSearchEnded) -> None:
+        """A call that runs here: its output is part of its item."""
+        match event:
+            case McpStarted(index, id_, name, request):
+                self._calls[index] = call = OpenMcpCall(
+                    id_, self._names.client(name), self._next(), self._emit, request
+                )
+                self._begin(call)
+                return
+            case WebSearchStarted(id_, query):
+                index = self._next()
+                self._begin(OpenWebSearch(id_, query, index, self._emit, shows_sources=self._shows_sources))
+                return
+            case McpEnded(output, error):
+                assert isinstance(self._open, OpenMcpCall)
+                self._open.answer(output, error)
+            case WebSearchEnded():
+                assert isinstance(self._open, OpenWebSearch)
+                self._open.answer(event)
+        self.response.output.append(self._open.item)
+        self._open = None
+        self._catch_up()
 
     def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseStreamEvent]:
         """The turn is over: what ends the open item, and the response."""
@@ -352,17 +363,18 @@ class ResponseWriter:
         assert self._open is not None
         self._calls[started.index] = self._open
 
-    def _add(self, item: OutputItem) -> None:
-        """A whole item that no model wrote. A list of tools begins empty, and says when it is whole."""
-        index = self._next()
-        lists = isinstance(item, McpListTools)
-        begun = structs.replace(item, tools=[]) if lists else item
-        self._emit(ResponseOutputItemAddedEvent(output_index=index, item=begun))
-        if lists:
-            self._emit(ResponseMcpListToolsInProgressEvent(item_id=item.id, output_index=index))
-            self._emit(ResponseMcpListToolsCompletedEvent(item_id=item.id, output_index=index))
-        self._emit(ResponseOutputItemDoneEvent(output_index=index, item=item))
-        self.response.output.append(item)
+    def _add_items(self, items: Iterable[OutputItem]) -> None:
+        """Whole items that no model wrote. A list of tools begins empty, and says when it is whole."""
+        for item in items:
+            index = self._next()
+            lists = isinstance(item, McpListTools)
+            begun = structs.replace(item, tools=[]) if lists else item
+            self._emit(ResponseOutputItemAddedEvent(output_index=index, item=begun))
+            if lists:
+                self._emit(ResponseMcpListToolsInProgressEvent(item_id=item.id, output_index=index))
+                self._emit(ResponseMcpListToolsCompletedEvent(item_id=item.id, output_index=index))
+            self._emit(ResponseOutputItemDoneEvent(output_index=index, item=item))
+            self.response.output.append(item)
 
     def _catch_up(self) -> None:
         """Write what came while a call was open."""

@@ -1,0 +1,81 @@
+"""The models of a gateway: those that a key may use are found by name, listed and shown."""
+
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from callwright.errors import RequestError, UpstreamError, did_you_mean
+from callwright.gateway.access.keys import Keys, caller
+from callwright.gateway.config.config import ANY_MODEL
+from callwright.gateway.http import json_response
+from callwright.gateway.model_windows import ModelWindows
+from callwright.turn.model import Model
+from callwright.wire.server import ModelCard, ModelList, ModelMeta
+
+__all__ = ["ModelsEndpoint"]
+
+log = logging.getLogger("callwright.gateway")
+
+
+class ModelsEndpoint:
+    """`models` are those of the configuration, by name. `searches`: this gateway searches the web."""
+
+    def __init__(self, models: Mapping[str, Model], windows: ModelWindows, keys: Keys, *, searches: bool) -> None:
+        self._models = models
+        self._windows = windows
+        self._keys = keys
+        self._searches = searches
+        self._started = int(time.time())
+
+    def find(self, name: str) -> Model:
+        """The model of this name, if the caller may use it. Raises `RequestError`."""
+        allowed = caller().may_use(name)
+        model = self._models.get(name) if allowed else None
+        if model is None and allowed and (any_model := self._models.get(ANY_MODEL)) is not None:
+            return any_model.called(name)
+        if model is None:
+            known = list(filter(caller().may_use, self._models))
+            or_not_yours = " or you do not have access to it" if self._keys else ""
+            raise RequestError(
+                f"The model '{name}' does not exist{or_not_yours}.{did_you_mean(name, known)} This gateway serves: "
+                f"{', '.join(known) or 'nothing to this key'}.",
+                param="model",
+                code="model_not_found",
+                status=404,
+            )
+        return model
+
+    async def list(self, request: Request) -> Response:
+        """The models that can be asked."""
+        names = [name for name in self._models if name != ANY_MODEL]
+        if (any_model := self._models.get(ANY_MODEL)) is not None:
+            try:
+                names += [name for name in await any_model.upstream.models() if name not in names]
+            except UpstreamError as error:
+                if not names:
+                    raise
+                log.info("the configured models only are listed: the upstream fails (%s)", error.fault)
+                log.debug("the upstream says: %.500r", str(error))
+        allowed = [name for name in names if caller().may_use(name)]
+        windows = await self._windows.of(allowed)
+        cards = [self._card(name, windows.get(name)) for name in allowed]
+        first, last = (cards[0].id, cards[-1].id) if cards else (None, None)
+        return json_response(ModelList(data=cards, first_id=first, last_id=last, web_search=self._searches))
+
+    async def show(self, request: Request) -> Response:
+        """A model that can be asked."""
+        name = request.path_params["name"]
+        self.find(name)
+        return json_response(self._card(name, (await self._windows.of([name])).get(name)))
+
+    def _card(self, name: str, window: int | None) -> ModelCard:
+        created_at = datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        card = ModelCard(id=name, created=self._started, display_name=name, created_at=created_at)
+        if window is not None:
+            card.max_model_len = card.context_length = card.context_window = card.max_input_tokens = window
+            card.meta = ModelMeta(window, window)
+        return card
