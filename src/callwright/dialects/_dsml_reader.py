@@ -189,7 +189,7 @@ class DsmlCalls(TaggedCalls):
         return None
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """A tag without a call. An opening tag is the name of a token in brackets, and people write about such names."""
+        """A tag without a call. An opening tag is the name of a token in brackets, and such names are discussed."""
         if tag.startswith("</"):
             yield from super().no_call(blanks, tag)
         else:
