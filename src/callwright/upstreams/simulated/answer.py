@@ -1,148 +1,184 @@
-"""What the simulated model answers: calls, as long as the request asks for any, then what came of them.
+"""The answers of the simulated model: calls as long as the request asks for any, then a text from their outputs.
 
 A request may ask for several things (`Add 3 and 4, then multiply 5 by 6`). Each part of it that a tool can do is a
-task. What was called since the request counts as done, so that a server that takes one call at a time gets them one
-after the other.
+task. The calls since the request count as done, so that a server that takes one call at a time gets them one after
+the other.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import msgspec
 
 from callwright.calls.custom_tools import INPUT
-from callwright.conversation import (
-    AssistantTurn,
-    Call,
-    Conversation,
-    FunctionTool,
-    Message,
-    NamedTool,
-    TextPart,
-)
-from callwright.grammar.grammar import Grammar
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, NamedTool, TextPart
 from callwright.tolerant_json.codec import decode, encode
-from callwright.upstreams.simulated.arguments import arguments_of, value_of
-from callwright.upstreams.simulated.choice import demanded_first, known_words, score, tasks
-from callwright.upstreams.simulated.drawn import drawn
+from callwright.upstreams.simulated.filling import arguments_of, is_all_named, value_of
+from callwright.upstreams.simulated.sampled import drawn
 from callwright.upstreams.simulated.session import Output, asks_for_summary, forbids_calls, session_of, summary_of
-from callwright.upstreams.simulated.spans import quoted, spans
+from callwright.upstreams.simulated.spans import spans
+from callwright.upstreams.simulated.words import meaning, meanings, name_words, words
 
 __all__ = ["answer", "chosen_word"]
 
-Plan: TypeAlias = list[tuple[FunctionTool, Call]]
-
-_MAX_READ: Final = 1_000  # so much is read of the begin of a request, and of its end
+_MAX_READ: Final = 1_000  # characters that are read of the start of a request, and of its end
+_ENOUGH: Final = 2  # a word of the tool's name, or two of its description
+_NAME_WORTH: Final = 3
+_CONJUNCTION = re.compile(r"(?:[.;!?]\s+|,?\s+and\s+then\s+|,?\s+then\s+|,?\s+and\s+(?:also\s+)?|,\s+)", re.IGNORECASE)
 _PATH = re.compile(r"(?!\S*://)[^\s@]*(?:[\w-]\.[A-Za-z]\w{0,4}|/[^\s@]*)")
+_FILE: Final = meaning("file")
+# A description's first sentence: long descriptions continue with advice, which would suit any request.
+_FIRST_SENTENCE = re.compile(r".{0,1000}?(?:[.!?](?=\s)|\n\s*\n|\Z)", re.DOTALL)
+_DEMAND = re.compile(r"\b(?:must|need to|have to|required?|always)\b[^.;!?\n]*\b(?:before|first)\b", re.IGNORECASE)
 
 
 def answer(conversation: Conversation) -> AssistantTurn:
-    """What the model means to say or call."""
-    session = session_of(conversation)
-    said, outputs = session.said, session.outputs
+    """The text or the calls of the model."""
+    said, outputs = session_of(conversation)
     asked = said if len(said) <= 2 * _MAX_READ else f"{said[:_MAX_READ]}\n{said[-_MAX_READ:]}"
-    if (
-        conversation.tool_choice == "auto"
-        and (forbids_calls(said) or not conversation.tools)
-        and asks_for_summary(said)
-    ):
-        return _said(_formed(summary_of(conversation, said), conversation, asked), "This is to be summed up.")
-    tool, calls = _wanted(conversation, asked, outputs)
-    if tool is not None:
-        reasoning = f"The user asks for something that {tool.name} can do."
-        return AssistantTurn(reasoning=reasoning, calls=calls)
-    if outputs:
-        told = " ".join(output.told() for output in outputs)
-        return _said(_formed(told, conversation, asked), "The results are in, so I can answer.")
-    reply = f"You said: {said}" if said else "Hello! How can I help?"
-    return _said(_formed(reply, conversation, asked), "No tool is needed here." if conversation.tools else None)
+    free = conversation.tool_choice == "auto" and (forbids_calls(said) or not conversation.tools)
+    calls = _wanted(conversation, asked, outputs)
+    if free and asks_for_summary(said):
+        reply, reasoning = summary_of(conversation, said), "This is to be summed up."
+    elif calls:
+        return AssistantTurn(f"The user asks for something that {calls[0].name} can do.", calls=calls)
+    elif outputs:
+        reply, reasoning = " ".join(output.told() for output in outputs), "The results are in, so I can answer."
+    else:
+        reply = f"You said: {said}" if said else "Hello! How can I help?"
+        reasoning = "No tool is needed here." if conversation.tools else ""
+    if conversation.response_format is not None:
+        reply = encode(value_of(conversation.response_format.schema or {"type": "object"}, asked)).decode()
+    return AssistantTurn(reasoning or None, Message("assistant", (TextPart(reply),)))
 
 
-def chosen_word(words: Sequence[str], conversation: Conversation) -> AssistantTurn:
-    """The reply to the question whether the answer before was meant as a call: the first of these words if the model
+def chosen_word(choices: Sequence[str], conversation: Conversation) -> AssistantTurn:
+    """The reply to the question whether the answer before was meant as a call: the first of the choices if the model
     did mean one, else the last.
     """
     before = msgspec.structs.replace(conversation, items=conversation.items[:-2], tool_choice="auto")
-    return _said(words[0] if answer(before).calls else words[-1], None)
+    return AssistantTurn(None, Message("assistant", (TextPart(choices[0 if answer(before).calls else -1]),)))
 
 
-def _formed(reply: str, conversation: Conversation, asked: str) -> str:
-    """An answer in the form that is asked for."""
-    if conversation.response_format is None:
-        return reply
-    return encode(value_of(conversation.response_format.schema or {"type": "object"}, asked)).decode()
-
-
-def _said(text: str, reasoning: str | None) -> AssistantTurn:
-    return AssistantTurn(reasoning, Message("assistant", (TextPart(text),)))
-
-
-# --- what it calls ---
-
-
-def _wanted(
-    conversation: Conversation, asked: str, outputs: Sequence[Output]
-) -> tuple[FunctionTool | None, list[Call]]:
-    """The calls that are still to be made, and the tool that the first of them is of."""
-    tools = conversation.tools
-    match conversation.tool_choice:
-        case "none":
-            return None, []
-        case NamedTool(name):
-            tools = tuple(tool for tool in tools if tool.name == name)
-        case _ if conversation.allowed_tools is not None:
-            tools = tuple(tool for tool in tools if tool.name in conversation.allowed_tools)
-    if not tools:
-        return None, []
+def _wanted(conversation: Conversation, asked: str, outputs: Sequence[Output]) -> list[Call]:
+    """The calls that are still to be made now."""
+    choice, tools = conversation.tool_choice, conversation.tools
+    if isinstance(choice, NamedTool):
+        tools = tuple(tool for tool in tools if tool.name == choice.name)
+    elif conversation.allowed_tools is not None:
+        tools = tuple(tool for tool in tools if tool.name in conversation.allowed_tools)
+    failed = any(output.failed and not output.refused for output in outputs)
+    if choice == "none" or not tools or (choice == "auto" and (failed or forbids_calls(asked))):
+        return []
     made = Counter(output.name for output in outputs if not output.refused)
-    demanded = conversation.tool_choice != "auto"
-    if not demanded and (forbids_calls(asked) or any(output.failed and not output.refused for output in outputs)):
-        return None, []
-    named = isinstance(conversation.tool_choice, NamedTool)
+    others = sum(number for name, number in made.items() if name not in {tool.name for tool in conversation.tools})
     left = made.copy()
-    calls: list[tuple[FunctionTool, Call]] = []
-    for tool, call in _planned(tools, [(tools[0], asked)] if named else tasks(tools, asked)):
-        if left[tool.name] > 0:
-            left[tool.name] -= 1
-        else:
-            calls.append((tool, call))
-    offered = {tool.name for tool in conversation.tools}
-    calls = calls[
-        sum(number for name, number in made.items() if name not in offered) :
-    ]  # whoever was called in between
-    if not calls and demanded:
-        # All is done, but a call is demanded: those that were called least often come first, then those that fit best.
-        tool = min(tools, key=lambda tool: (made[tool.name], -score(tool, asked)))
-        calls = [(tool, _calls(tool, asked)[0])]
-    if not calls:
-        return None, []
-    return calls[0][0], _together([call for _, call in calls]) if conversation.parallel_tool_calls else [calls[0][1]]
-
-
-def _planned(tools: Sequence[FunctionTool], parts: Sequence[tuple[FunctionTool, str]]) -> Plan:
-    """All calls that a request asks for, in order, and before each the call that its tool demands."""
-    planned: Plan = []
-    for tool, part in parts:
-        for call in _calls(tool, part):
-            for path in _paths(call):
-                first = demanded_first(tool, tools)
-                before = _calls(first, path)[0] if first is not None else None
-                if first is not None and before is not None and path in _paths(before):
-                    planned += [(first, before)] if (first, before) not in planned else []
-            planned.append((tool, call))
-    return planned
-
-
-def _together(calls: Sequence[Call]) -> list[Call]:
-    """The first of some calls that can be made at once: one that names a file of a call before it waits for that."""
+    calls: list[Call] = []
+    for call in _planned(tools, [(tools[0], asked)] if isinstance(choice, NamedTool) else _tasks(tools, asked)):
+        left[call.name] -= 1
+        if left[call.name] < 0:
+            calls.append(call)
+    calls = calls[others:]  # made through other tools
+    if not calls and choice != "auto":
+        # All is done, but a call is demanded: of the tool with the fewest calls, then of the most suitable one.
+        tool = min(tools, key=lambda tool: (made[tool.name], -_worth(tool, asked)))
+        calls = _calls(tool, asked)[:1]
     ready: list[Call] = []
-    for call in calls:
+    for call in calls if conversation.parallel_tool_calls else calls[:1]:
         if any(path in call.arguments for before in ready for path in _paths(before)):
-            break
+            break  # it waits for a call that names the same file
         ready.append(call)
     return ready
+
+
+# --- the tasks of a request ---
+
+
+def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool, str]]:
+    """The parts of a request with the tool for each. A part for no other tool belongs to the part before it; what is
+    to be done then (`…, then …`) is a part of its own.
+    """
+    found: list[tuple[FunctionTool, int]] = []
+    texts = [span for span in spans(asked) if span.kind == "quoted"]
+    cuts = [cut for cut in _CONJUNCTION.finditer(asked) if not any(s.start <= cut.start() < s.end for s in texts)]
+    begin, then = 0, False
+    for cut in (*cuts, None):
+        tool = _best(tools, asked[begin : cut.start() if cut else len(asked)])
+        if tool is not None and (not found or then or tool is not found[-1][0]):
+            found.append((tool, begin if found else 0))
+        if cut:
+            begin, then = cut.end(), "then" in cut[0].lower()
+    if len(found) < 2:  # the whole has more words than its parts
+        named = (tool for tool in tools if tool.parameters is not None and is_all_named(tool.parameters, asked))
+        tool = _best(tools, asked) or next(named, None)
+        return [(tool, asked)] if tool is not None else []
+    parts: list[tuple[FunctionTool, str]] = []
+    file = ""
+    ends = [*(start for _, start in found[1:]), len(asked)]
+    for (tool, start), end in zip(found, ends, strict=True):
+        part = asked[start:end]
+        required = (tool.parameters or {}).get("required") or ()
+        if files := _files(part):
+            file = files[-1]
+        elif file and any(_FILE in meanings(name_words(str(key))) for key in required):  # the one named before
+            part = f"{part} in {file}"
+        parts.append((tool, part))
+    return parts
+
+
+def _files(asked: str) -> list[str]:
+    return [span.forms[0] for span in spans(asked) if span.kind == "path"]
+
+
+def _best(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:
+    """The tool whose names and description share most words with a text; None if none shares enough."""
+    tool = max(tools, key=lambda tool: _worth(tool, asked))
+    return tool if _worth(tool, asked) >= _ENOUGH else None
+
+
+def _worth(tool: FunctionTool, asked: str) -> int:
+    """How well a tool suits a text. Quoted texts are values: they count only as the name of the tool."""
+    texts = [span for span in spans(asked) if span.kind == "quoted"]
+    plain = asked
+    for text in reversed(texts):
+        plain = f"{plain[: text.start]} {plain[text.end :]}"
+    said = words(plain)
+    meant = meanings(said, with_topics=True)
+    name = meanings(name_words(tool.name))
+    about = words(_about(tool))
+    described = meanings(about) - name
+    properties = (tool.parameters or {}).get("properties") or {}
+    members = [str(m) for part in properties.values() if isinstance(part, dict) for m in part.get("enum") or ()]
+    values = meanings(word for member in members for word in name_words(member) or [member]) - name
+    worth = _NAME_WORTH * len(name & meant) + 2 * len(values & meant)
+    worth += len(described & meant) * (2 if len(described) <= 3 else 1)
+    worth += 2 * bool(said and about and meaning(said[0]) == meaning(about[0]) and meaning(said[0]) in described)
+    return worth + _NAME_WORTH * any(tool.name in text.forms for text in texts)
+
+
+def _about(tool: FunctionTool) -> str:
+    found = _FIRST_SENTENCE.match(tool.description or "")
+    return found[0] if found else ""
+
+
+# --- their calls ---
+
+
+def _planned(tools: Sequence[FunctionTool], parts: Sequence[tuple[FunctionTool, str]]) -> list[Call]:
+    """All calls for a request in order, each after the call that its tool demands: `You must Read the file before`."""
+    planned: list[Call] = []
+    for tool, part in parts:
+        demands = " ".join(match[0] for match in _DEMAND.finditer(tool.description or "")).lower()
+        named = {*re.findall(r"\w+", demands)}
+        first = next((other for other in tools if other is not tool and other.name.lower() in named), None)
+        for call in _calls(tool, part):
+            for before, path in ((_calls(first, path)[0], path) for path in _paths(call)) if first else ():
+                if path in _paths(before) and before not in planned:
+                    planned.append(before)
+            planned.append(call)
+    return planned
 
 
 def _paths(call: Call) -> list[str]:
@@ -154,16 +190,10 @@ def _paths(call: Call) -> list[str]:
 
 def _calls(tool: FunctionTool, asked: str) -> list[Call]:
     if tool.custom is not None and tool.custom.grammar is not None:
-        return [_call(tool, {INPUT: _sentence(tool.custom.grammar, asked)})]
-    return [_call(tool, arguments) for arguments in arguments_of(tool.parameters or {}, asked, known_words(tool))]
-
-
-def _call(tool: FunctionTool, arguments: dict[str, Any]) -> Call:
-    return Call(tool.name, encode(arguments).decode())
-
-
-def _sentence(grammar: Grammar, asked: str) -> str:
-    """A text of the grammar: what the message quotes or names, if that is one."""
-    named = (way for span in (*quoted(asked), *spans(asked)) for way in span.ways)
-    found = next((text for text in named if grammar.accepts(text)), None)
-    return found if found is not None else drawn(grammar)
+        accepts = tool.custom.grammar.accepts
+        named = (form for span in spans(asked) for form in span.forms if accepts(form))
+        text = next(named, None)
+        return [Call(tool.name, encode({INPUT: text if text is not None else drawn(tool.custom.grammar)}).decode())]
+    known = meanings([*name_words(tool.name), *words(_about(tool))])
+    found = arguments_of(tool.parameters or {}, asked, known)
+    return [Call(tool.name, encode(arguments).decode()) for arguments in found]

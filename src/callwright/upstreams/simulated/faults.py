@@ -1,24 +1,24 @@
 """The ways in which models and their servers go wrong, by name, for the simulated model.
 
-A fault changes what is meant (`meaning`: the turn), how it is written (`writing`: the text in one dialect or in
-any), or what the server does with it (`server`). Each was seen in the wild; `about` says how it shows.
+A fault changes the turn (`meaning`), its text (`writing`), or what the server does with it (`server`). Each was seen
+in the wild; `docs/simulated.md` describes them.
 """
 
 import random
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, TextPart
 from callwright.errors import ConfigError, did_you_mean
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["FAULTS", "Faults", "ServerFault", "SimulatedFault"]
+__all__ = ["FAULTS", "Faults", "SimulatedFault"]
 
-ServerFault: TypeAlias = Literal["", "error_500", "html", "silent", "cut_stream", "error_event"]
 Meaning: TypeAlias = Callable[[AssistantTurn, Conversation], AssistantTurn]
 Writing: TypeAlias = Callable[[str], str]
 
@@ -27,19 +27,18 @@ _SAMPLE: Final = "sample"
 
 
 class SimulatedFault(Struct, frozen=True):
-    """One way to be wrong. `dialect`: the only one it can be written in, `""` for any. `name`: as in `FAULTS`."""
+    """One way to be wrong. `dialect`: the only one it can be written in, `""` for any."""
 
-    about: str
+    name: str
     meaning: Meaning | None = None
     writing: Writing | None = None
-    server: ServerFault = ""
     dialect: str = ""
-    name: str = ""
+    server: bool = False
 
 
 class Faults:
-    """Chooses the faults of each request: names with the share of requests they befall. `samples`: where a constraint
-    says what an answer must look like, it is a random one of those.
+    """Chooses the faults of each request: names with the share of requests that they change. `samples`: a constrained
+    answer is a random one that the constraint allows.
 
     The choice depends on nothing but the seed and the number of the request.
     """
@@ -51,8 +50,8 @@ class Faults:
 
     @classmethod
     def parse(cls, spec: str, seed: int = 0) -> "Faults":
-        """Read `string_numbers,cut_stream:0.3` or `all:0.3`; a name alone befalls every request. `sample` is no fault:
-        it makes random calls of what is allowed.
+        """Read `string_numbers,cut_stream:0.3` or `all:0.3`; a name alone changes every request. `sample` is not a
+        fault: it makes random calls within the constraint.
         """
         rates: dict[str, float] = {}
         entries = [entry for part in spec.split(",") if (entry := part.strip())]
@@ -81,71 +80,39 @@ class Faults:
 # --- what is meant ---
 
 
-def _arguments(change: Callable[[dict[str, object]], object]) -> Meaning:
+def _calls(change: Callable[[Call], Call]) -> Meaning:
+    """A fault in every call."""
+    return lambda turn, _: AssistantTurn(turn.reasoning, turn.message, [change(call) for call in turn.calls])
+
+
+def _arguments(change: Callable[[dict[str, Any]], object]) -> Meaning:
     """A fault in the arguments of every call."""
 
-    def meaning(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-        return _with_calls(turn, [_changed(call, change) for call in turn.calls])
+    def changed(call: Call) -> Call:
+        try:
+            return replace(call, arguments=encode(change(decode(call.arguments))).decode())
+        except NotJsonError:
+            return call
 
-    return meaning
-
-
-def _changed(call: Call, change: Callable[[dict[str, object]], object]) -> Call:
-    try:
-        value = decode(call.arguments)
-    except NotJsonError:
-        return call
-    return msgspec.structs.replace(call, arguments=encode(change(value)).decode())
+    return _calls(changed)
 
 
-def _with_calls(turn: AssistantTurn, calls: list[Call]) -> AssistantTurn:
-    return AssistantTurn(turn.reasoning, turn.message, calls)
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else encode(value).decode()
 
 
-def _as_strings(arguments: dict[str, object]) -> object:
-    return {key: encode(value).decode() if not isinstance(value, str) else value for key, value in arguments.items()}
-
-
-def _without_last(arguments: dict[str, object]) -> object:
-    return dict(list(arguments.items())[:-1])
-
-
-def _unknown_tool(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    return _with_calls(turn, [msgspec.structs.replace(call, name=f"{call.name}_v2") for call in turn.calls])
+def _camel_case(name: str) -> str:
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
 
 
 def _two_calls(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    return _with_calls(turn, [*turn.calls, *turn.calls[-1:]])
+    return AssistantTurn(turn.reasoning, turn.message, [*turn.calls, *turn.calls[-1:]])
 
 
-def _only_said(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
+def _only_announced(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
     if not turn.calls:
         return turn
     return AssistantTurn(message=Message("assistant", (TextPart(f"I will use {turn.calls[0].name} for that."),)))
-
-
-def _camel_case(arguments: dict[str, object]) -> object:
-    return {re.sub(r"_(\w)", lambda found: found[1].upper(), key): value for key, value in arguments.items()}
-
-
-def _named_oddly(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    return _with_calls(turn, [msgspec.structs.replace(call, name=call.name.replace("_", "-")) for call in turn.calls])
-
-
-def _call_in_call(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    return _with_calls(
-        turn,
-        [
-            msgspec.structs.replace(call, arguments=f'{{"name": "{call.name}", "arguments": {call.arguments}}}')
-            for call in turn.calls
-        ],
-    )
-
-
-def _as_text(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    return _with_calls(
-        turn, [msgspec.structs.replace(call, arguments=encode(call.arguments).decode()) for call in turn.calls]
-    )
 
 
 def _teaches(turn: AssistantTurn, conversation: Conversation) -> AssistantTurn:
@@ -159,14 +126,13 @@ def _teaches(turn: AssistantTurn, conversation: Conversation) -> AssistantTurn:
 # --- how it is written ---
 
 
-def _in_json(change: Callable[[str], str]) -> Writing:
-    """A change of what stands between the first brace and the last."""
+def _sub(pattern: str, replacement: str | Callable[[re.Match[str]], str], count: int = 0) -> Writing:
+    return partial(re.compile(pattern, re.DOTALL).sub, replacement, count=count)
 
-    def writing(text: str) -> str:
-        begin, end = text.find("{"), text.rfind("}")
-        return text[:begin] + change(text[begin : end + 1]) + text[end + 1 :] if 0 <= begin < end else text
 
-    return writing
+def _in_json(change: Writing) -> Writing:
+    """A change of the text from the first brace to the last."""
+    return _sub(r"\{.*\}", lambda found: change(found[0]))
 
 
 def _single_quoted(json_text: str) -> str:
@@ -174,92 +140,59 @@ def _single_quoted(json_text: str) -> str:
     return json_text.replace('"', "'") if plain else json_text
 
 
-def _sub(pattern: str, replacement: str, count: int = 0) -> Writing:
-    compiled = re.compile(pattern, re.DOTALL)
-    return lambda text: compiled.sub(replacement, text, count=count)
-
-
-def _without_last_brace(text: str) -> str:
-    head, brace, tail = text.rpartition("}")
-    return head + tail if brace else text
-
-
-_FAULTS: Final[Mapping[str, SimulatedFault]] = {
-    "string_numbers": SimulatedFault("numbers and booleans as strings", meaning=_arguments(_as_strings)),
-    "missing_argument": SimulatedFault("the last argument is left out", meaning=_arguments(_without_last)),
-    "unknown_tool": SimulatedFault("a tool is called that nobody offered", meaning=_unknown_tool),
-    "second_call": SimulatedFault("the last call is made twice", meaning=_two_calls),
-    "only_said": SimulatedFault("the call is announced and not made", meaning=_only_said),
-    "camel_case": SimulatedFault("names of parameters in another spelling", meaning=_arguments(_camel_case)),
-    "odd_name": SimulatedFault("the tool's name with other marks between its words", meaning=_named_oddly),
-    "call_in_call": SimulatedFault("the arguments are a call of the same tool", meaning=_call_in_call),
-    "arguments_as_text": SimulatedFault("the arguments are a JSON string", meaning=_as_text),
-    "teaches": SimulatedFault("an answer in text shows an example of a call", meaning=_teaches),
-    "single_quotes": SimulatedFault("strings in single quotes", writing=_in_json(_single_quoted)),
-    "bare_keys": SimulatedFault(
-        "keys without quotes", writing=_in_json(lambda text: re.sub(r'"(\w+)":', r"\1:", text))
+_MEANINGS: Final[Mapping[str, Meaning]] = {
+    "string_numbers": _arguments(lambda given: {key: _string(value) for key, value in given.items()}),
+    "missing_argument": _arguments(lambda given: dict([*given.items()][:-1])),
+    "unknown_tool": _calls(lambda call: replace(call, name=f"{call.name}_v2")),
+    "second_call": _two_calls,
+    "only_said": _only_announced,
+    "camel_case": _arguments(lambda given: {_camel_case(key): value for key, value in given.items()}),
+    "odd_name": _calls(lambda call: replace(call, name=call.name.replace("_", "-"))),
+    "call_in_call": _calls(
+        lambda call: replace(call, arguments=f'{{"name": "{call.name}", "arguments": {call.arguments}}}')
     ),
-    "comments": SimulatedFault(
-        "a comment in the JSON", writing=_in_json(lambda text: text.replace(", ", ", /* next */ ", 1))
-    ),
-    "no_commas": SimulatedFault(
-        "no commas between members", writing=_in_json(lambda text: re.sub(r',(?= *")', " ", text))
-    ),
-    "python_words": SimulatedFault(
-        "True, False and None",
-        writing=_in_json(lambda text: re.sub(r"\b(true|false)\b", lambda found: found[1].title(), text)),
-    ),
-    "missing_brace": SimulatedFault("a closing brace is missing", writing=_without_last_brace),
-    "trailing_comma": SimulatedFault("a comma before the last brace", writing=_sub(r"\}(?=[^}]*\Z)", ",}")),
-    "raw_newline": SimulatedFault("line feeds in strings are not escaped", writing=_sub(r"\\n", "\n")),
-    "wrong_channel": SimulatedFault(
-        "the call is on analysis", writing=_sub(r"commentary(?= to=)", "analysis"), dialect="harmony"
-    ),
-    "double_channel": SimulatedFault(
-        "a second channel behind the recipient",
-        writing=_sub(r"( to=[\w.-]+) <\|constrain\|>json", r"\1<|channel|>commentary"),
-        dialect="harmony",
-    ),
-    "bare_recipient": SimulatedFault(
-        "the recipient without its namespace", writing=_sub(r"to=functions\.", "to="), dialect="harmony"
-    ),
-    "foreign_namespace": SimulatedFault(
-        "the recipient in another namespace",
-        writing=_sub(r"to=functions\.", "to=repo_browser."),
-        dialect="harmony",
-    ),
-    "missing_message_token": SimulatedFault(
-        "no <|message|> before the answer", writing=_sub(r"final<\|message\|>", "final "), dialect="harmony"
-    ),
-    "wrong_stop": SimulatedFault("a call ends with <|end|>", writing=_sub(r"<\|call\|>", "<|end|>"), dialect="harmony"),
-    "answers_itself": SimulatedFault(
-        "the model makes up the tool's answer",
-        writing=_sub(
-            r"<\|call\|>\Z", "<|call|>commentary<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Done."
-        ),
-        dialect="harmony",
-    ),
-    "tokens_stripped": SimulatedFault(
-        "the server has removed the control tokens", writing=_sub(r"<\|[a-z]+\|>", ""), dialect="harmony"
-    ),
-    "missing_close_tag": SimulatedFault(
-        "</tool_call> is missing", writing=_sub(r"\n</tool_call>", ""), dialect="hermes"
-    ),
-    "extra_brace": SimulatedFault(
-        "a brace too many", writing=_sub(r"\}\n</tool_call>", "}}\n</tool_call>"), dialect="hermes"
-    ),
-    "unfenced": SimulatedFault(
-        "the call stands without its fence", writing=_sub(r"```json\n|\n```", ""), dialect="json"
-    ),
-    "prose_behind": SimulatedFault(
-        "text behind the call", writing=_sub(r"```\Z", "```\nI will tell you as soon as I know."), dialect="json"
-    ),
-    "error_500": SimulatedFault("HTTP 500 before the first byte", server="error_500"),
-    "html": SimulatedFault("an HTML page instead of an answer", server="html"),
-    "silent": SimulatedFault("nothing is ever answered", server="silent"),
-    "cut_stream": SimulatedFault("the stream ends in the middle", server="cut_stream"),
-    "error_event": SimulatedFault("an error event in the middle of the stream", server="error_event"),
+    "arguments_as_text": _calls(lambda call: replace(call, arguments=encode(call.arguments).decode())),
+    "teaches": _teaches,
 }
+_MADE_UP: Final = "<|call|>commentary<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Done."
+# By dialect, `""` for any.
+_WRITINGS: Final[Mapping[str, Mapping[str, Writing]]] = {
+    "": {
+        "single_quotes": _in_json(_single_quoted),
+        "bare_keys": _in_json(_sub(r'"(\w+)":', r"\1:")),
+        "comments": _in_json(_sub(", ", ", /* next */ ", 1)),
+        "no_commas": _in_json(_sub(r',(?= *")', " ")),
+        "python_words": _in_json(_sub(r"\b(?:true|false)\b", lambda found: found[0].title())),
+        "missing_brace": _sub(r"\}(?=[^}]*\Z)", ""),
+        "trailing_comma": _sub(r"\}(?=[^}]*\Z)", ",}"),
+        "raw_newline": _sub(r"\\n", "\n"),
+    },
+    "harmony": {
+        "wrong_channel": _sub(r"commentary(?= to=)", "analysis"),
+        "double_channel": _sub(r"( to=[\w.-]+) <\|constrain\|>json", r"\1<|channel|>commentary"),
+        "bare_recipient": _sub(r"to=functions\.", "to="),
+        "foreign_namespace": _sub(r"to=functions\.", "to=repo_browser."),
+        "missing_message_token": _sub(r"final<\|message\|>", "final "),
+        "wrong_stop": _sub(r"<\|call\|>", "<|end|>"),
+        "answers_itself": _sub(r"<\|call\|>\Z", _MADE_UP),
+        "tokens_stripped": _sub(r"<\|[a-z]+\|>", ""),
+    },
+    "hermes": {
+        "missing_close_tag": _sub(r"\n</tool_call>", ""),
+        "extra_brace": _sub(r"\}\n</tool_call>", "}}\n</tool_call>"),
+    },
+    "json": {
+        "unfenced": _sub(r"```json\n|\n```", ""),
+        "prose_behind": _sub(r"```\Z", "```\nI will tell you as soon as I know."),
+    },
+}
+_SERVERS: Final = ("error_500", "html", "silent", "cut_stream", "error_event")
 FAULTS: Final[Mapping[str, SimulatedFault]] = {
-    name: msgspec.structs.replace(fault, name=name) for name, fault in _FAULTS.items()
+    **{name: SimulatedFault(name, meaning=meaning) for name, meaning in _MEANINGS.items()},
+    **{
+        name: SimulatedFault(name, writing=writing, dialect=dialect)
+        for dialect, writings in _WRITINGS.items()
+        for name, writing in writings.items()
+    },
+    **{name: SimulatedFault(name, server=True) for name in _SERVERS},
 }

@@ -1,6 +1,6 @@
-"""What the simulated model answers at other endpoints than chat: completions, embeddings, ranks and scores.
+"""The answers of the simulated model at other endpoints than chat: completions, embeddings, ranks and scores.
 
-A vector counts the words of its text, each in the place that a hash gives it: texts that share words are near each
+A vector counts the words of its text, each at an index that a hash gives it: texts that share words are near each
 other. Ranks and scores are the share of the question's words that a document has.
 """
 
@@ -9,7 +9,7 @@ import math
 import re
 import struct
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import Raw
@@ -21,21 +21,21 @@ from callwright.upstreams.handed import lacking
 
 __all__ = ["answered"]
 
-_Answer: TypeAlias = tuple[list[dict[str, Any]], int, int]  # the answer or its events; tokens in and out
+_Answer: TypeAlias = tuple[list[dict[str, Any]], list[str], int]  # the answer or its events; the input; tokens made
 _TOKEN: Final = 4  # characters
 _DIMENSIONS: Final = 64
 _MOST_DIMENSIONS: Final = 4_096
-_MAX_TOKENS: Final = 16  # as OpenAI has it where none are given
-_LAST_WORDS: Final = 8  # of a prompt, which a completion goes on from
+_MAX_TOKENS: Final = 16  # OpenAI's default
+_LAST_WORDS: Final = 8  # of a prompt, in its completion
 _WORD: Final = re.compile(r"\w+")
 
 
 def answered(path: str, generation: GenerationRequest) -> tuple[list[Mapping[str, Raw]], Usage]:
     """The answer, or the events of its stream, and its tokens. Raises `RequestError` for an endpoint it has not."""
-    make = _MADE.get(path)
-    if make is None:
+    if path not in _MADE:
         raise lacking("the simulated model", path)
-    answers, given, made = make(generation)
+    answers, texts, made = _MADE[path](generation)
+    given = sum(max(1, len(text) // _TOKEN) for text in texts)
     counted = {"prompt_tokens": given, "total_tokens": given + made}
     if made:
         counted["completion_tokens"] = made
@@ -59,68 +59,44 @@ def _text(given: Any) -> str:
     return text if isinstance(text, str) else encode(given).decode()
 
 
-def _size(texts: Sequence[str]) -> int:
-    return sum(max(1, len(text) // _TOKEN) for text in texts)
-
-
-def _head(generation: GenerationRequest, kind: str, id_: str) -> dict[str, Any]:
-    return {"id": f"{id_}-simulated", "object": kind, "created": 0, "model": generation.model}
-
-
-# --- completions ---
-
-
 def _completions(generation: GenerationRequest) -> _Answer:
+    """Each prompt continues in its own last words."""
     fields = generation.fields
     prompts = _texts(fields.get("prompt", ""))
-    limit = fields.get("max_tokens") or _MAX_TOKENS
+    limit = _TOKEN * (fields.get("max_tokens") or _MAX_TOKENS)
     stops = fields.get("stop") or ()
-    head = _head(generation, "text_completion", "cmpl")
-    choices = [
-        (_continued(prompt, [stops] if isinstance(stops, str) else stops), prompt if fields.get("echo") else "")
-        for prompt in prompts
-        for _ in range(fields.get("n") or 1)
-    ]
-    made = sum(min(limit, math.ceil(len(text) / _TOKEN)) for text, _ in choices)
-    if not generation.streamed:
-        whole = [
-            _choice(number, echoed + text[: limit * _TOKEN], "length" if len(text) > limit * _TOKEN else "stop")
-            for number, (text, echoed) in enumerate(choices)
-        ]
-        return [{**head, "choices": whole}], _size(prompts), made
+    stop = "|".join(re.escape(one) for one in ([stops] if isinstance(stops, str) else stops) if one)
+    head = {"id": "cmpl-simulated", "object": "text_completion", "created": 0, "model": generation.model}
     events: list[dict[str, Any]] = []
-    for number, (text, echoed) in enumerate(choices):
-        sent = echoed + text[: limit * _TOKEN]
-        events += [{**head, "choices": [_choice(number, sent[at : at + _TOKEN])]} for at in range(0, len(sent), _TOKEN)]
-        events.append({**head, "choices": [_choice(number, "", "length" if len(text) > limit * _TOKEN else "stop")]})
-    return events, _size(prompts), made
+    made = 0
 
-
-def _continued(prompt: str, stops: Sequence[str]) -> str:
-    """How a prompt goes on: in its own last words."""
-    text = f" … and so on: {' '.join(_WORD.findall(prompt)[-_LAST_WORDS:])}."
-    ends = [text.index(stop) for stop in stops if stop and stop in text]
-    return text[: min(ends)] if ends else text
-
-
-def _choice(number: int, text: str, reason: str | None = None) -> dict[str, Any]:
-    return {"index": number, "text": text, "logprobs": None, "finish_reason": reason}
-
-
-# --- embeddings ---
+    for number, prompt in enumerate(prompt for prompt in prompts for _ in range(fields.get("n") or 1)):
+        text = f" … and so on: {' '.join(_WORD.findall(prompt)[-_LAST_WORDS:])}."
+        text = re.split(stop, text, maxsplit=1)[0] if stop else text
+        made += math.ceil(len(text[:limit]) / _TOKEN)
+        sent = (prompt if fields.get("echo") else "") + text[:limit]
+        reason = "length" if len(text) > limit else "stop"
+        pieces = [sent[at : at + _TOKEN] for at in range(0, len(sent), _TOKEN)] if generation.streamed else []
+        last = "" if generation.streamed else sent
+        events += [
+            {"index": number, "text": piece, "logprobs": None, "finish_reason": reason if at == len(pieces) else None}
+            for at, piece in enumerate((*pieces, last))
+        ]
+    choices = [[event] for event in events] if generation.streamed else [events]
+    return [{**head, "choices": some} for some in choices], prompts, made
 
 
 def _embeddings(generation: GenerationRequest) -> _Answer:
     fields = generation.fields
     texts = _texts(fields.get("input", ""))
     size = min(_MOST_DIMENSIONS, fields.get("dimensions") or _DIMENSIONS)
-    is_packed = fields.get("encoding_format") == "base64"
-    data = []
+    data: list[dict[str, Any]] = []
     for number, text in enumerate(texts):
-        vector = _vector(text, size)
-        shown = b64encode(struct.pack(f"<{size}f", *vector)).decode() if is_packed else vector
-        data.append({"object": "embedding", "index": number, "embedding": shown})
-    return [{"object": "list", "data": data, "model": generation.model}], _size(texts), 0
+        vector: Any = _vector(text, size)
+        if fields.get("encoding_format") == "base64":
+            vector = b64encode(struct.pack(f"<{size}f", *vector)).decode()
+        data.append({"object": "embedding", "index": number, "embedding": vector})
+    return [{"object": "list", "data": data, "model": generation.model}], texts, 0
 
 
 def _vector(text: str, size: int) -> list[float]:
@@ -129,13 +105,10 @@ def _vector(text: str, size: int) -> list[float]:
     for word in _WORD.findall(text.lower()) or [text]:
         number = int.from_bytes(hashlib.blake2s(word.encode(errors="replace"), digest_size=8).digest(), "little")
         vector[number % size] += 1.0 if number >> 63 else -1.0
-    length = math.sqrt(sum(value * value for value in vector))
+    length = math.hypot(*vector)
     if not length:  # the words of the text have cancelled each other out
         return [1.0, *[0.0] * (size - 1)]
     return [round(value / length, 6) for value in vector]
-
-
-# --- ranks and scores ---
 
 
 def _rerank(generation: GenerationRequest) -> _Answer:
@@ -143,15 +116,13 @@ def _rerank(generation: GenerationRequest) -> _Answer:
     query, documents = _text(fields.get("query", "")), fields.get("documents") or []
     texts = [_text(document) for document in documents]
     results: list[dict[str, Any]] = [
-        {"index": number, "relevance_score": _overlap(query, text)} for number, text in enumerate(texts)
+        {"index": number, "relevance_score": _overlap(query, text)}
+        | ({"document": {"text": text}} if fields.get("return_documents") else {})
+        for number, text in enumerate(texts)
     ]
-    if fields.get("return_documents"):
-        for result, text in zip(results, texts, strict=True):
-            result["document"] = {"text": text}
     results.sort(key=lambda result: -result["relevance_score"])
     most = fields.get("top_n") or len(results)
-    head = {"id": "rerank-simulated", "model": generation.model}
-    return [{**head, "results": results[:most]}], _size([query, *texts]), 0
+    return [{"id": "rerank-simulated", "model": generation.model, "results": results[:most]}], [query, *texts], 0
 
 
 def _score(generation: GenerationRequest) -> _Answer:
@@ -162,7 +133,8 @@ def _score(generation: GenerationRequest) -> _Answer:
         {"index": number, "object": "score", "score": _overlap(one, other)}
         for number, (one, other) in enumerate(zip(first, second, strict=False))
     ]
-    return [{**_head(generation, "list", "score"), "data": data}], _size([*first, *second]), 0
+    head = {"id": "score-simulated", "object": "list", "created": 0, "model": generation.model}
+    return [{**head, "data": data}], [*first, *second], 0
 
 
 def _overlap(query: str, text: str) -> float:

@@ -1,12 +1,13 @@
 """Random answers that a constraint allows, for the simulated model: the same for the same seed.
 
-Which tool is called, how often and with what is drawn; how it is written is the dialect's. Arguments are random
-sentences of the tool's schema, checked against all of it.
+The tools, the number of calls and the arguments are random; the dialect writes them. Arguments are random sentences
+of the tool's schema, checked against all of it.
 """
 
 import functools
 from collections.abc import Callable, Mapping
 from random import Random
+from time import thread_time
 from typing import Any, Final
 
 from callwright.calls.custom_tools import input_arguments
@@ -18,30 +19,36 @@ from callwright.constraints.tree import Json
 from callwright.conversation import AssistantTurn, Call, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect
 from callwright.grammar.engine import Engine, RefusedError, TooLongError, random_text
+from callwright.grammar.grammar import Grammar
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
-from callwright.upstreams.simulated.drawn import drawn
 
-__all__ = ["allows", "sampled_turn", "sampled_value"]
+__all__ = ["allows", "drawn", "sampled_turn", "sampled_value"]
 
+_S: Final = 2.0  # of the processor: the same grammar gives up in the same place on a busy machine
 _MOST_CALLS: Final = 3
 _TRIES: Final = 24
 _MOST_ENDLESS: Final = 2
 _MOST_BYTES: Final = 1_500
 _OFTEN: Final = 0.5
 _THOUGHTS: Final = ("Let me see.", "The tool knows.\nIt is < 3 calls away.", 'First "one", then the other.')
-_SAID: Final = "No tool is needed."
-# What fills the arguments of a tool for which no random ones were found.
+# Fills the arguments of a tool for which no random ones were found.
 Fallback = Callable[[FunctionTool], Mapping[str, Any]]
 
 
+def drawn(grammar: Grammar, seed: int = 0) -> str:
+    """A text of the grammar; an empty one if none is found in time."""
+    end_s = thread_time() + _S
+    return grammar.sample(seed, lambda: thread_time() < end_s) or ""
+
+
 def sampled_turn(constraint: Constraint, chooser: Random, fallback: Fallback) -> AssistantTurn:
-    """Reasoning or none, then calls; or a text where no call is demanded."""
+    """Reasoning or none, then calls; or a text if no call is demanded."""
     shape = shape_of(constraint)
     thinks = shape is None or shape.in_reasoning or chooser.random() < _OFTEN
     reasoning = chooser.choice(_THOUGHTS) if thinks else None
     if not constraint.demanded and chooser.random() < _OFTEN:
-        return AssistantTurn(reasoning, Message("assistant", (TextPart(_SAID),)))
+        return AssistantTurn(reasoning, Message("assistant", (TextPart("No tool is needed."),)))
     several = constraint.parallel and (shape is None or shape.several)
     tools = [chooser.choice(constraint.tools) for _ in range(chooser.randint(1, _MOST_CALLS) if several else 1)]
     return AssistantTurn(reasoning, None, [Call(tool.name, _arguments(tool, chooser, fallback)) for tool in tools])
@@ -56,10 +63,8 @@ def _arguments(tool: FunctionTool, chooser: Random, fallback: Fallback) -> str:
 
 
 def sampled_value(schema: Mapping[str, Any], otherwise: object) -> Any:
-    """A value that fits, the same for the same schema; `otherwise` where none is found."""
-    if len(encode(otherwise)) > _MOST_BYTES:  # what needs so much is never drawn
-        return otherwise
-    text = _first_drawn(encode(schema))
+    """A value that fits, the same for the same schema; `otherwise` if none is found."""
+    text = _first_drawn(encode(schema)) if len(encode(otherwise)) <= _MOST_BYTES else None  # larger ones are not drawn
     return otherwise if text is None else decode(text)
 
 
@@ -71,16 +76,21 @@ def _first_drawn(schema: bytes) -> str | None:
 
 
 def _drawn(schema: Mapping[str, Any], chooser: Random) -> str | None:
-    """JSON text that fits; None when none was found."""
-    grammar = lark(Json(schema))
+    """JSON text that fits; None if none was found."""
+    engine = _engine(lark(Json(schema)))
+    if engine is None:
+        return None
     endless = 0
     for _ in range(_TRIES):
+        seed = chooser.randrange(1 << 30)
         try:
-            text = _sentence(grammar, chooser.randrange(1 << 30))
+            text = random_text(engine.start(), seed)
+            if text is not None and validate.is_valid(schema, decode(text)):
+                return text.decode()
+        except NotJsonError:
+            continue
         except TooLongError:
             text = None
-        if text is not None and _fits(text, schema):
-            return text.decode()
         endless += text is None
         if endless == _MOST_ENDLESS:  # each takes long
             break
@@ -88,35 +98,23 @@ def _drawn(schema: Mapping[str, Any], chooser: Random) -> str | None:
 
 
 def allows(constraint: Constraint, text: str) -> bool:
-    """Whether a text is one that the constraint allows, with its stop token or without. True where that cannot be told:
+    """Whether a text is one that the constraint allows, with its stop token or without. True if that cannot be known:
     the format has no shape, or the engine cannot run its grammar.
     """
     found = compiled(constraint, "llguidance", constraint_key(constraint))
     engine = _engine(found.text) if found is not None else None
-    return engine is None or any(_reads(engine, text + end) for end in ("", *get_dialect(constraint.dialect).stops))
-
-
-def _reads(engine: Engine, text: str) -> bool:
-    reading = engine.start()
-    ids = list(text.encode())
-    return reading.try_consume_tokens(ids) == len(ids) and reading.is_accepting()
-
-
-def _sentence(grammar: str, seed: int) -> bytes | None:
-    engine = _engine(grammar)
-    return random_text(engine.start(), seed) if engine is not None else None
-
-
-def _fits(text: bytes, schema: Mapping[str, Any]) -> bool:
-    try:
-        return validate.is_valid(schema, decode(text))
-    except NotJsonError:
-        return False
+    if engine is None:
+        return True
+    for end in ("", *get_dialect(constraint.dialect).stops):
+        reading, ids = engine.start(), list((text + end).encode())
+        if reading.try_consume_tokens(ids) == len(ids) and reading.is_accepting():
+            return True
+    return False
 
 
 @functools.lru_cache(32)  # of 3 MB each at most
 def _engine(grammar: str) -> Engine | None:
-    """What knows the sentences of a grammar; None where it has none, or more than can be run."""
+    """An engine for the sentences of a grammar; None if it has none, or more than can be run."""
     try:
         return Engine("lark", grammar.partition("\n")[2])  # without its options: the engine has its own
     except RefusedError:

@@ -5,14 +5,31 @@ from collections.abc import Iterable, Sequence
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, HandedAnswers, TextDelta
 from callwright.upstreams.handed import lacking
 
-__all__ = ["ScriptedUpstream"]
+__all__ = ["LocalUpstream", "ScriptedUpstream"]
 
 
-class ScriptedUpstream:
+class LocalUpstream:
+    """The part of an `Upstream` that one without a server has no use for."""
+
+    async def open(self) -> None:
+        """Nothing to prepare."""
+
+    def window(self, model: str) -> int | None:
+        """It has none."""
+        return None
+
+    async def models(self) -> list[str]:
+        """None with a name."""
+        return []
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class ScriptedUpstream(LocalUpstream):
     """Plays one answer after the other: each a text, or a sequence of deltas and exceptions.
 
-    A text is one delta and a natural end; an exception is raised when its turn comes. What it was asked is kept in
-    `asked`.
+    A text is one delta and a natural end; an exception is raised when its turn comes. `asked` has the requests.
     """
 
     name = "scripted"
@@ -20,9 +37,6 @@ class ScriptedUpstream:
     def __init__(self, answers: Iterable[str | Sequence[Delta | Exception]]) -> None:
         self._answers = iter(answers)
         self.asked: list[GenerationRequest] = []
-
-    async def open(self) -> None:
-        """Nothing to make ready."""
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
         """See `Upstream`."""
@@ -36,14 +50,3 @@ class ScriptedUpstream:
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
         """See `Upstream`: it plays generations only. Raises `RequestError`."""
         raise lacking("a script", path)
-
-    def window(self, model: str) -> int | None:
-        """See `Upstream`: it has none."""
-        return None
-
-    async def models(self) -> list[str]:
-        """None that could be named."""
-        return []
-
-    async def close(self) -> None:
-        """Nothing to give back."""

@@ -1,41 +1,37 @@
-"""What a session is about: the last request of the user, what tools have said since, and all of it in short.
+"""The last request of the user, the outputs of tools since, and a summary of all.
 
-Coding agents put more into a conversation than the user said: context between tags in the user's messages and in the
-outputs of tools, and requests of their own to sum up what was done. A summary that was made here is read again, so that
-work goes on where it stopped.
+Coding agents add to a conversation: context between tags, in the user's messages and in the outputs of tools, and
+requests of their own for a summary. A summary that was made here is read again, so that the work continues.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from callwright.conversation import CallOutput, Conversation, Item, Message, TextPart
+from callwright.conversation import CallOutput, Conversation, Message, TextPart
 
-__all__ = ["Output", "Session", "asks_for_summary", "forbids_calls", "session_of", "summary_of"]
+__all__ = ["Output", "asks_for_summary", "forbids_calls", "session_of", "summary_of"]
 
 _REFUSED: Final = ("Error: this call was not run.", "Error: no call was run.")  # then the model tries again
-_MAX_LINE: Final = 500  # so much of a request or an output stands in a summary
-_MAX_INSTRUCTED: Final = 2_000  # in so much of a request's begin it says in which form it wants an answer
-# Tags of several words, as in `<system-reminder>`: what stands between is told to the model, and nobody asks for it.
-_TAG = r"[a-z]+(?:[-_][a-z]+)+"
-_OPENS = re.compile(rf"^[ \t]*<({_TAG})>", re.MULTILINE)
-_CLOSES = re.compile(rf"</({_TAG})>[ \t]*$\n?", re.MULTILINE)
+_MAX_LINE: Final = 500  # characters of a request or an output in a summary
+_MAX_INSTRUCTED: Final = 2_000  # characters of a request that may describe the form of the answer
+# Tags of several words, as in `<system-reminder>`: the text between them is context.
+_TAG = re.compile(
+    r"^[ \t]*<(?P<opens>[a-z]+(?:[-_][a-z]+)+)>|</(?P<closes>[a-z]+(?:[-_][a-z]+)+)>[ \t]*$\n?", re.MULTILINE
+)
 _NO_CALLS = re.compile(r"\btext only\b|\b(?:do not|don't|never|without) (?:call|us)(?:e|ing)? (?:any )?tools?\b", re.I)
 _SUMMARY = re.compile(r"\bsummar(?:y|i[sz]e)\b", re.I)
 _OF_ALL = re.compile(r"\b(?:conversation|session|context|so far)\b", re.I)
-_BLOCK = re.compile(r"<(?P<tag>summary)>", re.I)
-_ASKED: Final = "Asked: "
-_DONE: Final = "Done: "
-_LINE = re.compile(rf"^(?:{_ASKED}(?P<asked>.+)|{_DONE}(?P<name>\S+) (?:says|failed): (?P<said>.*))$", re.MULTILINE)
+_BLOCK = re.compile(r"<(summary)>", re.I)
+_LINE = re.compile(r"^(?:Asked: (?P<asked>.+)|Done: (?P<name>\S+) (?:says|failed): (?P<output>.*))$", re.MULTILINE)
 _FAILED = re.compile(r"\s*(?:<\w+>)?\s*error\b[:\s]*", re.I)
-_TAGS = re.compile(r"^\s*<(?P<tag>\w+)>(?P<text>.*)</(?P=tag)>\s*$", re.DOTALL)
+_ONE_TAG = re.compile(r"^\s*<(?P<tag>\w+)>(?P<text>.*)</(?P=tag)>\s*$", re.DOTALL)
 
 
 class Output(Struct, frozen=True):
-    """What a tool has said, without the context around it. `name`: the tool's, empty where no call tells it."""
+    """The output of a tool, without context. `name`: the tool's, empty if no call has it."""
 
     name: str
     text: str
@@ -44,100 +40,88 @@ class Output(Struct, frozen=True):
 
     def told(self) -> str:
         """In a sentence."""
-        said = f"{self.name or 'The tool'} {'failed' if self.failed else 'says'}: {self.text}"
-        return said if said.endswith(".") else f"{said}."
+        text = f"{self.name or 'The tool'} {'failed' if self.failed else 'says'}: {self.text}"
+        return text if text.endswith(".") else f"{text}."
 
 
-class Session(Struct, frozen=True):
-    """`said`: what the user asked for last. `outputs`: what tools have said since."""
-
-    said: str
-    outputs: tuple[Output, ...]
-
-
-def session_of(conversation: Conversation) -> Session:
-    """What a conversation is about now."""
-    items: Sequence[Item] = conversation.items
+def session_of(conversation: Conversation) -> tuple[str, list[Output]]:
+    """The last request of the user, and the outputs since."""
     requests = [
         (number + 1, _lines(item))
-        for number, item in enumerate(items)
+        for number, item in enumerate(conversation.items)
         if isinstance(item, Message) and item.role == "user" and not item.text.startswith(_REFUSED)
     ]
-    asking = ((begin, text) for begin, message in reversed(requests) if (text := _asked(message)))
-    begin, said = next(asking, None) or (requests or [(0, "")])[-1]
+    asking = ((begin, text) for begin, message in reversed(requests) if (text := _without_context(message)))
+    begin, asked = next(asking, None) or (requests or [(0, "")])[-1]
     earlier: list[Output] = []
-    if (resumed := [*_LINE.finditer(said)]) and resumed[0]["asked"]:
-        said, earlier = _resumed(resumed)
-    return Session(said, (*earlier, *_outputs(conversation, begin)))
+    lines = [*_LINE.finditer(asked)]
+    if lines and lines[0]["asked"]:  # a summary: its last request, and the lines after it
+        last = max(number for number, line in enumerate(lines) if line["asked"])
+        asked = lines[last]["asked"]
+        earlier = [Output(line["name"], line["output"]) for line in lines[last + 1 :]]
+    return asked, earlier + [output for number, output in _outputs(conversation).items() if number >= begin]
 
 
-def forbids_calls(said: str) -> bool:
+def forbids_calls(asked: str) -> bool:
     """Whether a request wants text, whatever tools there are."""
-    return _NO_CALLS.search(said[:_MAX_INSTRUCTED]) is not None
+    return _NO_CALLS.search(asked[:_MAX_INSTRUCTED]) is not None
 
 
-def asks_for_summary(said: str) -> bool:
-    """Whether a request wants the whole conversation in short."""
-    begin = said[:_MAX_INSTRUCTED]
+def asks_for_summary(asked: str) -> bool:
+    """Whether a request wants a summary of the whole conversation."""
+    begin = asked[:_MAX_INSTRUCTED]
     return _SUMMARY.search(begin) is not None and _OF_ALL.search(begin) is not None
 
 
 def summary_of(conversation: Conversation, said: str) -> str:
-    """The requests of a conversation and what came of them, a line each; in the block that `said` asks for, if any."""
-    names = conversation.named_outputs()
+    """The requests of a conversation and the outputs, a line each; in the block that `said` asks for, if any."""
+    outputs = _outputs(conversation)
     lines: list[str] = []
     for number, item in enumerate(conversation.items):
-        match item:
-            case Message(role="user") if (asked := _asked(_lines(item))) and asked != said:
-                earlier = [match[0] for match in _LINE.finditer(asked)]
-                lines += earlier or [f"{_ASKED}{_short(asked)}"]
-            case CallOutput():
-                lines.append(f"{_DONE}{_short(_output(names[number] or 'tool', item).told())}")
+        if number in outputs:
+            output = outputs[number]
+            lines.append(f"Done: {_short(replace(output, name=output.name or 'tool').told())}")
+        elif isinstance(item, Message) and item.role == "user":
+            asked = _without_context(_lines(item))
+            if asked and asked != said:
+                lines += [match[0] for match in _LINE.finditer(asked)] or [f"Asked: {_short(asked)}"]
     text = "\n".join(lines) or "Nothing was asked for yet."
     block = _BLOCK.search(said)
-    return f"<{block['tag']}>\n{text}\n</{block['tag']}>" if block else text
+    return f"<{block[1]}>\n{text}\n</{block[1]}>" if block else text
 
 
 def _lines(message: Message) -> str:
-    """The text of a message. Each part begins a line: agents put their context into parts of their own."""
+    """The text of a message. Each part starts a line: agents put their context into parts of their own."""
     return "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
 
 
-def _asked(text: str) -> str:
-    """A text without the context in it."""
-    closes: dict[str, list[tuple[int, int]]] = {}
-    for close in _CLOSES.finditer(text):
-        closes.setdefault(close[1], []).append(close.span())
+def _without_context(text: str) -> str:
+    tags = [*_TAG.finditer(text)]
+    last = {tag["closes"]: tag.start() for tag in tags if tag["closes"]}
     kept: list[str] = []
-    at = 0
-    for opens in _OPENS.finditer(text):
-        ends = closes.get(opens[1], [])
-        number = bisect_left(ends, (opens.end(), 0))
-        if opens.start() >= at and number < len(ends):
-            kept.append(text[at : opens.start()])
-            at = ends[number][1]
+    at, open_tag = 0, ""
+    for tag in tags:
+        if not open_tag and tag["opens"] and tag.start() >= at and last.get(tag["opens"], 0) >= tag.end():
+            kept.append(text[at : tag.start()])
+            open_tag = tag["opens"]
+        elif open_tag and tag["closes"] == open_tag:
+            at, open_tag = tag.end(), ""
     return "".join((*kept, text[at:])).strip()
 
 
-def _resumed(lines: Sequence[re.Match[str]]) -> tuple[str, list[Output]]:
-    """The last request of a summary, and what had been done for it."""
-    last = max(number for number, line in enumerate(lines) if line["asked"])
-    return lines[last]["asked"], [Output(line["name"], line["said"]) for line in lines[last + 1 :]]
-
-
-def _outputs(conversation: Conversation, begin: int) -> Iterator[Output]:
+def _outputs(conversation: Conversation) -> dict[int, Output]:
+    """The outputs of tools, by their number among the items."""
     names = conversation.named_outputs()
+    found: dict[int, Output] = {}
     for number, item in enumerate(conversation.items):
-        if number >= begin and isinstance(item, CallOutput):
-            yield _output(names[number], item)
-
-
-def _output(name: str, item: CallOutput) -> Output:
-    text = _asked(item.text)
-    failed = _FAILED.match(text)
-    if failed:
-        text = text[failed.end() :] if (inner := _TAGS.match(text[failed.end() :])) is None else inner["text"]
-    return Output(name, text.strip(), refused=item.text.startswith(_REFUSED), failed=failed is not None)
+        if isinstance(item, CallOutput):
+            text = _without_context(item.text)
+            failed = _FAILED.match(text)
+            if failed:
+                text = text[failed.end() :]
+                text = inner["text"] if (inner := _ONE_TAG.match(text)) else text
+            found[number] = Output(names[number], text.strip(), item.text.startswith(_REFUSED), failed is not None)
+    return found
 
 
 def _short(text: str) -> str:
