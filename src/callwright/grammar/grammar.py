@@ -48,8 +48,8 @@ class Violation(msgspec.Struct, frozen=True):
 class Grammar:
     """A definition in `lark` or `regex` syntax. Raises `GrammarError` where OpenAI would refuse it.
 
-    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work. The engine
-    is in the cache of `compiled`, not here, so a grammar takes little memory.
+    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work. The
+    engine is in the cache of `compiled`, not here, so a grammar takes little memory.
     """
 
     __slots__ = ("definition", "syntax")
