@@ -146,10 +146,11 @@ def test_a_request_waits_for_its_grammar_only_so_long(
 
 def test_a_grammar_that_is_too_long_is_not_sent(serve: Served, model: ModelServer) -> None:
     gateway = fresh(serve, model, "long")
-    model.plays(completion('long", "arguments": {"one_of": "v7"}}\n</tool_call><|im_end|>'))
-    many = {"one_of": {"enum": [f"v{number}" for number in range(70_000)]}}
+    word = "v" * 40
+    model.plays(completion(f'long", "arguments": {{"one_of": "{word}7"}}}}\n</tool_call><|im_end|>'))
+    many = {"one_of": {"enum": [f"{word}{number}" for number in range(19_000)]}}
     tools = [{"type": "function", "function": {"name": "long", "parameters": {"type": "object", "properties": many}}}]
-    assert called(gateway, "long", tools=tools) == [("long", {"one_of": "v7"})]
+    assert called(gateway, "long", tools=tools) == [("long", {"one_of": f"{word}7"})]
     assert constraining(model.body) == {}
 
 

@@ -6,7 +6,10 @@ from collections import Counter
 
 import pytest
 
+from callwright.conversation import FunctionTool
 from callwright.schema.cache import kept_by_text
+from callwright.schema.compiled import compiled_schema
+from callwright.schema.validate import Validator
 
 
 class Made:
@@ -54,3 +57,21 @@ def test_the_larger_the_fewer_are_kept(size: int, most: int) -> None:
         make(f"{number:{size}}".encode())
     gc.collect()
     assert sum(one() is not None for one in alive) == most
+
+
+def test_validators_with_large_patterns_share_a_bounded_cache() -> None:
+    tools = [
+        FunctionTool("f", "", {"properties": {"p": {"type": "string", "pattern": f"^.{{1,9000}}x{number}$"}}})
+        for number in range(40)
+    ]
+    for number, tool in enumerate(tools):  # a cached tool has its compiled schema
+        validator = compiled_schema(tool).validator
+        assert validator is not None
+        assert validator.is_valid({"p": f"ax{number}"})
+        assert not validator.is_valid({"p": "a"})
+        assert compiled_schema(tool).validator is validator
+    left = [one for one in gc.get_objects() if isinstance(one, Validator) and one.is_large]
+    assert 1 < len(left) < 12
+    small = FunctionTool("f", "", {"properties": {"p": {"type": "string", "pattern": "^[a-z]{1,64}$"}}})
+    assert (found := compiled_schema(small).validator) is not None
+    assert not found.is_large

@@ -73,11 +73,17 @@ class CompiledSchema:
 
     def __init__(self, schema: Schema | None) -> None:
         self.schema = schema or _EMPTY
+        self._validator: Validator | None = None
 
-    @cached_property
+    @property
     def validator(self) -> Validator | None:
         """None where anything fits."""
-        return validator_of(self.schema) if self.schema else None
+        found = self._validator
+        if found is None and self.schema:
+            found = validator_of(self.schema)
+            if not found.is_large:
+                self._validator = found
+        return found
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:

@@ -6,19 +6,26 @@ engine would work on it for ever.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import jsonschema_rs
 import msgspec
 
+from callwright.latest import Latest
 from callwright.schema.cache import kept_by_text
-from callwright.schema.size import has_more_returns, may_be_large, schema_fault
+from callwright.schema.size import has_more_returns, may_be_large, pattern_size, patterns, schema_fault
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["Fault", "Validator", "is_valid", "validator_of"]
 
 # Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
 _BACKTRACK_LIMIT = 20_000
+# The memory of a compiled pattern, by its size with repetitions written out: `.` and `\p{L}` take most. Validators of
+# more than `_SMALL` bytes share the room of `_LARGE`, and one counts as half of it at most.
+_BYTES_OF_PATTERN: Final = 1_600
+_SMALL: Final = 262_144
+_LARGE: Final[Latest[bytes, "Validator"]] = Latest(134_217_728)
+_LARGEST: Final = 67_108_864
 # To judge a value the engine goes each way once, to say what is wrong it goes all of them: so many take 20 ms.
 _MAX_RETURNS = 1_000
 
@@ -31,11 +38,14 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Validator(msgspec.Struct, frozen=True):
-    """A schema, compiled. `unread` says why it cannot be, and is empty where it is; then it takes every value."""
+    """A schema, compiled. `unread` says why it cannot be, and is empty where it is; then it takes every value.
+    `is_large`: its patterns take so much memory that it must not be cached with anything else.
+    """
 
     schema: Mapping[str, Any]
     engine: jsonschema_rs.Validator | None
     unread: str
+    is_large: bool = False
 
     def is_valid(self, value: object) -> bool:
         """Whether `value` fits."""
@@ -65,7 +75,15 @@ class Validator(msgspec.Struct, frozen=True):
 
 def validator_of(schema: Mapping[str, Any]) -> Validator:
     """The schema compiled; the latest are kept. Who asks again and again for one schema keeps the answer."""
-    return _compiled(encode(schema))
+    text = encode(schema)
+    size = _BYTES_OF_PATTERN * sum(map(pattern_size, patterns(schema))) if b"attern" in text else 0
+    if size <= _SMALL:
+        return _compiled(text)
+    found = _LARGE.young.get(text)
+    if found is None:
+        found = _LARGE.old.get(text) or msgspec.structs.replace(_made(text), is_large=True)
+        _LARGE.keep(text, found, min(size, _LARGEST))
+    return found
 
 
 def is_valid(schema: Mapping[str, Any], value: object) -> bool:
@@ -77,18 +95,20 @@ def _path(steps: list[str | int]) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-@kept_by_text
-def _compiled(text: bytes) -> Validator:
+def _made(text: bytes) -> Validator:
     schema = msgspec.json.decode(text)
     if may_be_large(text) and (fault := schema_fault(schema)):
         return Validator(schema, None, fault.removesuffix("."))
     why = ""
     # Linear patterns first; the backtracking engine, bounded, only for those that need it.
-    for patterns in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)):
+    for kind in (jsonschema_rs.RegexOptions(), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT)):
         try:
-            made = jsonschema_rs.validator_for(schema, validate_formats=True, offline=True, pattern_options=patterns)
+            made = jsonschema_rs.validator_for(schema, validate_formats=True, offline=True, pattern_options=kind)
         except (ValueError, jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
             why = str(getattr(error, "message", error)) or type(error).__name__
         else:
             return Validator(schema, made, "")
     return Validator(schema, None, why)
+
+
+_compiled: Final = kept_by_text(_made)

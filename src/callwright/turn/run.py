@@ -87,7 +87,8 @@ async def run_turn(
 
         while more is not None:
             conversation = replace(conversation, items=(*conversation.items, *more))
-            generation = await _built(model, conversation, fields, today)
+            asks = partial(_rendered, model, conversation, fields, today)
+            generation = await _beside(model, asks) if is_slow(model) or is_large(conversation) else asks()
             timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
             generation = replace(generation, streamed=streamed, timings=timings)
             raw: Raw | None = None
@@ -145,7 +146,7 @@ async def run_turn(
             in_time_s = deadline - time.monotonic()
             if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):
                 asks = partial(question, model, conversation, fields, today, ambiguous.said, calls)
-                generation = await _made(model, conversation, asks)
+                generation = await _beside(model, asks) if is_slow(model) or is_large(conversation) else asks()
                 reply = await ask_ambiguous(model, generation, in_time_s, seen)
                 counted = _sum(counted, reply.usage)
             left = [*left, *ambiguous.release(run=reply.outcome == "run")]
@@ -162,16 +163,9 @@ async def run_turn(
             raise UpstreamError(str(unmet), fault="unmet", upstream=model.upstream.name) from unmet
 
 
-async def _built(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
-    """The request to the upstream."""
-    return await _made(model, conversation, partial(_rendered, model, conversation, fields, today))
-
-
-async def _made(model: Model, conversation: Conversation, make: Callable[[], GenerationRequest]) -> GenerationRequest:
-    """A request that is made of this conversation: a large one beside the event loop, on which others wait."""
-    if is_slow(model):
-        return await SLOW.run(make)
-    return await asyncio.to_thread(make) if is_large(conversation) else make()
+async def _beside(model: Model, make: Callable[[], GenerationRequest]) -> GenerationRequest:
+    """A request that takes time to make, made beside the event loop, on which others wait."""
+    return await SLOW.run(make) if is_slow(model) else await asyncio.to_thread(make)
 
 
 def _rendered(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
