@@ -73,6 +73,10 @@ PATIENCE_S: Final = 30.0
 HERE: Final = Path(__file__).resolve().parent
 
 
+# The command `callwright` that waits for less long than it does otherwise.
+HASTY = "from callwright import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
+
+
 class Fault(Exception):  # noqa: N818  # what the script looks for
     """What was not as it must be."""
 
@@ -158,8 +162,7 @@ def _client(dice: random.Random, number: int, play: str, manner: Manner) -> Clie
 def _configuration(options: Options, upstream: int, dead: int, folder: Path) -> str:
     """One model for each mode, and one more with a second server, which does not listen."""
     idle_s = options.idle_s
-    server = f"max_requests = {options.streams}\nheartbeat_s = {idle_s / 5}\nstall_s = {idle_s}\nreceive_s = {idle_s}\n"
-    lines = [f"[server]\n{server}drain_s = {options.drain_s}\nlog_level = 'warning'"]
+    lines = [f"[server]\nmax_requests = {options.streams}\ndrain_s = {options.drain_s}\nlog_level = 'warning'"]
     lines += [f"[store]\nurl = 'sqlite:///{folder}/responses.db'"]
     url, none = f"http://{HOST}:{upstream}/v1", f"http://{HOST}:{dead}/v1"
     for mode, how in MODES.items():
@@ -223,8 +226,8 @@ async def _serving(options: Options, folder: Path) -> AsyncIterator[Soaked]:
     port, upstream = free_port(), free_port()
     config = folder / "callwright.toml"
     fake = [sys.executable, str(HERE / "faulty.py"), "--port", str(upstream), "--idle", str(options.idle_s)]
-    callwright = str(Path(sys.executable).with_name("callwright"))
-    command = [callwright, "serve", "--config", str(config), "--port", str(port)]
+    waits = {"HEARTBEAT_S": options.idle_s / 5, "STALL_S": options.idle_s, "RECEIVE_S": options.idle_s}
+    command = [sys.executable, "-c", HASTY.format(waits), "serve", "--config", str(config), "--port", str(port)]
     log = folder / "gateway.log"
     with socket.socket() as dead:
         dead.bind((HOST, 0))  # so that nobody else listens there
@@ -414,7 +417,7 @@ class Soak:
     # --- back-pressure ---
 
     async def _unread(self, idle: Idle) -> None:
-        """Endless answers that nobody reads: they stand still, and are given up after `stall_s`."""
+        """Endless answers that nobody reads: they stand still, and are given up after `STALL_S`."""
         soaked, wave = self._soaked, self._next_wave()
         dice, number = random.Random(self._options.seed), max(12, self._options.streams // 50)
         made = [_client(dice, each, "flood", "unread") for each in range(number)]
@@ -437,7 +440,7 @@ class Soak:
         self.report.faults += [ended for ended in await self._outcomes(running) if ended != "left"]
         await self._settle(idle, "clients that read nothing")
         taken = f"{sent_mb:.1f} MB each were taken from the model server, {max(0.0, each_mb):.2f} MB each held"
-        self.report.notes.append(f"{number} endless answers that nobody reads: {taken}, given up after stall_s")
+        self.report.notes.append(f"{number} endless answers that nobody reads: {taken}, given up after STALL_S")
 
     # --- the end ---
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
+from callwright import bounds
 from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, SearchConfig, ServerConfig
 from tests.support.connection_server import Answering, ConnectionServer
 from tests.support.servers import ClosedPort, Gateway, ModelServer
@@ -66,8 +67,11 @@ def model(_model_server: ModelServer) -> ModelServer:
 
 
 @pytest.fixture
-def serve(_gateways: dict[bytes, Gateway], caplog: pytest.LogCaptureFixture) -> Iterator[Served]:
-    """Starts a gateway, or finds it when one of this configuration runs, and answers its URL.
+def serve(
+    _gateways: dict[bytes, Gateway], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Served]:
+    """Starts a gateway, or finds it when one of this configuration runs, and answers its URL. Until the test ends it
+    sends heartbeats every `heartbeat_s`, if that is given.
 
     Nothing that the test does may make it fail: what it logs as an error, or asyncio does, fails the test.
     """
@@ -77,8 +81,11 @@ def serve(_gateways: dict[bytes, Gateway], caplog: pytest.LogCaptureFixture) -> 
         mcp: tuple[McpConfig, ...] = (),
         keys: tuple[KeyConfig, ...] = (),
         search: SearchConfig | None = None,
+        heartbeat_s: float | None = None,
         **server: Any,
     ) -> str:
+        if heartbeat_s is not None:
+            monkeypatch.setattr(bounds, "HEARTBEAT_S", heartbeat_s)
         config = Config(server=ServerConfig(**server), models=models, mcp=mcp, keys=keys, search=search)
         key = msgspec.json.encode(config)
         if key not in _gateways:

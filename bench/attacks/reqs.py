@@ -17,6 +17,7 @@ from .attack import Attack, Cost, Target
 __all__ = ["ATTACKS"]
 
 _CHAT: Final = "/v1/chat/completions"
+_EMBEDDINGS: Final = "/v1/embeddings"
 _PATIENCE_S: Final = 120.0
 _TIMES: Final = 3
 _PIECE: Final = 4_000  # characters of an answer that come at once
@@ -68,17 +69,25 @@ def _custom(definition: str) -> dict[str, Any]:
     return {"messages": [_QUESTION], "tools": [tool], "tool_choice": "required"}
 
 
-def _asking(body: Callable[[], dict[str, Any]]) -> Callable[[Target], Cost]:
+def _listed(count: int) -> dict[str, Any]:
+    return {"messages": [_QUESTION], "tools": [_tool({"k": {"enum": [f"v{number}" for number in range(count)]}})]}
+
+
+def _numbers(count: int) -> dict[str, Any]:
+    return {"messages": [_QUESTION], "more": [1.5] * count}
+
+
+def _asking(body: Callable[[], dict[str, Any]], path: str = _CHAT) -> Callable[[Target], Cost]:
     """Send it some times, one behind the other; what others notice is measured beside that."""
 
     def run(target: Target) -> Cost:
-        data = json.dumps({"model": "attacked", **body()}).encode()
+        data = json.dumps({"model": "attacked", **body()}, separators=(",", ":")).encode()
         statuses: Counter[str] = Counter()
         began = time.perf_counter()
         for _ in range(_TIMES):
             connection = http.client.HTTPConnection(HOST, target.port, timeout=_PATIENCE_S)
             try:
-                connection.request("POST", _CHAT, data, {"content-type": "application/json"})
+                connection.request("POST", path, data, {"content-type": "application/json"})
                 reply = connection.getresponse()
                 reply.read()
                 statuses[str(reply.status)] += 1
@@ -155,6 +164,7 @@ _HOLDS: Final = Cost(900, 150, 0, "")
 _LONG: Final = Cost(900, 400, 0, "")
 _HERMES: Final = _toml("hermes")
 _QWEN: Final = _toml("qwen3_coder")
+_SIMULATED: Final = _toml("harmony", "simulated")
 
 
 def _called(properties: int) -> dict[str, Any]:
@@ -163,6 +173,17 @@ def _called(properties: int) -> dict[str, Any]:
 
 ATTACKS: Final = [
     Attack("a strict schema", "of 19,000 properties", _asking(partial(_strict, 19_000)), _HOLDS),
+    Attack(
+        "many properties",
+        "4,900 of a call that is demanded",
+        _asking(lambda: {**_strict(4_900), "tool_choice": "required"}),
+        _HOLDS,
+        _HERMES,
+        _writing("fine"),
+    ),
+    Attack("values of a schema", "an enum of 200,000", _asking(partial(_listed, 200_000)), _HOLDS, _SIMULATED),
+    Attack("numbers", "3,900,000 in one field", _asking(partial(_numbers, 3_900_000)), _HOLDS, _SIMULATED),
+    Attack("texts to embed", "2,048", _asking(lambda: {"input": ["a pear"] * 2_048}, _EMBEDDINGS), _HOLDS, _SIMULATED),
     Attack("parts of content", "200,000 texts", _asking(partial(_parts, 200_000)), _HOLDS),
     Attack(
         "tokens in a text", "8 MB of <|im_end|>", _asking(partial(_tokens, 800_000)), _LONG, _HERMES, _writing("fine")
@@ -196,6 +217,6 @@ ATTACKS: Final = [
         r"\p{L}{1000}\p{N}{1000}, which the simulated model is to fill in",
         _asking(partial(_custom, r"\p{L}{1000}\p{N}{1000}")),
         _HOLDS,
-        _toml("harmony", "simulated"),
+        _SIMULATED,
     ),
 ]

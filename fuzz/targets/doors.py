@@ -11,11 +11,11 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.server import ServerState
 
-from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections
 from callwright.gateway.process.protocols.http import HttpProtocol
 from callwright.gateway.process.protocols.settings import ProtocolSettings
+from tests.support.bounded import bounded
 from tests.support.choices import Choices
 
 __all__ = ["run"]
@@ -118,8 +118,7 @@ async def _socket(websocket: WebSocket) -> None:
 def _settings() -> ProtocolSettings:
     app = Starlette(routes=[Route("/", _echo, methods=["GET", "POST"]), WebSocketRoute("/ws", _socket)])
     app.state.connections = Connections(10)
-    config = Config(limits=Bounds(max_head_bytes=MOST))
-    settings = ProtocolSettings(app, config, log_config=None, lifespan="off")
+    settings = ProtocolSettings(app, Config(), log_config=None, lifespan="off")
     settings.load()
     return settings
 
@@ -137,7 +136,8 @@ async def _spoken(pieces: list[bytes]) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: failed.append(context))
     settings, state, transport = _settings(), ServerState(), _Transport()
-    connection = HttpProtocol(settings, state, {}, loop)
+    with bounded(MAX_HEAD_BYTES=MOST):
+        connection = HttpProtocol(settings, state, {}, loop)
     transport.protocol = connection
     connection.connection_made(transport)
     assert len(settings.connections) == 1

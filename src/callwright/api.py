@@ -12,8 +12,8 @@ from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.collector import Turn, collect
 from callwright.conversation import AssistantTurn, Call, ToolChoice
+from callwright.dialects.auto import AutoReader
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
-from callwright.dialects.readers.auto import AutoReader
 from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
 from callwright.openai_format.errors import listed, wrong_type

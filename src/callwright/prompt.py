@@ -221,7 +221,8 @@ class Collected:
         """See `Prompt.wire_text`."""
         wire = self._wire
         if wire is None or wire.look_alikes is not look_alikes:
-            wire = _joined(self._parts, look_alikes) if self._parts else None
+            parts = self._parts  # another thread may let them go meanwhile
+            wire = _joined(parts, look_alikes) if parts else None
             if wire is None:
                 whole, text = _written(self.pieces, look_alikes)
                 wire = _OnWire(look_alikes, [text], whole[: look_alikes.reach], whole[-look_alikes.reach :])

@@ -160,11 +160,10 @@ class StreamReader:
     it had not closed by then is unfinished.
     """
 
-    __slots__ = ("at", "emit", "ended", "layout", "pushed", "stretch", "text")
+    __slots__ = ("at", "emit", "ended", "pushed", "stretch", "text")
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self.layout: object = None  # of the calls of the format that is read
         self.stretch: Stretch | None = None  # to be given the next delta, before it is pushed
         self.pushed = 0  # characters, all in all
         self.text = ""
@@ -339,10 +338,11 @@ def read_blanks(source: StreamReader) -> Parse[str]:
         yield
 
 
-def comes_next(source: StreamReader, literal: str) -> Parse[bool]:
-    """Whether a literal comes next; nothing is read."""
-    while not source.text.startswith(literal, source.at):
-        if not source.more(len(literal)) or not literal.startswith(source.text[source.at :]):
+def comes_next(source: StreamReader, *literals: str) -> Parse[bool]:
+    """Whether one of these literals comes next; nothing is read."""
+    longest = max(map(len, literals), default=0)
+    while not (ahead := source.ahead(longest)).startswith(literals):
+        if not source.more(longest) or not any(literal.startswith(ahead) for literal in literals):
             return False
         yield
     return True

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import callwright
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_PARAMETERS
 from callwright.bulk.files import BadLine, parts_of
 from callwright.bulk.rows import Batch, Operation, Work
 from tests.support.bulk import read_part
@@ -15,12 +15,12 @@ Json = dict[str, Any]
 DEEP = 100_000
 DEFS: Json = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)}
 SCHEMAS: dict[str, Json] = {
-    "max_schema_parts": {
+    "parts": {
         "type": "object",
         "properties": {"x": {"$ref": "#/$defs/d0"}},
         "$defs": {**DEFS, "d30": {"type": "string"}},
     },
-    "max_pattern_size": {
+    "patterns": {
         "type": "object",
         "properties": {"x": {"type": "string", "pattern": r"^((a{1,100}){1,100}){1,100}$"}},
     },
@@ -52,7 +52,7 @@ def test_a_schema_that_stands_for_a_large_one_checks_nothing_and_that_is_named(s
 def test_a_row_that_stands_for_more_than_it_is_costs_no_more_than_others(operation: Operation) -> None:
     done = Batch(Work(operation, dialect="hermes"))([row(offered(schema)) for schema in SCHEMAS.values()])
     assert [[problem["kind"] for problem in each["problems"]] for each in done] == [["arguments_unchecked"]] * 2
-    names = [f"p{n}" for n in range(Bounds().max_parameters + 1)]
+    names = [f"p{n}" for n in range(MAX_PARAMETERS + 1)]
     many = {"type": "object", "properties": {name: {} for name in names}}
     parameters = "".join(f"<parameter={name}>\n1\n</parameter>\n" for name in names)
     output = f"<tool_call>\n<function=f>\n{parameters}</function>\n</tool_call>"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.bulk.rows import Batch, Row, Work
-from callwright.dialects.readers import foreign
 from callwright.free_text import intent, recover
+from callwright.reading.text import foreign
 from tests.support.cases import load_cases
 
 CASES: Final = [

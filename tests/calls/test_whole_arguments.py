@@ -2,7 +2,6 @@
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.calls.whole_arguments import is_valid_as_is
 from callwright.conversation import FunctionTool
 from callwright.schema.compiled import compiled_schema
@@ -33,4 +32,4 @@ CASES = {
 
 @pytest.mark.parametrize("text", CASES)
 def test_only_what_fits_and_says_nothing_twice_leaves_as_it_came(text: str) -> None:
-    assert is_valid_as_is(text, compiled_schema(BED, Bounds())) == CASES[text]
+    assert is_valid_as_is(text, compiled_schema(BED)) == CASES[text]

@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from callwright.chat_template import renderer
 from callwright.chat_template.dialect import template_dialect
 from callwright.chat_template.renderer import MAX_TEMPLATE, TemplateFailureError, TemplateRenderer
 from callwright.errors import ConfigError
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.processes
 
@@ -110,7 +113,29 @@ def test_the_second_prompt_costs_little() -> None:
     """Its process stays: a prompt takes milliseconds, not the tenths of a second of a start."""
     asked = TemplateRenderer("{{ word }}")
     asked.render({"word": "one"}, "2026-01-01")
-    process = asked._process
+    (process,) = asked._idle
     assert asked.render({"word": "two"}, "2026-01-01") == "two"
-    assert asked._process is process
+    assert asked._idle == [process]
     asked.close()
+
+
+def test_a_prompt_that_takes_long_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ends = threading.Event(), threading.Event()
+    asks = TemplateRenderer._asked
+
+    def asked(self: TemplateRenderer, process: "subprocess.Popen[str]", request: Any) -> dict[str, Any]:
+        if request.get("variables") == {"word": "slow"}:
+            begun.set()
+            assert ends.wait(PATIENCE_S)
+        return asks(self, process, request)
+
+    monkeypatch.setattr(TemplateRenderer, "_asked", asked)
+    template = TemplateRenderer("{{ word }}")
+    slow = threading.Thread(target=template.render, args=({"word": "slow"}, "2026-01-01"))
+    slow.start()
+    assert begun.wait(PATIENCE_S)
+    assert template.render({"word": "fast"}, "2026-01-01") == "fast"
+    ends.set()
+    slow.join(PATIENCE_S)
+    assert len(template._idle) == 2
+    template.close()

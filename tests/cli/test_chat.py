@@ -169,8 +169,7 @@ def test_a_session_goes_on_in_the_next_chat(file: Path, tmp_path: Path, monkeypa
         *("user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant")
     ]
     running.check_history(kept)
-    store = f"sqlite:///{tmp_path}/state/callwright/sessions.db"
-    talk("--session", "alice", "--store", store, given="/reset\nhello again\n")
+    talk("--session", "alice", given="/reset\nhello again\n")
     talk("--session", "alice", "--save", tmp_path / "after.jsonl", given="bye\n")
     assert [one["content"] for one in messages(tmp_path / "after.jsonl")][::2] == ["hello again", "bye"]
 
@@ -254,9 +253,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a dialect that is nearly one": (("--dialect", "harmonny"), ("harmonny", "Did you mean 'harmony'?")),
     "an upstream that is no URL": (("--upstream", "localhost:8000"), ("http://localhost:8000/v1",)),
     "a file to keep that is there": (("--save", __file__), ("--save", "there already")),
-    "a store without a session": (("--store", "sqlite:///kept.db"), ("--store", "--session NAME")),
     "tools that are not there": (("--tools", "nothere.py"), ("nothere.py", "is not there")),
-    "a store that is none": (("--session", "a", "--store", "kept.db"), ("--store", "expected sqlite:///file.db")),
     "a folder to keep that is not there": (("--save", "nope/talk.jsonl"), ("--save", "No such file")),
 }
 

@@ -118,10 +118,6 @@ def test_a_session_is_summed_up_before_the_window_is_full(window: int, told: int
     assert begins > window / 2
 
 
-def test_the_length_of_an_answer_can_be_chosen() -> None:
-    assert printed(*NAMED, "--max-output-tokens", "4096")["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "4096"
-
-
 # --- what it warns of ---
 
 
@@ -130,7 +126,6 @@ def test_the_length_of_an_answer_can_be_chosen() -> None:
     [
         (("--context-window", "24576"), "take about 12000 of 24576 tokens, and 3360 are left for work"),
         (("--context-window", "8192"), "and 0 are left for work: it would sum up again and again. Try a larger"),
-        (("--context-window", "8192", "--max-output-tokens", "4000", "--simple"), "and 2068 are left"),
         (("--model", "claude-local"), "ignores --context-window for names that begin with 'claude-'"),
     ],
 )
@@ -220,7 +215,6 @@ def test_a_claude_that_is_not_there_is_told() -> None:
         ((*NAMED, "--", "-p", "say hi"), "-p 'say hi' is for Claude Code: add --start."),
         ((*NAMED, "--key-env", "a key"), "--key-env: expected the name of an environment variable, got 'a key'"),
         ((*NAMED, "--key-env", "NOT_SET", "--start"), "--key-env: the environment variable NOT_SET is not set"),
-        ((*NAMED, "--max-output-tokens", "32768"), "--max-output-tokens: expected less than the 32768 of the window"),
     ],
 )
 def test_a_slip_is_named(arguments: tuple[str, ...], words: str) -> None:

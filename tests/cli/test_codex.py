@@ -171,20 +171,16 @@ def test_it_writes_what_it_prints(tmp_path: Path) -> None:
     assert f"CODEX_HOME={folder} codex" in told
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_it_writes_over_nothing(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_text("mine")
-    message = fails(*NAMED, "--write", str(tmp_path))
-    assert str(tmp_path / name) in message
-    assert "--force" in message
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: "mine"}
+def test_it_writes_over_no_configuration_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("mine")
+    assert f"{tmp_path / 'config.toml'}: there already" in fails(*NAMED, "--write", str(tmp_path))
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"config.toml": "mine"}
 
 
-def test_it_writes_over_files_when_it_is_told_to(tmp_path: Path) -> None:
-    for name in FILES:
-        (tmp_path / name).write_text("old")
-    succeeds(*NAMED, "--write", str(tmp_path), "--force")
-    assert tomllib.loads((tmp_path / "config.toml").read_text())["model"] == "local-model"
+def test_it_writes_over_what_it_has_written_before(tmp_path: Path) -> None:
+    succeeds("--model", "other", "--url", NAMED[-1], "--write", str(tmp_path))
+    succeeds(*NAMED, "--write", str(tmp_path))
+    assert {name: (tmp_path / name).read_text() for name in FILES} == printed(*NAMED)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -204,7 +200,6 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         ((*NAMED, "--url", "http://a\n/v1"), "--url: expected a URL"),
         (("--model", ""), "--model: expected the name of a model, got ''"),
         (("--model", "a\nb"), "--model: expected the name of a model"),
-        ((*NAMED, "--force"), "--force is for files that are written: add --write DIR."),
     ],
 )
 def test_a_slip_is_named(arguments: tuple[str, ...], words: str) -> None:

@@ -34,7 +34,7 @@ def summary(*arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-SMALL = ("--quick", "--group", "one_tool", "--group", "many_tools")
+SMALL = ("--size", "quick", "--group", "one_tool", "--group", "many_tools")
 
 
 def test_the_simulated_model_is_measured_and_told_in_a_table(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_seeds_repeat_and_what_is_there_is_not_asked_again() -> None:
 
 
 def test_what_it_would_cost_is_said_and_nothing_asked(tmp_path: Path, closed_port: str) -> None:
-    result = run(closed_port, "--dry-run", "--quick")
+    result = run(closed_port, "--dry-run", "--size", "quick")
     assert result.exit_code == 0
     assert "40 cases, 40 to" in result.stdout
     assert "10 to 30 short requests" in result.stdout
@@ -83,9 +83,9 @@ def test_two_runs_are_compared_case_by_case() -> None:
 
 
 def test_the_best_way_is_written_as_a_configuration_that_works() -> None:
-    result = run(*SMALL, "--way", "raw:hermes", "--way", "prompt:json+retries=0", "--choose", "won.toml")
+    result = run(*SMALL, "--way", "raw:hermes", "--way", "prompt:json+retries=0")
     assert result.exit_code == 0, result.stderr
-    config = load_config(Path("won.toml"))
+    config = load_config(Path("eval-results/callwright.toml"))
     assert [model.name for model in config.models] in (["raw:hermes"], ["prompt:json+retries=0"])
     build_models(config)
 
@@ -110,8 +110,8 @@ def test_models_of_a_configuration_are_asked_as_they_are_configured() -> None:
 def test_a_server_is_asked_directly_over_each_of_its_apis(simulated: str) -> None:
     """A gateway's answers are as right over its own wire as when the model is asked here."""
     ways = ("--way", "direct:chat", "--way", "direct:responses", "--way", "direct:messages")
-    found = summary(simulated, "--model", "raw-hermes", "--quick", *ways)
-    here = summary("--quick", "--way", "raw:hermes", "--out", "here")
+    found = summary(simulated, "--model", "raw-hermes", "--size", "quick", *ways)
+    here = summary("--size", "quick", "--way", "raw:hermes", "--out", "here")
     by_way = {way["way"]: way for way in found["ways"]}
     assert [way["errors"] for way in found["ways"]] == [0, 0, 0]
     rights = {group: of["right"] for group, of in here["ways"][0]["groups"].items()}
@@ -160,7 +160,8 @@ def test_llama_cpp_tells_what_its_model_wrote_so_that_one_output_is_read_twice(t
     (tmp_path / "model").mkdir()
     server = TinyLlama(tmp_path / "model", HERMES)
     ways = ("--way", "direct:chat", "--way", "reread:hermes")
-    few = ("--quick", "--group", "one_tool", "--group", "restraint", "--field", "max_tokens=24", "--at-once", "2")
+    groups = ("--group", "one_tool", "--group", "restraint")
+    few = ("--size", "quick", *groups, "--field", "max_tokens=24", "--at-once", "2")
     assert len(summary(server.url, *ways, *few)["ways"]) == 2
     by_case: dict[str, list[ReadResult]] = {}
     for result in read_results(Path("eval-results"))[1]:
@@ -257,7 +258,6 @@ def assert_matches(pattern: str, text: str) -> None:
         (("compare", "a"), "two folders"),
         (("compare", "a", "b"), "Cannot read"),
         (("a", "b"), "Expected one server"),
-        (("--quick", "--size", "full"), "two sizes"),
         (("ftp://x",), "expected a URL"),
         (("--config", "none.toml"), "Cannot read"),
     ],
@@ -269,7 +269,7 @@ def test_slips_are_told_with_what_was_meant(arguments: tuple[str, ...], told: st
 
 
 def test_a_server_that_is_not_there_says_so_before_anything_is_written(closed_port: str, tmp_path: Path) -> None:
-    result = run(closed_port, "--quick")
+    result = run(closed_port, "--size", "quick")
     assert result.exit_code == 2
     assert "callwright doctor" in result.stderr
     assert list(tmp_path.iterdir()) == []

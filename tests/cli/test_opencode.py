@@ -1,7 +1,6 @@
-"""`callwright opencode`: what it prints, what it writes, and what it says when it cannot."""
+"""`callwright opencode`: what it prints, and what it says when it cannot."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,22 +91,10 @@ def test_a_key_is_shown_to_the_gateway(serve: Served, monkeypatch: pytest.Monkey
     assert list(models("--url", f"{url}/v1", "--key-env", "MIAS_KEY")) == list(WAYS)
 
 
-def test_it_writes_the_file_and_overwrites_only_when_told(tmp_path: Path) -> None:
-    folder = tmp_path / "home"
-    first = run(*NAMED, "--write", str(folder))
-    assert first.exit_code == 0, first.stderr
-    assert f"OPENCODE_CONFIG={folder / 'opencode.json'} opencode" in first.stdout
-    assert json.loads((folder / "opencode.json").read_text())["model"] == "callwright/local-model"
-    assert "there already" in fails(*NAMED, "--write", str(folder))
-    assert run("--model", "other", *NOWHERE, "--write", str(folder), "--force").exit_code == 0
-    assert json.loads((folder / "opencode.json").read_text())["model"] == "callwright/other"
-
-
 BAD = (
     (("--url", "localhost:8080"), "expected a URL"),
     (("--model", "m", "--url", "http://127.0.0.1:8080"), "Is it http://127.0.0.1:8080/v1?"),
     (("--model", "", *NOWHERE), "expected the name of a model"),
-    ((*NAMED, "--force"), "--write"),
     ((*NAMED, "--key-env", "A B"), "environment variable"),
     (NOWHERE, "cannot be asked for its models: Connection refused. Start it"),
 )

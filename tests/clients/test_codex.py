@@ -46,7 +46,7 @@ def codex(tmp_path: Path, url: str) -> Codex:
 
 def on(codex: Codex, url: str, name: str) -> Codex:
     """Codex on another model."""
-    codex.configure("--force", "--url", url, "--model", name)
+    codex.configure("--url", url, "--model", name)
     return codex
 
 
@@ -485,7 +485,7 @@ def test_codex_sums_up_when_the_window_is_full(codex: Codex, model: ModelServer,
 
 
 def test_codex_takes_every_field_that_the_command_writes(codex: Codex, url: str) -> None:
-    codex.configure("--force", "--url", url, "--model", "native", "--context-window", "65536", "--images")
+    codex.configure("--url", url, "--model", "native", "--context-window", "65536", "--images")
     written = json.loads((codex.home / "callwright-models.json").read_text())
     done = codex.call("debug", "models")
     assert done.returncode == 0, done.stderr
@@ -505,7 +505,7 @@ def test_codex_offers_what_the_catalogue_promises(codex: Codex, model: ModelServ
 def test_the_simulated_model_does_for_a_first_try(tmp_path: Path, simulated: str) -> None:
     codex = Codex(tmp_path)
     for way in conftest.WAYS:
-        codex.configure("--force", "--url", f"{simulated}/v1", "--model", way)
+        codex.configure("--url", f"{simulated}/v1", "--model", way)
         ran = codex.run("Run the command `echo hello`.")
         assert [item["aggregated_output"] for item in ran.items("command_execution")] == ["hello\n"], way
         assert "hello" in ran.said[-1]

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_DEPTH
 from callwright.constraints.compile import Target, compiled, constraint_key, constraint_of
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.base import dialect_names, get_dialect, read_options
@@ -23,7 +23,7 @@ def nested(depth: int, kind: str) -> dict[str, Any]:
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
 
 
-MOST = Bounds().max_depth - 10  # levels of JSON: of objects each has two, with its properties
+MOST = MAX_DEPTH - 10  # levels of JSON: of objects each has two, with its properties
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 import callwright
-from callwright.dialects.base import dialect_names, get_dialect
-from callwright.dialects.readers.foreign import openings
+from callwright.dialects.base import FORMATS, dialect_names, get_dialect
 from tests.support import certainty
 from tests.support.certainty import SHAPES
 from tests.support.parsing import lost, merged, pieces, read
@@ -19,7 +18,7 @@ HEADED = ("inkling", "muse", "beam", "harmony")
 # By the opening of a call: the dialects that write it.
 OPENINGS = {
     opening: written
-    for opening, ways in openings().items()
+    for opening, ways in FORMATS.openings.items()
     if (written := [way.form.name for way in ways if way.form.name in dialect_names() and way.is_sure])
 }
 SHAPE = SHAPES[0]

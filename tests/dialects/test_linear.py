@@ -8,12 +8,13 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_PARAMETERS
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.dialects.base import dialect_names, get_dialect
 from callwright.events import CallEnded, Event, Problem
 from callwright.parser import OutputParser, PassThrough
+from tests.support.bounded import bounded
 from tests.support.entries import entered
 
 # Twice the output may take so many times the work; what is done once makes it less than two.
@@ -98,7 +99,8 @@ def test_names_of_many_parameters_are_looked_up_not_compared() -> None:
 
 
 def parsed(dialect: str, text: str, most: int) -> list[Event]:
-    parser = OutputParser(get_dialect(dialect), Toolset(bounds=Bounds(max_parameters=most)), PassThrough())
+    with bounded(MAX_PARAMETERS=most):
+        parser = OutputParser(get_dialect(dialect), Toolset(), PassThrough())
     return parser.feed(text) + parser.finish()
 
 
@@ -121,9 +123,8 @@ def test_a_call_of_more_parameters_than_are_read_is_named_and_its_text_kept(dial
     assert [event.complete for event in events if isinstance(event, CallEnded)] == [False]
 
 
-def test_the_bound_of_parameters_is_that_of_the_limits() -> None:
-    most = Bounds().max_parameters
-    assert Toolset().max_parameters == most
+def test_the_bound_of_parameters_holds_in_the_library() -> None:
+    most = MAX_PARAMETERS
     text = "".join(f"<parameter=k{n}>\n1\n</parameter>\n" for n in range(most + 1))
     turn = callwright.parse(
         f"<tool_call>\n<function=f>\n{text}</function>\n</tool_call>Bye", dialect="qwen3_coder", tools=tools(1)

@@ -13,9 +13,9 @@ DIALECT = '''
 """Sonar: `<|sonar_call|>{"name": …, "arguments": {…}}<|sonar_end|>`. Source: made up for a test."""
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.layout.calls import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.reading.json.marked import CallMarks
 
 CALLS = CallLayout(begin="<|sonar_call|>" + in_json(), end="}<|sonar_end|>")
 DIALECT = Dialect(

@@ -484,8 +484,7 @@ def test_nothing_usable_is_exit_status_1(closed_port: str) -> None:
     ("arguments", "message"),
     [
         (("localhost:8000",), "expected a URL such as http://localhost:8000/v1"),
-        (("http://127.0.0.1:9/v1", "--api-key-env", "CALLWRIGHT_NO_SUCH"), "CALLWRIGHT_NO_SUCH is not set"),
-        (("http://127.0.0.1:9/v1", "--key-env", "CALLWRIGHT_NO_SUCH"), "Error: --key-env: "),
+        (("http://127.0.0.1:9/v1", "--key-env", "NO_SUCH"), "--key-env: the environment variable NO_SUCH is not set"),
         (("http://127.0.0.1:9/v1", "--html", "/no/such/folder/x.html"), "Cannot write /no/such/folder/x.html"),
         (("http://127.0.0.1:9/v1", "--dialect", "hermez"), "Did you mean 'hermes'?"),
     ],

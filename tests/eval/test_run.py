@@ -165,7 +165,7 @@ def test_a_run_that_is_interrupted_says_that_it_can_go_on_and_does(tmp_path: Pat
 @pytest.mark.processes
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     """Killed without a word in the middle; nothing is lost or asked twice, and all is as without that."""
-    options = "--way raw:hermes --faults odd_name:0.5 --quick --json --at-once 2".split()
+    options = "--way raw:hermes --faults odd_name:0.5 --size quick --json --at-once 2".split()
     command = [sys.executable, "-m", "callwright", "eval", *options, "--out"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     how: Any = {"env": environment, "capture_output": True, "text": True, "check": True}

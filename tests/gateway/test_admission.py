@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
 import pytest
 
+from callwright import bounds
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
@@ -38,11 +39,13 @@ OWN_NAMES = ["localhost", "LOCALHOST:9", "127.0.0.1", "[::1]:80", "localhost.", 
 
 
 @pytest.fixture
-def started() -> Iterator[Started]:
-    """Starts a gateway for this test alone."""
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    """Starts a gateway for this test alone, with other `times` of `callwright.bounds`."""
     gateways: list[Gateway] = []
 
-    def start(*models: ModelConfig, **server: Any) -> str:
+    def start(*models: ModelConfig, times: Mapping[str, float] = {}, **server: Any) -> str:
+        for name, seconds in times.items():
+            monkeypatch.setattr(bounds, name, seconds)
         served = models or (ModelConfig(name="m", upstream="simulated"),)
         gateways.append(Gateway(Config(models=served, server=ServerConfig(**server))))
         return gateways[-1].url
@@ -239,7 +242,7 @@ def flood() -> Answer:
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES])
 def test_a_client_that_reads_nothing_is_given_up(started: Started, model: ModelServer, path: str) -> None:
-    url = started(ModelConfig(name="m", upstream=model.url), stall_s=0.2, heartbeat_s=0.1)
+    url = started(ModelConfig(name="m", upstream=model.url), times={"STALL_S": 0.2, "HEARTBEAT_S": 0.1})
     model.plays(flood(), said("Hi"))
     body = {**BODY, "stream": True} if path == CHAT else {"model": "m", "input": "hi", "stream": True}
     with Live(url + path, json.dumps(body).encode()) as live:
@@ -249,7 +252,7 @@ def test_a_client_that_reads_nothing_is_given_up(started: Started, model: ModelS
 
 
 def test_a_client_that_reads_slowly_is_not(started: Started, model: ModelServer) -> None:
-    url = started(ModelConfig(name="m", upstream=model.url), stall_s=5, heartbeat_s=0.05)
+    url = started(ModelConfig(name="m", upstream=model.url), times={"STALL_S": 5, "HEARTBEAT_S": 0.05})
     model.plays(Answer((*flood().steps[:100], *said("Hi").steps)))
     with post(url, {**BODY, "stream": True}) as live:
         *_, last = live.pieces()
@@ -258,7 +261,7 @@ def test_a_client_that_reads_slowly_is_not(started: Started, model: ModelServer)
 
 def test_a_connection_that_reads_nothing_is_given_up(started: Started, model: ModelServer) -> None:
     websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
-    url = started(ModelConfig(name="m", upstream=model.url), stall_s=0.2)
+    url = started(ModelConfig(name="m", upstream=model.url), times={"STALL_S": 0.2})
     model.plays(flood())
     # Its queue is full at once, and nobody takes anything out of it.
     how: dict[str, Any] = {"max_queue": 1, "compression": None, "close_timeout": 0.1}

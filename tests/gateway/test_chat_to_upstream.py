@@ -104,11 +104,6 @@ def test_a_stream_is_asked_for_with_token_counts_and_a_whole_answer_whole(
     assert "stream_options" not in got
 
 
-def test_a_whole_answer_can_be_fetched_as_a_stream(serve: Served, model: ModelServer) -> None:
-    gateway = serve(ModelConfig(name="native", upstream=model.url, always_stream=True))
-    assert asked(gateway, model, "native", stream=False)["stream"] is True
-
-
 @pytest.mark.parametrize("way", FEW_WAYS)
 def test_no_server_gets_what_is_the_gateways(gateway: str, model: ModelServer, way: str) -> None:
     got = asked(gateway, model, way, n=1, modalities=["text"], temperature=None)

@@ -4,15 +4,15 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_CHOICES
 from callwright.events import Usage
 from callwright.gateway.access.keys import hash_of
-from callwright.gateway.config.config import Config, KeyConfig, ModelConfig
+from callwright.gateway.config.config import KeyConfig, ModelConfig
 from callwright.gateway.endpoints.chat_choices import usage_of_choices
 from tests.conftest import WAYS, Served
 from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import QUESTION, TOOLS
-from tests.support.servers import USAGE, Answer, Gateway, ModelServer, calling, chunk, said, sse, whole
+from tests.support.servers import USAGE, Answer, ModelServer, calling, chunk, said, sse, whole
 from tests.support.waiting import until
 
 FUNCTIONS: Final = [tool["function"] for tool in TOOLS]
@@ -143,18 +143,15 @@ def test_when_the_client_leaves_all_are_ended(gateway: str, model: ModelServer) 
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/completions"])
-def test_there_are_so_many_choices_at_most(path: str) -> None:
-    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream="simulated"),), limits=Bounds(max_choices=2)))
-    try:
-        body = {"model": "m", "messages": [QUESTION], "prompt": "Hi"}
-        assert len(request(gateway.url + path, {**body, "n": 2}).json["choices"]) == 2
-        refused = request(gateway.url + path, {**body, "n": 3})
-        assert (refused.status, refused.error["param"]) == (400, "n")
-        assert "max_choices" in refused.error["message"]
-        none = request(gateway.url + path, {**body, "n": 0})
-        assert (none.status, none.error["code"]) == (400, "integer_below_min_value")
-    finally:
-        gateway.stop()
+def test_there_are_so_many_choices_at_most(serve: Served, path: str) -> None:
+    gateway = serve(ModelConfig(name="m", upstream="simulated"))
+    body = {"model": "m", "messages": [QUESTION], "prompt": "Hi"}
+    assert len(request(gateway + path, {**body, "n": MAX_CHOICES}).json["choices"]) == MAX_CHOICES
+    refused = request(gateway + path, {**body, "n": MAX_CHOICES + 1})
+    assert (refused.status, refused.error["param"]) == (400, "n")
+    assert "Expected a value <= 8" in refused.error["message"]
+    none = request(gateway + path, {**body, "n": 0})
+    assert (none.status, none.error["code"]) == (400, "integer_below_min_value")
 
 
 def test_each_choice_is_a_request_to_the_limit_of_its_key(serve: Served) -> None:

@@ -16,6 +16,7 @@ from starlette.types import Message, Scope
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.gateway.access.clients import EVERYBODY, Clients
 from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
@@ -55,9 +56,9 @@ def started(model: ModelServer) -> Iterator[Started]:
     """Starts a gateway before the model server for this test alone."""
     with ExitStack() as stack:
 
-        def start(bounds: Bounds = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
+        def start(limits: Bounds = DEFAULTS, keys: tuple[KeyConfig, ...] = (), **server: Any) -> Gateway:
             models = (ModelConfig(name="m", upstream=model.url),)
-            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=bounds, keys=keys))
+            gateway = Gateway(Config(models=models, server=ServerConfig(**server), limits=limits, keys=keys))
             stack.callback(gateway.stop)
             return gateway
 
@@ -235,14 +236,18 @@ def test_a_stream_whose_client_goes_before_its_first_event_is_ended_too() -> Non
     connection.closed()
 
     async def answered() -> None:
-        stream = EventStream(events(), bytes, heartbeat_s=PATIENCE_S, stall_s=PATIENCE_S)
+        stream = EventStream(events(), bytes)
         await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
 
     asyncio.run(answered())
     assert ended == ["events"]
 
 
-def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "HEARTBEAT_S", 0.0)
+
     async def events() -> AsyncGenerator[list[bytes], None]:
         await asyncio.Event().wait()
         yield []
@@ -256,7 +261,7 @@ def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(caplog: 
     connection = Connections(1).opened(lambda: None)
 
     async def answered() -> None:
-        stream = EventStream(events(), heartbeat, heartbeat_s=0.0, stall_s=PATIENCE_S)
+        stream = EventStream(events(), heartbeat)
         await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
 
     asyncio.run(answered())
@@ -327,8 +332,9 @@ def test_a_key_has_its_share_of_places_whichever_way_it_takes_them(started: Star
                 assert b"event: message_stop\n" in b"".join(live.pieces())
 
 
-def test_a_key_has_so_many_websockets(started: Started) -> None:
-    gateway = started(Bounds(max_connections_per_key=2), KEYS)
+def test_a_key_has_so_many_websockets(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MAX_CONNECTIONS_PER_KEY", 2)
+    gateway = started(keys=KEYS)
     with connected(gateway, ANNA), connected(gateway, ANNA) as second:
         with pytest.raises(exceptions.InvalidStatus) as refused, connected(gateway, ANNA):
             pass
@@ -410,9 +416,10 @@ def test_workers_share_what_an_address_may_have() -> None:
 
 @pytest.mark.parametrize("turns", [0, 1])
 def test_a_websocket_on_which_nothing_is_asked_for_long_is_closed(
-    started: Started, model: ModelServer, turns: int
+    started: Started, model: ModelServer, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gateway = started(idle_s=0.3)
+    monkeypatch.setattr(bounds, "IDLE_S", 0.3)
+    gateway = started()
     model.plays(said("Hi"))
     with connected(gateway) as connection:
         for _ in range(turns):
@@ -420,14 +427,18 @@ def test_a_websocket_on_which_nothing_is_asked_for_long_is_closed(
             assert last_of_turn(connection)["type"] == "response.completed"
         told = frame(connection)
         assert (told["status"], told["error"]["code"]) == (408, "websocket_idle_limit_reached")
-        assert "idle_s" in told["error"]["message"]
+        assert "for 0.3 s" in told["error"]["message"]
         with pytest.raises(exceptions.ConnectionClosedError) as closed:
             connection.recv(PATIENCE_S)
         assert closed.value.rcvd.code == 1013
 
 
-def test_a_turn_may_take_longer_than_that(started: Started, model: ModelServer) -> None:
-    gateway = started(idle_s=0.2, heartbeat_s=0.1)
+def test_a_turn_may_take_longer_than_that(
+    started: Started, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "IDLE_S", 0.2)
+    monkeypatch.setattr(bounds, "HEARTBEAT_S", 0.1)
+    gateway = started()
     answer, gate = slow(model)
     model.plays(answer)
     with connected(gateway) as connection:
@@ -439,13 +450,8 @@ def test_a_turn_may_take_longer_than_that(started: Started, model: ModelServer) 
 
 
 @pytest.mark.processes
-def test_a_message_that_has_begun_must_come(tmp_path: Path) -> None:
-    config = tmp_path / "callwright.toml"
-    config.write_text(
-        '[server]\nreceive_s = 0.2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n',
-        encoding="utf-8",
-    )
-    with process("--config", str(config)) as (url, _), connected(url) as connection:
+def test_a_message_that_has_begun_must_come() -> None:
+    with process("--store", "none", RECEIVE_S=0.2) as (url, _), connected(url) as connection:
         connection.socket.sendall(b"\x81\xff" + (10_000).to_bytes(8, "big") + b"mask" + b"x" * 100)
         with pytest.raises(exceptions.ConnectionClosedError) as closed:
             connection.recv(PATIENCE_S)
@@ -487,7 +493,8 @@ def test_behind_a_turn_no_more_bytes_are_read_than_may_wait(
     started: Started, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = Taken(monkeypatch)
-    gateway = started(Bounds(max_waiting_bytes=MOST), max_body_bytes=LARGEST)
+    monkeypatch.setattr(bounds, "MAX_WAITING_BYTES", MOST)
+    gateway = started(max_body_bytes=LARGEST)
     answer, gate = slow(model)
     model.plays(answer)
     with connected(gateway) as connection:

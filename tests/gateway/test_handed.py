@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
@@ -272,8 +273,9 @@ def test_when_the_client_leaves_the_server_is_told(serve: Served, model: ModelSe
     model.wait_until_left()
 
 
-def test_while_the_server_thinks_there_are_heartbeats(model: ModelServer) -> None:
-    gateway = Gateway(Config(models=(one(model),), server=ServerConfig(heartbeat_s=0.05)))
+def test_while_the_server_thinks_there_are_heartbeats(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "HEARTBEAT_S", 0.05)
+    gateway = Gateway(Config(models=(one(model),)))
     try:
         gate = model.gate()
         model.plays(Answer((gate, *sse(event("a", "stop"), "[DONE]"))))
@@ -355,12 +357,15 @@ def test_a_server_that_is_down_is_named(serve: Served, closed_port: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("limits", "status"),
-    [({"max_answer_values": 100}, 200), ({"max_answer_bytes": 100_000}, 502)],
+    ("limits", "values", "status"),
+    [(Bounds(), 100, 200), (Bounds(max_answer_bytes=100_000), bounds.MAX_ANSWER_VALUES, 502)],
     ids=["many numbers are text", "many bytes"],
 )
-def test_an_answer_is_bounded_by_what_it_takes(model: ModelServer, limits: dict[str, int], status: int) -> None:
-    gateway = Gateway(Config(models=(one(model),), limits=Bounds(**limits)))
+def test_an_answer_is_bounded_by_what_it_takes(
+    model: ModelServer, limits: Bounds, values: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "MAX_ANSWER_VALUES", values)
+    gateway = Gateway(Config(models=(one(model),), limits=limits))
     try:
         model.plays(whole({"data": [{"embedding": [0.5] * 50_000}]}))
         reply = post(gateway.url, EMBEDDINGS)
@@ -369,11 +374,12 @@ def test_an_answer_is_bounded_by_what_it_takes(model: ModelServer, limits: dict[
         gateway.stop()
 
 
-def test_an_answer_of_many_objects_is_refused(model: ModelServer) -> None:
-    gateway = Gateway(Config(models=(one(model),), limits=Bounds(max_answer_values=100)))
+def test_an_answer_of_many_objects_is_refused(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MAX_ANSWER_VALUES", 100)
+    gateway = Gateway(Config(models=(one(model),)))
     try:
         model.plays(whole({f"a{number}": 0 for number in range(10_000)}))
-        assert "max_answer_values" in post(gateway.url, EMBEDDINGS).error["message"]
+        assert "more than 100 values" in post(gateway.url, EMBEDDINGS).error["message"]
     finally:
         gateway.stop()
 

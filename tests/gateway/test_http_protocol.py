@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import pytest
 
+from callwright import bounds
 from callwright.gateway.http import EventStream
 from tests.support.byte_server import TURNS, Loop, each_loop, run, seen, turns
 from tests.support.connection_server import reset
 from tests.support.protocol_server import PIECES, Answer, Door, answers, begun, opened
-from tests.support.waiting import PATIENCE_S
 
 Tried = Callable[[Door], Awaitable[None]]
 CLOSE: Final = "connection: close"
@@ -456,7 +456,10 @@ def test_at_the_end_of_the_server_idle_connections_close_and_answers_are_the_las
 
 @each_loop
 @pytest.mark.parametrize("seed", range(40))
-def test_heartbeats_stand_between_events_and_none_behind_the_last(loop: Loop, seed: int) -> None:
+def test_heartbeats_stand_between_events_and_none_behind_the_last(
+    loop: Loop, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "HEARTBEAT_S", 0)
     random = Random(seed)
     batches = [[b"event;"] * random.randint(1, 3) for _ in range(random.randint(0, 6))]
     sent: list[tuple[bytes, bool]] = []
@@ -478,7 +481,7 @@ def test_heartbeats_stand_between_events_and_none_behind_the_last(loop: Loop, se
         is_sending = False
 
     async def tried() -> None:
-        stream = EventStream(events(), lambda: b"beat;", heartbeat_s=0, stall_s=PATIENCE_S)
+        stream = EventStream(events(), lambda: b"beat;")
         receive = asyncio.Event().wait
         answering = asyncio.ensure_future(stream({"type": "http"}, receive, send))  # type: ignore[arg-type]
         await (turns(random.randint(0, 30)) if seed % 4 == 0 else asyncio.wait({answering}))

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config, McpConfig, ModelConfig, ServerConfig
+from tests.support.bounded import bounded
 from tests.support.http_client import CHAT, Live, request
 from tests.support.messages_client import MESSAGES
 from tests.support.paths import ROOT
@@ -36,7 +36,8 @@ def start(model: ModelServer) -> Iterator[Started]:
         def begin(mcp: tuple[McpConfig, ...] = (), **bounds: int) -> str:
             models = (ModelConfig(name="m", upstream=model.url),)
             server = ServerConfig(inspect="full")
-            gateway = Gateway(Config(models=models, mcp=mcp, server=server, limits=Bounds(**bounds)))
+            stack.enter_context(bounded(**bounds))
+            gateway = Gateway(Config(models=models, mcp=mcp, server=server))
             stack.callback(gateway.stop)
             return gateway.url
 
@@ -113,7 +114,7 @@ def contents(url: str, id_: str) -> str:
 def test_no_more_rows_are_kept_than_their_bound_and_the_newest_are(
     start: Started, model: ModelServer, door: str
 ) -> None:
-    url = start(max_inspected_turns=MOST_ROWS)
+    url = start(MAX_INSPECTED_TURNS=MOST_ROWS)
     ids: list[str] = []
     for number in range(TURNS):
         ids.append(ask(model, url, door, f"turn {number}"))
@@ -125,7 +126,7 @@ def test_no_more_rows_are_kept_than_their_bound_and_the_newest_are(
 def test_no_more_contents_are_kept_than_their_bound_and_the_newest_are(
     start: Started, model: ModelServer, door: str
 ) -> None:
-    url = start(max_inspected_bytes=ROOM)
+    url = start(MAX_INSPECTED_BYTES=ROOM)
     ids: list[str] = []
     for number in range(TURNS):
         ids.append(ask(model, url, door, f"turn {number}".ljust(LENGTH, "x")))
@@ -138,14 +139,14 @@ def test_no_more_contents_are_kept_than_their_bound_and_the_newest_are(
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_turn_that_is_too_large_by_itself_drives_out_no_other(start: Started, model: ModelServer, door: str) -> None:
-    url = start(max_inspected_bytes=ROOM)
+    url = start(MAX_INSPECTED_BYTES=ROOM)
     ids = [ask(model, url, door, text) for text in ("small", "x" * ROOM, "small")]
     assert [contents(url, id_) for id_ in ids] == ["full", "gone", "full"]
 
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_long_answer_counts(start: Started, model: ModelServer, door: str) -> None:
-    url = start(max_inspected_bytes=ROOM)
+    url = start(MAX_INSPECTED_BYTES=ROOM)
     ids: list[str] = []
     for _ in range(TURNS):
         model.plays(said(*["word "] * 150))  # each piece takes more than its characters
@@ -159,7 +160,7 @@ def test_a_long_answer_counts(start: Started, model: ModelServer, door: str) -> 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 def test_turns_under_way_have_no_more_rows_either(start: Started, model: ModelServer, path: str) -> None:
-    url = start(max_inspected_turns=1)
+    url = start(MAX_INSPECTED_TURNS=1)
     answers, gates = zip(*(slow(model) for _ in range(3)), strict=True)
     model.plays(*answers)
     body = {"model": "m", "stream": True, **({"input": "Hi"} if path == RESPONSES else messages("Hi"))}
@@ -212,7 +213,7 @@ CONTINUED: Final = {
 
 @pytest.mark.parametrize("case", CONTINUED)
 def test_what_a_turn_continues_from_counts(start: Started, model: ModelServer, case: str) -> None:
-    url = start(max_inspected_bytes=ROOM * 2 // 3)
+    url = start(MAX_INSPECTED_BYTES=ROOM * 2 // 3)
     model.plays(said("Go on."), said("Done."))
     CONTINUED[case](url)
     first, second = (row["id"] for row in rows(url))
@@ -220,7 +221,7 @@ def test_what_a_turn_continues_from_counts(start: Started, model: ModelServer, c
 
 
 def test_what_is_asked_again_counts(start: Started, model: ModelServer) -> None:
-    url = start(max_inspected_bytes=ROOM * 2 // 3)
+    url = start(MAX_INSPECTED_BYTES=ROOM * 2 // 3)
     first = ask(model, url, "chat", "x" * LENGTH)
     model.plays(said("Again."))
     second = request(f"{url}/ui/api/turns/{first}/again", {}).json["id"]
@@ -231,7 +232,7 @@ def test_what_is_asked_again_counts(start: Started, model: ModelServer) -> None:
 def test_what_the_tools_of_a_server_have_said_counts(start: Started, model: ModelServer, tmp_path: Path) -> None:
     pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
     command = [sys.executable, MCP_SERVER, "stdio", str(tmp_path)]
-    url = start((McpConfig(label="s", command=command, timeout_s=PATIENCE_S),), max_inspected_bytes=ROOM * 2 // 3)
+    url = start((McpConfig(label="s", command=command, timeout_s=PATIENCE_S),), MAX_INSPECTED_BYTES=ROOM * 2 // 3)
     model.plays(calling("s__say", json.dumps({"x": "y" * LENGTH})), said("So it is."))
     tool = {"type": "mcp", "server_label": "s", "require_approval": "never"}
     over_http(RESPONSES, url, {"input": "Say it.", "tools": [tool]})

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message, Reasoning, TextPart
 from callwright.errors import UpstreamError
 from callwright.events import (
@@ -24,6 +23,7 @@ from callwright.gateway.store.store import Store
 from callwright.turn.model import Model
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, TurnEvent, TurnEvents
+from tests.support.bounded import bounded
 from tests.support.store_helpers import Story, run, sql, with_store
 
 pytest_plugins = ["tests.support.databases"]
@@ -90,7 +90,7 @@ TURN = [ReasoningDelta(THOUGHT[:4]), ReasoningDelta(THOUGHT[4:]), ContentDelta("
 
 async def _for_a_while(store: Store) -> None:
     clock = Clock()
-    keeper = ItemKeeper(store, HOUR_S, clock)
+    keeper = ItemKeeper(store, clock)
     await wrote(keeper, *TURN)
     clock.now += HOUR_S - 1
     assert await found(keeper, CALL) == [THOUGHT]
@@ -106,7 +106,7 @@ test_it_is_found_for_an_hour_since_it_was_last_used = with_store(_for_a_while)
 def test_what_is_over_is_erased_by_the_next_turn_and_by_and_by(kept_url: str) -> None:
     async def story(store: Store) -> None:
         clock = Clock()
-        keeper = ItemKeeper(store, HOUR_S, clock)
+        keeper = ItemKeeper(store, clock)
         for number in range(2):
             await wrote(keeper, ReasoningDelta(THOUGHT), *called(f"call_{number}"))
             clock.now += HOUR_S + 1
@@ -123,7 +123,7 @@ def test_what_is_over_is_erased_by_the_next_turn_and_by_and_by(kept_url: str) ->
 
 
 async def _of_a_model(store: Store) -> None:
-    keeper = ItemKeeper(store, HOUR_S)
+    keeper = ItemKeeper(store)
     await wrote(keeper, *TURN)
     other = Model("other", ScriptedUpstream([]), "m")
     assert await found(keeper, CALL, model=other) == []
@@ -137,7 +137,7 @@ def test_another_owner_finds_none_and_mixes_up_none(kept_url: str) -> None:
     who = ["anna"]
 
     async def story(store: Store) -> None:
-        keeper = ItemKeeper(store, HOUR_S)
+        keeper = ItemKeeper(store)
         await wrote(keeper, *TURN)
         who[0] = "ben"
         assert await found(keeper, CALL) == []
@@ -153,12 +153,12 @@ def test_another_gateway_of_the_same_database_finds_it(kept_url: str) -> None:
     kept = asyncio.Event()
 
     async def here(store: Store) -> None:
-        await wrote(ItemKeeper(store, HOUR_S), *TURN)
+        await wrote(ItemKeeper(store), *TURN)
         kept.set()
 
     async def there(store: Store) -> None:
         await kept.wait()
-        assert await found(ItemKeeper(store, HOUR_S), CALL) == [THOUGHT]
+        assert await found(ItemKeeper(store), CALL) == [THOUGHT]
 
     run(kept_url, here, there)
 
@@ -172,7 +172,7 @@ def test_what_this_process_knows_is_not_looked_for(kept_url: str) -> None:
     async def story() -> None:
         store = Store(kept_url, told=lambda operation, _, failed: asked.append(operation))
         await store.open()
-        keeper = ItemKeeper(store, HOUR_S)
+        keeper = ItemKeeper(store)
         await wrote(keeper, *called("call_ours"))
         asked.clear()
         assert await found(keeper, Call("paint", '{"coats": 2}', id="call_ours")) == []
@@ -203,7 +203,7 @@ def test_in_memory_a_call_is_looked_for_once_until_it_is_kept() -> None:
     async def story() -> None:
         store = Store("sqlite://", told=lambda operation, _, failed: asked.append(operation))
         await store.open()
-        keeper = ItemKeeper(store, HOUR_S)
+        keeper = ItemKeeper(store)
         for _ in range(3):
             assert await found(keeper, CALL) == []
         assert asked.count("find_kept") == 1
@@ -224,7 +224,7 @@ def of_two_gateways(kept_url: str, act: Callable[[ItemKeeper, ItemKeeper, Clock]
         here, there, clock = Store(kept_url), Store(kept_url), Clock()
         await here.open()
         await there.open()
-        await act(ItemKeeper(here, HOUR_S, clock), ItemKeeper(there, HOUR_S, clock), clock)
+        await act(ItemKeeper(here, clock), ItemKeeper(there, clock), clock)
         await here.close()
         await there.close()
 
@@ -277,7 +277,7 @@ def test_one_without_reasoning_counts_for_an_hour(kept_url: str) -> None:
 
 
 async def _the_same_twice(store: Store) -> None:
-    keeper = ItemKeeper(store, HOUR_S)
+    keeper = ItemKeeper(store)
     await wrote(keeper, *TURN)
     await wrote(keeper, *TURN)
     assert await found(keeper, CALL) == [THOUGHT]
@@ -291,19 +291,20 @@ test_what_comes_twice_and_differs_is_found_no_more = with_store(_the_same_twice)
 
 
 @pytest.mark.parametrize(
-    ("bounds", "left"),
+    ("most", "left"),
     [
-        (Bounds(max_kept_reasoning=10), range(5, 11)),
-        (Bounds(max_kept_reasoning_bytes=1_000), range(1, 5)),
-        (Bounds(max_kept_reasoning=1), range(1, 2)),
+        ({"MAX_KEPT_REASONING": 10}, range(5, 11)),
+        ({"MAX_KEPT_REASONING_BYTES": 1_000}, range(1, 5)),
+        ({"MAX_KEPT_REASONING": 1}, range(1, 2)),
     ],
 )
-def test_what_was_not_used_for_longest_makes_room(bounds: Bounds, left: range) -> None:
+def test_what_was_not_used_for_longest_makes_room(most: dict[str, int], left: range) -> None:
     async def story() -> None:
-        store = Store("sqlite://", bounds=bounds)
+        with bounded(**most):
+            store = Store("sqlite://")
         await store.open()
         clock = Clock()
-        keeper = ItemKeeper(store, HOUR_S, clock)
+        keeper = ItemKeeper(store, clock)
         calls = [Call("paint", "{}", id=f"call_{number}") for number in range(30)]
         for call in calls:
             clock.now += 1
@@ -317,7 +318,7 @@ def test_what_was_not_used_for_longest_makes_room(bounds: Bounds, left: range) -
 
 
 async def _many(store: Store) -> None:
-    keeper = ItemKeeper(store, HOUR_S)
+    keeper = ItemKeeper(store)
     items: list[Item] = []
     for number in range(1_100):
         items += [Call("paint", "{}", id=f"call_{number}"), CallOutput(f"call_{number}")]
@@ -369,7 +370,7 @@ def test_of_each_round_the_reasoning_is_kept_by_its_first_call(turn: str) -> Non
     events, items, thoughts = ROUNDS[turn]
 
     async def story(store: Store) -> None:
-        keeper = ItemKeeper(store, HOUR_S)
+        keeper = ItemKeeper(store)
         assert await wrote(keeper, *events) == events
         assert await found(keeper, *items) == thoughts
 
@@ -378,7 +379,7 @@ def test_of_each_round_the_reasoning_is_kept_by_its_first_call(turn: str) -> Non
 
 def test_a_turn_that_fails_leaves_nothing() -> None:
     async def story(store: Store) -> None:
-        keeper = ItemKeeper(store, HOUR_S)
+        keeper = ItemKeeper(store)
         with pytest.raises(UpstreamError):
             await wrote(keeper, *TURN, UpstreamError("gone", fault="cut", upstream="u"))
         assert await found(keeper, CALL) == []
@@ -388,7 +389,7 @@ def test_a_turn_that_fails_leaves_nothing() -> None:
 
 def failing(what: str) -> Callable[[Store], Any]:
     async def story(store: Store) -> None:
-        keeper = ItemKeeper(store, HOUR_S)
+        keeper = ItemKeeper(store)
         if what == "find":
             await wrote(keeper, *TURN)
         await store._database.write(lambda connection: connection.exec_driver_sql("DROP TABLE kept_items") and None)

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, RecordConfig, ServerConfig, StoreConfig
+from tests.support.bounded import bounded
 from tests.support.forgetful_clients import TASKS, ChatTask, MessagesTask, ResponsesTask, Task
 from tests.support.http_client import Live, request
 from tests.support.messages_client import COUNT
@@ -47,7 +47,8 @@ def start(model: ModelServer) -> Iterator[Start]:
         def begin(
             keys: tuple[KeyConfig, ...] = (), store: StoreConfig | None = None, server: Any = None, **fields: Any
         ) -> str:
-            limits, record = fields.pop("limits", Bounds()), fields.pop("record", None)
+            record = fields.pop("record", None)
+            stack.enter_context(bounded(**fields.pop("bounds", {})))
             given = models(model.url, **fields)
             gateway = Gateway(
                 Config(
@@ -55,7 +56,6 @@ def start(model: ModelServer) -> Iterator[Start]:
                     keys=keys,
                     store=store,
                     record=record,
-                    limits=limits,
                     server=ServerConfig(**(server or {})),
                 )
             )
@@ -294,9 +294,8 @@ def test_of_a_request_that_is_not_to_be_stored_nothing_is_kept(
 
 OFF: Final[dict[str, dict[str, Any]]] = {
     "of the model": {"keep_reasoning": False},
-    "of the gateway": {"server": {"keep_reasoning_s": 0}},
     "no store": {"store": StoreConfig(url="none")},
-    "too much": {"limits": Bounds(max_kept_reasoning_bytes=10)},
+    "too much": {"bounds": {"MAX_KEPT_REASONING_BYTES": 10}},
 }
 
 
@@ -315,7 +314,7 @@ def test_where_it_is_not_wanted_none_is_kept(start: Start, model: ModelServer, a
 def test_no_more_turns_are_kept_than_their_bound_and_those_in_use_are(
     start: Start, model: ModelServer, api: str
 ) -> None:
-    url = start(limits=Bounds(max_kept_reasoning=2))
+    url = start(bounds={"MAX_KEPT_REASONING": 2})
     way = "raw-hermes-vllm"
     tasks = [TASKS[api](url, way) for _ in range(4)]
     for number, task in enumerate(tasks):
@@ -333,7 +332,7 @@ def test_no_more_turns_are_kept_than_their_bound_and_those_in_use_are(
 
 @pytest.mark.parametrize("api", TASKS)
 def test_no_more_bytes_are_kept_than_their_bound(start: Start, model: ModelServer, api: str) -> None:
-    url = start(limits=Bounds(max_kept_reasoning_bytes=1_000))
+    url = start(bounds={"MAX_KEPT_REASONING_BYTES": 1_000})
     way = "raw-hermes-vllm"
     tasks = [TASKS[api](url, way) for _ in range(3)]
     for task in tasks:

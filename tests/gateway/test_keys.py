@@ -16,6 +16,8 @@ from callwright.errors import ConfigError, RequestError
 from callwright.gateway.access.keys import ApiKey, hash_of, new_key
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
+from callwright.turn import run
+from callwright.turn.fair_pool import CLIENT, FairPool
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
@@ -252,3 +254,18 @@ def test_a_name_that_is_none_makes_no_key(name: str) -> None:
     made = CliRunner().invoke(main, ["key", name])
     assert made.exit_code == 2
     assert "expected a name in printable characters" in made.stderr
+
+
+def test_what_takes_seconds_is_shared_by_the_keys(keyed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Pool(FairPool):
+        async def run(self, work: Callable[[], Any]) -> Any:
+            seen.append(CLIENT.get())
+            return await super().run(work)
+
+    monkeypatch.setattr(run, "is_slow", lambda model: True)
+    monkeypatch.setattr(run, "SLOW", Pool(1))
+    for key in (ANNA, BEN, ANNA):
+        assert asked(keyed + CHAT, {**CHAT_BODY, "model": "simulated-hermes"}, key).status == 200
+    assert seen == ["anna", "ben", "anna"]

@@ -14,6 +14,7 @@ import pytest
 
 from callwright.errors import ConfigError
 from callwright.gateway.config.config import Config, McpConfig, ModelConfig
+from callwright.gateway.server_tools import mcp_servers
 from callwright.gateway.server_tools.mcp_servers import McpServers
 from tests.agent.test_mcp import SERVER, HttpServer, heard
 from tests.conftest import Served, scripted_models
@@ -61,7 +62,7 @@ def url(serve: Served, model: ModelServer, folder: Path) -> str:
         *scripted_models(model.url),
         mcp=(
             McpConfig(label="s", command=command, timeout_s=10.0),
-            McpConfig(label="little", command=command, tools=["add", "wait", "say"], result_chars=100),
+            McpConfig(label="little", command=command, tools=["add", "wait", "say"]),
             McpConfig(label="hasty", command=command, tools=["wait"], timeout_s=0.3),
         ),
     )
@@ -218,7 +219,10 @@ def test_the_server_never_hears_of_a_call_that_does_not_fit(
     assert heard(folder).count("add") == before
 
 
-def test_images_are_told_in_words_and_long_results_are_cut(ask: Ask, model: ModelServer) -> None:
+def test_images_are_told_in_words_and_long_results_are_cut(
+    ask: Ask, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_servers, "_RESULT_CHARS", 100)
     model.plays(
         parallel(("s__show", "{}"), ("little__say", json.dumps({"self": "x" * 1000}))),
         said("Seen."),

@@ -162,7 +162,7 @@ def test_requests_tokens_and_times_are_counted(gateway: str, model: ModelServer)
 
 def test_tasks_come_back_to_what_they_were(serve: Served, model: ModelServer) -> None:
     # A gateway of its own: no connection of another test ends while the tasks are counted.
-    gateway = serve(ModelConfig(name="native", upstream=model.url, model="served/native"), heartbeat_s=7)
+    gateway = serve(ModelConfig(name="native", upstream=model.url, model="served/native"), drain_s=7)
     gate, answer = model.gate(), said("Hi")
     model.plays(answer, Answer((*answer.steps[:2], gate, *answer.steps[2:])))
     assert asked(gateway) == 200

@@ -33,7 +33,7 @@ EXAMPLES: Final = os.environ.get("CALLWRIGHT_API_EXAMPLES")
 KEY: Final = "cw-anna-" + "a" * 40
 KEYS: Final = (KeyConfig(name="anna", sha256=hash_of(KEY)),)
 MODELS: Final = tuple(
-    ModelConfig(name=way, upstream="simulated", sample=way != "native", **how) for way, how in WAYS.items()
+    ModelConfig(name=way, upstream="simulated", faults="sample" if how else "", **how) for way, how in WAYS.items()
 )
 
 

@@ -4,12 +4,12 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from callwright import bounds
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION
@@ -25,10 +25,12 @@ WRITTEN = json.dumps(BODY).encode()
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[str]:
     """A gateway with one place, in which a request must come quickly."""
-    server = ServerConfig(max_requests=1, receive_s=0.2)
-    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream="simulated"),), server=server))
-    yield gateway.url
-    gateway.stop()
+    server = ServerConfig(max_requests=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bounds, "RECEIVE_S", 0.2)
+        gateway = Gateway(Config(models=(ModelConfig(name="m", upstream="simulated"),), server=server))
+        yield gateway.url
+        gateway.stop()
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, "/v1/conversations"])
@@ -55,9 +57,10 @@ def test_a_body_in_pieces_that_comes_in_time_is_answered(hasty: str) -> None:
         assert live.status == 200
 
 
-def test_the_answer_may_take_longer_than_the_request(model: ModelServer) -> None:
-    server = ServerConfig(receive_s=0.1, heartbeat_s=0.1)
-    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),), server=server))
+def test_the_answer_may_take_longer_than_the_request(model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "RECEIVE_S", 0.1)
+    monkeypatch.setattr(bounds, "HEARTBEAT_S", 0.1)
+    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),)))
     begin, *rest = said("Hi").steps
     gate = model.gate()
     model.plays(Answer((begin, gate, *rest)))
@@ -75,14 +78,9 @@ Closed = Callable[[bytes], bytes]
 
 
 @pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Closed]:
+def closed() -> Iterator[Closed]:
     """Sends something to a gateway of its own process, and answers all that comes until that closes the connection."""
-    config: Path = tmp_path_factory.mktemp("receiving") / "callwright.toml"
-    config.write_text(
-        '[server]\nreceive_s = 0.2\n[store]\nurl = "none"\n[[models]]\nname = "m"\nupstream = "simulated"\n',
-        encoding="utf-8",
-    )
-    with process("--config", str(config)) as (url, _):
+    with process("--store", "none", RECEIVE_S=0.2) as (url, _):
         parts = urlsplit(url)
 
         def send(sent: bytes) -> bytes:

@@ -16,9 +16,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from callwright.database import engine
-from callwright.database.migrate import SCRIPTS, VERSIONS
+from callwright.database.migrate import SCHEMA, VERSIONS
 from callwright.database.tables import TABLES
-from callwright.database.upgrade import upgrade
 from callwright.errors import ConfigError
 from callwright.gateway.store.store import Store, StoredConversation, StoreDownError, StoreError
 from tests.support.servers import ClosedPort
@@ -271,7 +270,7 @@ def test_processes_that_open_a_new_database_at_the_same_time_all_can(kept_url: s
         _, said = child.communicate(timeout=PATIENCE_S)
         assert (child.returncode, said) == (0, "")
     assert sorted(sql(kept_url, "SELECT id FROM responses")) == [(name,) for name in names]
-    assert len(sql(kept_url, f"SELECT * FROM {VERSIONS}")) == 1
+    assert len(sql(kept_url, "SELECT * FROM callwright_schema")) == 1
 
 
 def test_many_threads_that_open_a_new_database_at_the_same_time_all_can(new_kept_url: Callable[[], str]) -> None:
@@ -308,26 +307,6 @@ def place(kept_url: str) -> str:
     return kept_url
 
 
-def empty(connection: sqlalchemy.Connection) -> None:
-    """The database is left as it is: opening the store makes the tables."""
-
-
-@pytest.mark.parametrize("made", [empty, lambda connection: upgrade(connection, SCRIPTS, VERSIONS)])
-def test_the_scripts_make_the_tables_that_the_queries_use(
-    place: str, made: Callable[[sqlalchemy.Connection], None]
-) -> None:
-    driver = place.replace("postgresql://", "postgresql+psycopg://")
-    engine = sqlalchemy.create_engine(driver, poolclass=sqlalchemy.NullPool)
-    with engine.begin() as connection:
-        made(connection)
-    run(place, nothing)
-    with engine.connect() as connection:
-        opts = {"version_table": VERSIONS}
-        assert compare_metadata(MigrationContext.configure(connection, opts=opts), TABLES) == []
-        (version,) = connection.execute(sqlalchemy.text(f"SELECT version_num FROM {VERSIONS}")).scalars()
-    assert (SCRIPTS / f"schema_{version}.py").is_file()
-
-
 def test_a_database_with_tables_of_others_gets_ours_beside_them(place: str) -> None:
     sql(place, "CREATE TABLE theirs (number INTEGER)")
     run(place, nothing)
@@ -341,7 +320,7 @@ def test_a_database_with_a_table_of_others_that_is_called_as_ours_is_refused(pla
 
 
 @pytest.mark.processes
-def test_a_new_store_starts_without_what_only_old_ones_need() -> None:
+def test_a_store_in_a_file_starts_without_the_event_loop_of_postgresql() -> None:
     code = """
 import asyncio, sys
 from callwright.gateway.store.store import Store
@@ -352,13 +331,13 @@ async def main():
     await store.close()
 
 asyncio.run(main())
-assert not {"alembic", "sqlalchemy.ext.asyncio"} & sys.modules.keys()
+assert "sqlalchemy.ext.asyncio" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_file_that_was_taken_away_is_made_anew_when_it_is_opened_again(tmp_path: Path) -> None:
-    """What an engine has compiled is kept from one store to the next, its connections are not."""
+    """The next store uses the compiled statements of an engine again, not its connections."""
     path = tmp_path / "store.db"
     for _ in range(2):
         run(f"sqlite:///{path}", lambda store: put_chain(store, "a"))
@@ -366,29 +345,59 @@ def test_a_file_that_was_taken_away_is_made_anew_when_it_is_opened_again(tmp_pat
         path.unlink()
 
 
-def test_a_database_of_the_first_schema_keeps_what_it_has(kept_url: str) -> None:
-    run(kept_url, lambda store: put_chain(store, "a"))
-    for table in ("responses", "conversations"):
-        sql(kept_url, f"ALTER TABLE {table} DROP COLUMN owner")
-    changes = ("DROP TABLE makers", "DROP INDEX responses_maker", "ALTER TABLE responses DROP COLUMN maker")
-    later = ("kept_items", "session_messages", "sessions", "limits", "limits_users")
-    for change in (*changes, *(f"DROP TABLE {table}" for table in later)):
-        sql(kept_url, change)
-    sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '0001'")
+def fill(url: str, since: int = 0) -> None:
+    """Make the store of an older version. `since`: its schema, if not the newest. The file has types of SQLite."""
+    script = (Path(__file__).parent / "store_0006.sql").read_text(encoding="utf-8")
+    if url.startswith("postgresql"):
+        script = script.replace("BLOB", "BYTEA").replace("DOUBLE", "DOUBLE PRECISION")
+        script = script.replace("number INTEGER", "number BIGSERIAL")
+    changes = [change for schema, changes in ADDED.items() if 0 < since < schema for change in changes]
+    if since:
+        changes.append(f"UPDATE callwright_schema SET version_num = '{since:04}'")
+    for statement in (*script.split(";\n"), *changes):
+        if statement.strip():
+            sql(url, statement)
 
-    async def check(store: Store) -> None:
+
+# Undoes the additions of each schema.
+ADDED = {
+    6: ["DROP TABLE limits", "DROP TABLE limits_users"],
+    5: ["DROP TABLE session_messages", "DROP TABLE sessions"],
+    4: ["DROP TABLE kept_items"],
+    3: ["DROP TABLE makers", "DROP INDEX responses_maker", "ALTER TABLE responses DROP COLUMN maker"],
+    2: [f"ALTER TABLE {table} DROP COLUMN owner" for table in ("responses", "conversations")],
+}
+
+
+@pytest.mark.parametrize("since", [None, 0, *range(1, 6)])
+def test_a_store_of_each_older_schema_opens_and_is_read_and_written(place: str, since: int | None) -> None:
+    if since is not None:
+        fill(place, since)
+
+    async def story(store: Store) -> None:
+        if since is None:
+            await put_chain(store, "a")
         assert ids(await store.history("a")) == turns("a")
+        await put_chain(store, "b", parent="a")
+        assert ids(await store.history("b")) == turns("a", "b")
 
-    run(kept_url, check)
-    run(kept_url, nothing, owner=lambda: "somebody")
+    run(place, story)
+    run(place, nothing, owner=lambda: "somebody")
+    engine = sqlalchemy.create_engine(
+        place.replace("postgresql://", "postgresql+psycopg://"), poolclass=sqlalchemy.NullPool
+    )
+    with engine.connect() as connection:
+        opts = {"version_table": VERSIONS.name}
+        assert compare_metadata(MigrationContext.configure(connection, opts=opts), TABLES) == []
+    assert sql(place, "SELECT * FROM callwright_schema") == [(SCHEMA,)]
 
 
 def test_a_database_of_a_newer_schema_is_refused_and_left_alone(kept_url: str) -> None:
     run(kept_url, nothing)
-    sql(kept_url, f"UPDATE {VERSIONS} SET version_num = '9999'")
+    sql(kept_url, "UPDATE callwright_schema SET version_num = '9999'")
     with pytest.raises(ConfigError, match="it has schema 9999, this Callwright knows up to 0006"):
         run(kept_url, nothing)
-    assert sql(kept_url, f"SELECT * FROM {VERSIONS}") == [("9999",)]
+    assert sql(kept_url, "SELECT * FROM callwright_schema") == [("9999",)]
 
 
 def test_a_database_with_other_tables_of_these_names_is_refused_and_left_alone(kept_url: str) -> None:

@@ -231,7 +231,7 @@ def test_requests_are_shared_out() -> None:
     assert [[model.max_requests for model in share.models] for share in shares] == [[None, 3], [None, 3], [None, 2]]
 
 
-@pytest.mark.parametrize("bound", ["max_bodies_bytes", "max_connections", "max_inspected_bytes", "max_inspected_turns"])
+@pytest.mark.parametrize("bound", ["max_bodies_bytes", "max_connections"])
 def test_what_a_process_counts_for_itself_is_shared_out(bound: str) -> None:
     config = Config(server=ServerConfig(workers=3), store=FILE, models=(SIMULATED,), limits=Bounds(**{bound: 10}))
     assert [getattr(share_of(config, number).limits, bound) for number in range(3)] == [4, 4, 4]

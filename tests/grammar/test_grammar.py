@@ -2,9 +2,12 @@
 
 import pickle
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -715,3 +718,36 @@ def test_however_slow_a_step_is_random_texts_have_their_time_and_no_more(
     assert [grammar.sample(seed, lambda: steps * step_s < 2) for seed in range(9)] == [None] * 9
     assert steps <= 2 / step_s + 1
     assert grammar.first_error("") is not None
+
+
+# Reads 100 requests with different grammars, and prints how many MB the last 60 add to the memory of the process.
+_MANY = """
+import json
+from callwright.bounds import Bounds
+from callwright.wire.body import decoded
+from callwright.wire.chat.request import read_request
+
+def memory():
+    with open("/proc/self/statm") as told:
+        return int(told.read().split()[1]) * 4_096 // 1_000_000
+
+def grammar(number):
+    words = "\\n".join(f"T{one}: /\\\\p{{L}}{{1,{20 + one}}}\\\\p{{N}}{one}{number}/" for one in range(60))
+    return f"start: ({'|'.join(f'T{one}' for one in range(60))})+\\n{words}"
+
+before = 0
+for number in range(100):
+    given = {"type": "grammar", "grammar": {"syntax": "lark", "definition": grammar(number)}}
+    tools = [{"type": "custom", "custom": {"name": "f", "format": given}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": tools}
+    read_request(decoded(json.dumps(body), Bounds()))
+    before = memory() if number == 40 else before
+print(memory() - before)
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells the memory of a process")
+def test_always_other_grammars_take_no_more_memory() -> None:
+    run = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 40  # all 60 take 150

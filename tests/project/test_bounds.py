@@ -4,6 +4,7 @@ from typing import Final, Literal, get_args
 
 import pytest
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from tests.support.paths import ROOT
 
@@ -41,11 +42,11 @@ _PARAMETERS: Final = "test_parameters_of_a_call_are_bounded_at_each_door"
 
 # In the order of `DOORS`.
 HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
-    "max_depth": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "test_an_answer_that_is_deep_is_refused", _DEEP, _DEEP),
+    "MAX_DEPTH": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "test_an_answer_that_is_deep_is_refused", _DEEP, _DEEP),
     "max_items": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
-    "max_parts": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
-    "max_choices": (_CHOICES, "absent", "absent", "absent", "absent", "absent", "absent"),
-    "max_options": (
+    "MAX_PARTS": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "absent", "linear", "linear"),
+    "MAX_CHOICES": (_CHOICES, "absent", "absent", "absent", "absent", "absent", "absent"),
+    "MAX_OPTIONS": (
         "absent",
         "absent",
         "test_what_is_looked_for_again_and_again_is_counted",
@@ -55,10 +56,10 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
         "absent",
     ),
     "max_tools": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, "once", "linear", "linear"),
-    "max_schema_bytes": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, "linear", "linear"),
-    "max_schema_parts": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
-    "max_pattern_size": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
-    "max_properties": (
+    "MAX_SCHEMA_BYTES": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, "linear", "linear"),
+    "MAX_SCHEMA_PARTS": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
+    "MAX_PATTERN_SIZE": (_REQUEST, _REQUEST, _REQUEST, _SOCKET, _TOOLS, _ROW, _SCHEMA),
+    "MAX_PROPERTIES": (
         _REQUEST,
         _REQUEST,
         _REQUEST,
@@ -67,18 +68,18 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
         "linear",
         "test_a_schema_of_too_many_properties_is_counted_and_not_checked",
     ),
-    "max_grammar_chars": (_REQUEST, _REQUEST, "absent", _SOCKET, "absent", "timed", "timed"),
-    "max_parameters": (
+    "MAX_GRAMMAR_CHARS": (_REQUEST, _REQUEST, "absent", _SOCKET, "absent", "timed", "timed"),
+    "MAX_PARAMETERS": (
         _PARAMETERS,
         _PARAMETERS,
         _PARAMETERS,
         _PARAMETERS,
         "absent",
         _ROW,
-        "test_the_bound_of_parameters_is_that_of_the_limits",
+        "test_the_bound_of_parameters_holds_in_the_library",
     ),
-    "max_head_bytes": (_HEAD, _HEAD, _HEAD, _HEAD, "absent", "absent", "absent"),
-    "max_waiting_bytes": (
+    "MAX_HEAD_BYTES": (_HEAD, _HEAD, _HEAD, _HEAD, "absent", "absent", "absent"),
+    "MAX_WAITING_BYTES": (
         "absent",
         "absent",
         "absent",
@@ -88,9 +89,9 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
         "absent",
     ),
     "max_bodies_bytes": (_BODIES, _BODIES, _BODIES, "absent", "absent", "absent", "absent"),
-    "max_kept_event_bytes": ("absent", _KEPT_EVENTS, "absent", "absent", "absent", "absent", "absent"),
-    "max_inspected_turns": (_ROWS, _ROWS, _ROWS, _ROWS, "absent", "absent", "absent"),
-    "max_inspected_bytes": (
+    "MAX_KEPT_EVENT_BYTES": ("absent", _KEPT_EVENTS, "absent", "absent", "absent", "absent", "absent"),
+    "MAX_INSPECTED_TURNS": (_ROWS, _ROWS, _ROWS, _ROWS, "absent", "absent", "absent"),
+    "MAX_INSPECTED_BYTES": (
         _CONTENTS,
         _CONTENTS,
         _CONTENTS,
@@ -99,10 +100,10 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
         "absent",
         "absent",
     ),
-    "max_kept_reasoning": (_KEPT, _KEPT, _KEPT, "shared", "absent", "absent", "absent"),
-    "max_kept_reasoning_bytes": (_KEPT_BYTES, _KEPT_BYTES, _KEPT_BYTES, "shared", "absent", "absent", "absent"),
+    "MAX_KEPT_REASONING": (_KEPT, _KEPT, _KEPT, "shared", "absent", "absent", "absent"),
+    "MAX_KEPT_REASONING_BYTES": (_KEPT_BYTES, _KEPT_BYTES, _KEPT_BYTES, "shared", "absent", "absent", "absent"),
     "max_connections": (_SILENT, _SILENT, _SILENT, _SILENT, "absent", "absent", "absent"),
-    "max_connections_per_key": (
+    "MAX_CONNECTIONS_PER_KEY": (
         "absent",
         "absent",
         "absent",
@@ -113,15 +114,16 @@ HELD: Final[dict[str, tuple[str, str, str, str, str, str, str]]] = {
     ),
     "max_requests_per_key": (_PLACES, _PLACES, _PLACES, _PLACES, "absent", "absent", "absent"),
     "max_answer_bytes": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
-    "max_event_bytes": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
-    "max_search_bytes": (_SEARCH, _SEARCH, _SEARCH, _SEARCH, "absent", "absent", "absent"),
-    "max_answer_values": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
-    "max_answer_calls": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, "absent", "absent", _ANSWER),
+    "MAX_EVENT_BYTES": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "MAX_SEARCH_BYTES": (_SEARCH, _SEARCH, _SEARCH, _SEARCH, "absent", "absent", "absent"),
+    "MAX_ANSWER_VALUES": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, _CALL, "absent", _ANSWER),
+    "MAX_ANSWER_CALLS": (_ANSWER, _ANSWER, _ANSWER, _ANSWER, "absent", "absent", _ANSWER),
 }
 
 
 def test_no_bound_is_left_out() -> None:
-    assert set(HELD) == set(Bounds.__struct_fields__)
+    constants = {name for name in bounds.__all__ if name.startswith("MAX_")}
+    assert set(HELD) == {*Bounds.__struct_fields__, *constants}
 
 
 @pytest.mark.parametrize("bound", HELD)

@@ -13,36 +13,7 @@ from tests.project.test_house import modules
 
 MOST = 40
 TOO_LARGE = {
-    "dialects.cohere_command5._Reader": 142,
-    "dialects.minimax_m3._Reader": 139,
-    "dialects.kimi_k3._Reader": 139,
-    "dialects.readers.tagged_calls.TaggedReader": 137,
-    "dialects.readers.key_values.KeyValueReader": 133,
-    "dialects.laguna._Reader": 133,
-    "dialects.hy_v3._Reader": 133,
-    "dialects._dsml_reader.DsmlReader": 126,
-    "dialects.muse._Reader": 124,
-    "dialects.minicpm5._Reader": 120,
-    "dialects.beam._Reader": 120,
-    "dialects.step3._Reader": 119,
-    "dialects.dots._Reader": 118,
-    "dialects.readers.parameters.ParameterReader": 117,
-    "dialects.inkling._Reader": 96,
-    "dialects.kimi_k2._Reader": 94,
-    "dialects.functionary_v32._Reader": 94,
-    "dialects.readers.marked.MarkedReader": 93,
-    "dialects.longcat._Reader": 93,
-    "dialects.llama3_json._Reader": 93,
-    "dialects.cohere_command_r._Reader": 93,
-    "dialects._cohere.CohereReader": 93,
-    "dialects.gemma4._Reader": 80,
-    "dialects.readers.python_calls.PythonReader": 79,
-    "dialects.readers.notation.NotationReader": 79,
-    "dialects.pythonic._Reader": 79,
-    "dialects.readers.prose.ProseReader": 67,
-    "dialects.readers.literals.LiteralReader": 65,
     "gateway.process.protocols.http.HttpProtocol": 64,
-    "dialects.readers.literal_strings.StringReader": 45,
 }
 
 

@@ -11,7 +11,7 @@ from tests.support.compiled_patterns import unsafe_repeats
 from tests.support.paths import ROOT
 
 # Modules whose functions build patterns, from markers and separators: not seen if modules are only loaded.
-MADE_BY_FUNCTIONS = ("callwright.flow", "callwright.dialects.readers.literal_escapes", "callwright.free_text.intent")
+MADE_BY_FUNCTIONS = ("callwright.flow", "callwright.reading.literal.escapes", "callwright.free_text.intent")
 
 
 @pytest.mark.processes

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from callwright.cli import main
 from callwright.gateway.config.schema import config_schema, meanings, tables
 from callwright.tolerant_json.codec import decode
-from tests.support.reference import DOCS, pages
+from tests.support.reference import DOCS, pages, shown_settings
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
@@ -20,12 +20,16 @@ def test_the_pages_are_what_the_code_says(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(tables()))
-def test_every_setting_has_a_meaning_and_a_table(name: str) -> None:
+def test_every_setting_has_a_meaning(name: str) -> None:
     told = meanings(tables()[name])
     assert tuple(told) == tables()[name].__struct_fields__
     assert all(text.endswith((".", ")")) for text in told.values())
-    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
-    assert name == "Config" or f"<!-- settings: {name} -->" in page
+
+
+def test_the_page_of_settings_has_each_once() -> None:
+    shown = shown_settings((DOCS / "configuration.md").read_text(encoding="utf-8"))
+    known = [(name, field) for name, table in tables().items() for field in table.__struct_fields__]
+    assert sorted(shown) == sorted(each for each in known if each[0] != "Config")
 
 
 EXAMPLES = re.findall(r"```toml\n(.*?)```", (DOCS / "configuration.md").read_text(encoding="utf-8"), re.DOTALL)

@@ -16,7 +16,7 @@ CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a mode": (f"[[models]]\n{HARMONY.replace('raw', 'rwa')}", ("models[0].mode", "rwa", "raw")),
     "a server": (f'[[models]]\n{HARMONY}server = "vlm"\n', ("models[0].server", "vlm", "vllm")),
-    "a field of reasoning": (f'[server]\nreasoning = "bth"\n{CONFIG}', ("server.reasoning", "bth", "both")),
+    "a history": (f'[server]\nhistory = "mnd"\n{CONFIG}', ("server.history", "mnd", "mend")),
     "a dialect": (f"[[models]]\n{HARMONY.replace('harmony', 'harmonny')}", ("'a'", "Did you mean 'harmony'?")),
     "an option of a dialect": (
         f'[[models]]\n{HARMONY}[models.options]\nreasoning_efort = "low"\n',
@@ -35,9 +35,9 @@ CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
         for name, value, bound, got in (
             ("port", "65536", "<= 65535", "65536"),
             ("port", "-1", ">= 0", "-1"),
-            ("heartbeat_s", "0", "> 0", "0"),
-            ("heartbeat_s", "nan", "> 0", "nan"),
-            ("heartbeat_s", "inf", "<= 86400", "inf"),
+            ("drain_s", "-1", ">= 0", "-1"),
+            ("drain_s", "nan", ">= 0", "nan"),
+            ("drain_s", "inf", "<= 86400", "inf"),
             ("max_body_bytes", "0", ">= 1", "0"),
             ("host", '""', "length >= 1", "''"),
         )
@@ -95,11 +95,7 @@ CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "faults of a real server": (f'[[models]]\n{REAL}faults = "all"\n', ("'real'", "faults", "simulated")),
     "a balance of one server": (f'[[models]]\n{REAL}balance = "least"\n', ("'real'", "balance", "several servers")),
-    "samples of a real server": (f"[[models]]\n{REAL}sample = true\n", ("'real'", "sample", "simulated")),
-    "samples without a constraint": (
-        '[[models]]\nname = "a"\nupstream = "simulated"\nsample = true\n',
-        ("'a'", "sample", "'raw' and 'prompt'"),
-    ),
+    "samples of a real server": (f'[[models]]\n{REAL}faults = "sample"\n', ("'real'", "faults", "simulated")),
     "a raw server that has only a chat endpoint": (
         f'[[models]]\n{REAL}mode = "raw"\ndialect = "hermes"\nserver = "ollama"\n',
         ("'real'", "'ollama'", "'native' or 'prompt'"),

@@ -11,10 +11,16 @@ from tests.support.servers import HOST
 _CALLWRIGHT = str(Path(sys.executable).parent / "callwright")
 
 
+_BOUNDED = "from callwright import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
+
+
 @contextmanager
-def gateway(*options: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`callwright serve` with these options: its address, once it listens, and its process."""
-    with served(_CALLWRIGHT, "serve", "--port", str(port), *options) as started:
+def gateway(*options: str, port: int = 0, **bounds: float) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`callwright serve` with these options: its address, once it listens, and its process. `bounds` are constants of
+    `callwright.bounds`.
+    """
+    command = [sys.executable, "-c", _BOUNDED.format(bounds)] if bounds else [_CALLWRIGHT]
+    with served(*command, "serve", "--port", str(port), *options) as started:
         yield started
 
 

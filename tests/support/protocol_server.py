@@ -12,7 +12,6 @@ from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from callwright.bounds import Bounds
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections, WhenLeft
 from callwright.gateway.process.protocols.http import HttpProtocol
@@ -41,7 +40,7 @@ class Door:
         self.made: list[HttpProtocol] = []
         self.port = 0
         app = cast(Starlette, self)
-        self._settings = ProtocolSettings(app, Config(limits=Bounds(max_head_bytes=4_000)), log_config=None)
+        self._settings = ProtocolSettings(app, Config(), log_config=None)
         self._settings.load()
 
     def connected(self) -> HttpProtocol:

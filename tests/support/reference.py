@@ -1,7 +1,8 @@
 """The parts of the documentation that the code says itself: tables of settings and fields, the page of the commands.
 
 `scripts/reference` writes them; a test compares. A table of settings stands below a line
-`<!-- settings: ServerConfig -->` of any page, and is as long as its lines begin with `|`.
+`<!-- settings: ServerConfig -->` of any page, and is as long as its lines begin with `|`. Behind the name may stand
+those of its settings that are meant.
 """
 
 import re
@@ -20,7 +21,7 @@ from tests.support.openai_pages import fields_page
 from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"
-TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")
+TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<fields>[\w ]*)(?P<mark> -->\n\n)(?:\|.*\n)*")
 UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters", "tokens": "tokens"}
 
 
@@ -30,7 +31,7 @@ def pages() -> dict[Path, str]:
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if TABLE.search(text):
-            written[path] = TABLE.sub(lambda found: found["name"] + found["mark"] + settings_table(found["name"]), text)
+            written[path] = TABLE.sub(_filled, text)
         if MARK in text:
             before, _, behind = written.get(path, text).partition(MARK)
             rest = re.sub(r"\A(?:\|.*\n)*", "", behind)
@@ -39,13 +40,25 @@ def pages() -> dict[Path, str]:
     return {**written, fields: fields_page(fields.read_text(encoding="utf-8"))}
 
 
-def settings_table(name: str) -> str:
-    """The settings of a struct, as Markdown."""
+def _filled(found: re.Match[str]) -> str:
+    table = settings_table(found["name"], found["fields"].split())
+    return found["name"] + found["fields"] + found["mark"] + table
+
+
+def shown_settings(text: str) -> list[tuple[str, str]]:
+    """The settings that a page has in its tables: their struct, and their name."""
+    marks = [(found["name"], found["fields"].split()) for found in TABLE.finditer(text)]
+    return [(name, field) for name, fields in marks for field in fields or tables()[name].__struct_fields__]
+
+
+def settings_table(name: str, names: Sequence[str] = ()) -> str:
+    """The settings of a struct, or some of them in this order, as Markdown."""
     struct = tables()[name]
     told = meanings(struct)
+    known = {field.name: field for field in fields_of(struct)}
     rows = [
-        (f"`{field.name}`", takes(field.type, unit_of(field.name)), default(field), told[field.name])
-        for field in fields_of(struct)
+        (f"`{name}`", takes(known[name].type, unit_of(name)), default(known[name]), told[name])
+        for name in names or known
     ]
     return table(("name", "takes", "default", "meaning"), rows)
 

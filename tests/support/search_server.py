@@ -33,8 +33,8 @@ PAGES: Final = (
 FAULTS: Final[Mapping[str, str]] = {
     "stalls": "no whole answer within",
     "drips": "no whole answer within",
-    "is huge": "max_search_bytes",
-    "is a bomb": "max_search_bytes",
+    "is huge": "more than 4,194,304 bytes",
+    "is a bomb": "more than 4,194,304 bytes",
     "redirects": "status 302",
     "forbids": "search.formats",
     "fails": "status 500",

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright.conversation import Conversation, Message, TextPart
+from callwright.conversation import Conversation, FunctionTool, Message, TextPart
 from callwright.prompt import BREAK, Control, Prompt, Text
 from callwright.turn import run
 from callwright.turn.model import Model
@@ -160,16 +160,21 @@ def test_a_literal_in_a_text_costs_a_few_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "beside"),
+    ("items", "about", "beside"),
     [
-        ((Message("user", (TextPart("Hi"),)),), False),
-        ((Message("user", (TextPart("Hi " * 100_000),)),), True),
-        ((Message("user", (TextPart("Hi"),)),) * 1_000, True),
+        ((Message("user", (TextPart("Hi"),)),), "Looks.", [False, False]),
+        ((Message("user", (TextPart("Hi " * 100_000),)),), "Looks.", [True, True]),
+        ((Message("user", (TextPart("Hi"),)),) * 1_000, "Looks.", [True, True]),
+        (
+            (Message("user", (TextPart("Hi"),)),),
+            "Looks. " * 50_000,
+            [True, False],
+        ),  # which the simulated model does not read
     ],
-    ids=["small", "long", "many"],
+    ids=["small", "long", "many", "tools"],
 )
 def test_a_large_conversation_is_rendered_beside_the_event_loop(
-    items: tuple[Message, ...], beside: bool, monkeypatch: pytest.MonkeyPatch
+    items: tuple[Message, ...], about: str, beside: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
     ours = threading.current_thread()
@@ -187,11 +192,12 @@ def test_a_large_conversation_is_rendered_beside_the_event_loop(
     model = Model(name="m", upstream=SimulatedUpstream(), upstream_model="m", mode="raw", dialect="hermes")
 
     async def asked() -> bool:
-        turn = run_turn(model, Conversation(items=items), {}, today="2026-11-01")
+        tools = (FunctionTool("look", about, {"type": "object"}),)
+        turn = run_turn(model, Conversation(items=items, tools=tools), {}, today="2026-11-01")
         return bool([batch async for batch in turn])
 
     assert asyncio.run(asked())
-    assert seen == [beside, beside]
+    assert seen == beside
 
 
 def test_a_long_answer_is_read_in_portions_with_pauses_for_others() -> None:

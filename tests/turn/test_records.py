@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from callwright.cli import main
 from callwright.gateway.config.config import Config, ModelConfig, RecordConfig
+from callwright.gateway.observability import recorder
 from callwright.gateway.observability.recorder import without_keys
 from callwright.upstreams.simulated.faults import FAULTS
 from tests.conftest import KEY, WAYS
@@ -220,7 +221,7 @@ def test_what_is_named_like_a_key_goes_at_any_depth(name: str) -> None:
 
 def test_files_stay_small_and_the_oldest_go(record: Any, folder: Path) -> None:
     begin, end = record
-    url = begin(ModelConfig(name="m", upstream="simulated"), max_file_bytes=8_192, max_total_bytes=24_576)
+    url = begin(ModelConfig(name="m", upstream="simulated"), max_total_bytes=24_576)
     for _ in range(24):
         assert asked(url, "m") == 200
     assert end()
@@ -242,9 +243,12 @@ def test_a_file_that_another_process_has_erased_is_not_written_to(record: Any, f
     assert len(end()) == 1
 
 
-def test_a_long_turn_is_recorded_without_what_went_in_or_at_all(record: Any, folder: Path, model: ModelServer) -> None:
+def test_a_long_turn_is_recorded_without_what_went_in_or_at_all(
+    record: Any, folder: Path, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "_MAX_TURN_BYTES", 4_096)
     begin, end = record
-    url = begin(ModelConfig(name="m", upstream=model.url), max_turn_bytes=4_096)
+    url = begin(ModelConfig(name="m", upstream=model.url))
     model.plays(said("Hi"), said("x" * 5_000))
     long = {"role": "user", "content": "y" * 5_000}
     request(url + CHAT, {"model": "m", "messages": [long]})

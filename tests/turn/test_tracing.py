@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 
 from callwright.agent.run import run, stream
 from callwright.errors import UpstreamError
-from callwright.gateway.config.config import Config, McpConfig, ModelConfig, ServerConfig
+from callwright.gateway.config.config import Config, McpConfig, ModelConfig
 from callwright.gateway.endpoints.websocket import ENDPOINT
 from tests.agent.test_mcp import SERVER
 from tests.support.http_client import CHAT, request
@@ -146,16 +146,6 @@ def test_a_turn_over_a_websocket_is_a_span_and_what_machines_ask_for_is_none(
     assert turn.parent == wrong.parent
     assert told(wrong)["http.response.status_code"] == 400
     assert not [span for span in spans.get_finished_spans() if "healthz" in span.name]
-
-
-def test_spans_can_be_switched_off(model: ModelServer, spans: InMemorySpanExporter) -> None:
-    models = (ModelConfig(name="native", upstream=model.url),)
-    gateway = Gateway(Config(server=ServerConfig(traces="off"), models=models))
-    model.plays(said("Hi"))
-    request(gateway.url + CHAT, {"model": "native", "messages": [QUESTION]})
-    gateway.stop()
-    assert not spans.get_finished_spans()
-    assert "traceparent" not in {name.lower() for name in model.asked[0].headers}
 
 
 def test_the_tools_of_an_agent_are_spans_beside_its_turns_below_that_of_the_run(spans: InMemorySpanExporter) -> None:

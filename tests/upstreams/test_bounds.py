@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any, TypeAlias
 
 import pytest
-from msgspec.structs import replace
 
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_ANSWER_CALLS, Bounds
 from callwright.conversation import Conversation
 from callwright.errors import UpstreamError
 from callwright.events import ContentDelta
@@ -26,6 +25,7 @@ from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.http import HttpUpstream, Timeouts
 from tests.conftest import Connected, Served
+from tests.support.bounded import bounded
 from tests.support.connection_server import Writer
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.messages_client import MESSAGES, named_events
@@ -35,8 +35,17 @@ from tests.support.servers import EVENTS, JSON, Answer, Gateway, ModelServer, ch
 from tests.support.waiting import PATIENCE_S, until
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-DEFAULT = Bounds()
-SMALL = Bounds(max_answer_bytes=1_000_000, max_event_bytes=500_000, max_answer_values=20_000)
+SMALL = Bounds(max_answer_bytes=1_000_000)
+VALUES = 20_000
+
+
+@pytest.fixture
+def smaller() -> Iterator[None]:
+    """Events and counts of values that are bounded as `SMALL` is."""
+    with bounded(MAX_EVENT_BYTES=500_000, MAX_ANSWER_VALUES=VALUES):
+        yield
+
+
 ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION]}
 RAW: dict[str, Any] = {"mode": "raw", "dialect": "hermes", "server": "vllm"}
 PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress}
@@ -45,7 +54,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate":
 @cache
 def too_large(how: str) -> bytes:
     """Compressed JSON that is a little larger than an answer may be."""
-    return PACKED[how](b'{"choices":[],"padding":"%b"}' % (b"x" * DEFAULT.max_answer_bytes))
+    return PACKED[how](b'{"choices":[],"padding":"%b"}' % (b"x" * Bounds().max_answer_bytes))
 
 
 def packed(body: bytes, how: str = "gzip", kind: str = JSON, status: int = 200) -> Answer:
@@ -64,7 +73,7 @@ class Endless(tuple[bytes, ...]):
 
 
 @pytest.fixture
-def small(model: ModelServer) -> Iterator[str]:
+def small(model: ModelServer, smaller: None) -> Iterator[str]:
     """A gateway with small limits that keeps nothing of turns, with the model server as `m` and, for mode raw, as
     `raw`.
     """
@@ -142,21 +151,22 @@ def test_an_event_without_end_is_given_up(small: str, model: ModelServer, stream
     model.plays(Answer(Endless((b"data: x",))))
     reply = request(small + CHAT, {**ASKED, "stream": stream})
     assert reply.status == 502
-    assert "an event of more than 500,000 bytes (`max_event_bytes` in [limits])" in reply.error["message"]
+    assert "an event of more than 500,000 bytes" in reply.error["message"]
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
         (packed(b'{"choices":[],"padding":"' + bytes(32_000_000)), "`max_answer_bytes`"),
-        (packed(b"data: " + bytes(32_000_000), kind=EVENTS), "`max_event_bytes`"),
-        (packed(b": " + bytes(32_000_000), kind=EVENTS), "`max_event_bytes`"),
+        (packed(b"data: " + bytes(32_000_000), kind=EVENTS), "an event of more than 500,000 bytes"),
+        (packed(b": " + bytes(32_000_000), kind=EVENTS), "an event of more than 500,000 bytes"),
         (packed(b"data: 1\n\n" * 3_000_000, kind=EVENTS), "event"),
         (packed(b'{"error":"' + bytes(32_000_000), status=500), "500"),
         (packed(bytes(32_000_000), kind="text/html"), "text/html"),
     ],
     ids=["JSON", "an event", "a comment", "a stream", "an error", "a page"],
 )
+@pytest.mark.usefixtures("smaller")
 def test_what_is_small_and_stands_for_much_takes_little_memory(model: ModelServer, answer: Answer, told: str) -> None:
     model.plays(answer)
     tracemalloc.start()
@@ -222,24 +232,24 @@ def _is_of_text(kept: list[Any]) -> bool:
     "field", ['"choices":[%b{}]', '"refusal":[%b{}]', '"usage":{"x":[%b{}]}'], ids=["choices", "refusal", "unknown"]
 )
 def test_values_are_counted_before_they_take_memory(small: str, model: ModelServer, field: str, stream: bool) -> None:
-    body = b"{" + field.encode() % (b"{}," * 2 * SMALL.max_answer_values) + b"}"
+    body = b"{" + field.encode() % (b"{}," * 2 * VALUES) + b"}"
     event = Answer((b"data: " + body + b"\n\n",)) if stream else whole(body.decode())
     model.plays(event)
     reply = request(small + CHAT, {**ASKED, "stream": stream})
     assert reply.status == 502
-    assert "sent more than 20,000 values in one piece (`max_answer_values` in [limits]" in reply.error["message"]
+    assert "sent more than 20,000 values in one piece" in reply.error["message"]
 
 
 @both
 def test_calls_are_counted(serve: Served, model: ModelServer, stream: bool) -> None:
     gateway = serve(ModelConfig(name="m", upstream=model.url))
     call = {"function": {"name": "get_weather", "arguments": "{}"}}
-    calls = [{"index": at, "id": f"c{at}", **call} for at in range(DEFAULT.max_answer_calls + 1)]
+    calls = [{"index": at, "id": f"c{at}", **call} for at in range(MAX_ANSWER_CALLS + 1)]
     model.plays(Answer(sse(chunk({"tool_calls": calls}), chunk({}, "tool_calls"), "[DONE]")))
     reply = request(gateway + CHAT, {**ASKED, "tools": TOOLS, "stream": stream})
     error = reply.events[-1]["error"] if stream else reply.error
     assert error["code"] == "upstream_protocol"
-    assert "sent more than 1,024 calls in one answer (`max_answer_calls` in [limits])" in error["message"]
+    assert "sent more than 1,024 calls in one answer" in error["message"]
 
 
 # --- at each door ---
@@ -251,23 +261,23 @@ def streamed(*events: Any) -> Answer:
 
 def _many_calls() -> Answer:
     call = {"function": {"name": "get_weather", "arguments": "{}"}}
-    return streamed(chunk({"tool_calls": [{"index": at, "id": f"c{at}", **call} for at in range(9)]}), "[DONE]")
+    return streamed(chunk({"tool_calls": [{"index": at, "id": f"c{at}", **call} for at in range(1_025)]}), "[DONE]")
 
 
 SENT: dict[str, Callable[[], Answer]] = {
-    "max_answer_bytes": lambda: Answer(Endless(sse(chunk({"content": "and so on " * 1_000})))),
-    "max_event_bytes": lambda: Answer(Endless((b"data: " + b"x" * 10_000,))),
-    "max_answer_values": lambda: Answer((b'data: {"choices":[' + b"{}," * 40_000 + b"{}]}\n\n",)),
-    "max_answer_calls": _many_calls,
+    "`max_answer_bytes`": lambda: Answer(Endless(sse(chunk({"content": "and so on " * 1_000})))),
+    "an event of more than": lambda: Answer(Endless((b"data: " + b"x" * 10_000,))),
+    "more than 20,000 values": lambda: Answer((b'data: {"choices":[' + b"{}," * 40_000 + b"{}]}\n\n",)),
+    "more than 1,024 calls": _many_calls,
 }
 
 
 @pytest.mark.parametrize("door", ["chat", "responses", "messages", "messages, streamed", "websocket", "library"])
 @pytest.mark.parametrize("bound", SENT)
+@pytest.mark.usefixtures("smaller")
 def test_what_a_server_sends_is_bounded_at_each_door(model: ModelServer, bound: str, door: str) -> None:
-    bounds = replace(SMALL, max_answer_calls=8)
-    if bound != "max_answer_bytes":  # which a large read may reach before any other
-        bounds = replace(bounds, max_answer_bytes=64_000_000)
+    # Which a large read may reach before any other.
+    bounds = SMALL if bound == "`max_answer_bytes`" else Bounds()
     model.plays(SENT[bound]())
     if door == "library":
         assert bound in asyncio.run(_library_fails(model.url, bounds))
@@ -334,10 +344,11 @@ def test_parameters_of_a_call_are_bounded_at_each_door(model: ModelServer, door:
         shaped = {"type": "function", "function": {"name": "f", "parameters": schema}}
     elif door == "messages, streamed":  # a whole answer has no call that is cut off
         shaped = {"name": "f", "input_schema": schema}
-    gateway = Gateway(Config(models=(made,), limits=Bounds(max_parameters=4)))
+    gateway = Gateway(Config(models=(made,)))
     model.plays(completion(text))
     try:
-        told = _told(gateway.url, door, {"model": "m", "input": "Hi", "tools": [shaped]})
+        with bounded(MAX_PARAMETERS=4):
+            told = _told(gateway.url, door, {"model": "m", "input": "Hi", "tools": [shaped]})
     finally:
         gateway.stop()
     assert "more than 4 parameters" in told or ("v3" in told and "v4" not in told)

@@ -18,6 +18,7 @@ from callwright.grammar.grammar import Grammar
 from callwright.turn.model import Mode, Model
 from callwright.turn.plan import build_generation_request
 from callwright.upstreams.base import GenerationRequest, TextDelta
+from callwright.upstreams.simulated.faults import Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream
 from tests.conftest import WAYS, Served
 from tests.support.constraint_cases import DIVERSE, SHAPED, TOOLS
@@ -64,7 +65,7 @@ def matches(judged: Llguidance, name: str, text: str) -> bool:
 @pytest.mark.parametrize("choice", ["required", NamedTool("get_weather")], ids=["required", "named"])
 @pytest.mark.parametrize("name", SHAPED)
 def test_what_it_writes_is_of_the_grammar(name: str, choice: ToolChoice) -> None:
-    upstream = SimulatedUpstream(samples=True)
+    upstream = SimulatedUpstream(Faults.parse("sample"))
     judged = judge_of(asked(name, 0, choice=choice))
     texts = [drawn(upstream, asked(name, seed, choice=choice)) for seed in range(SEEDS)]
     assert all(matches(judged, name, text) for text in texts), texts
@@ -74,7 +75,7 @@ def test_what_it_writes_is_of_the_grammar(name: str, choice: ToolChoice) -> None
 @pytest.mark.parametrize("name", FEW)
 @pytest.mark.parametrize("what", DIVERSE)
 def test_so_it_is_for_tools_of_all_kinds(name: str, what: str) -> None:
-    upstream = SimulatedUpstream(samples=True)
+    upstream = SimulatedUpstream(Faults.parse("sample"))
     tools = (DIVERSE[what][0],)
     judged = judge_of(asked(name, 0, tools))
     for seed in range(SEEDS):
@@ -84,13 +85,13 @@ def test_so_it_is_for_tools_of_all_kinds(name: str, what: str) -> None:
 
 @pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "json"])
 def test_so_it_is_for_the_answer_of_a_chat_server(name: str) -> None:
-    upstream = SimulatedUpstream(samples=True)
+    upstream = SimulatedUpstream(Faults.parse("sample"))
     judged = judge_of(asked(name, 0, mode="prompt"))
     assert all(matches(judged, name, drawn(upstream, asked(name, seed, mode="prompt"))) for seed in range(SEEDS))
 
 
 def test_the_same_seed_draws_the_same_and_without_one_it_goes_on() -> None:
-    upstream = SimulatedUpstream(samples=True)
+    upstream = SimulatedUpstream(Faults.parse("sample"))
     assert drawn(upstream, asked("hermes", 5)) == drawn(upstream, asked("hermes", 5))
     one, other = (drawn(upstream, _without_seed()) for _ in range(2))
     assert one != other
@@ -113,7 +114,7 @@ def tool_of(tool: FunctionTool) -> dict[str, Any]:
 def sampling(serve: Served) -> str:
     ways = {way: how for way, how in WAYS.items() if how}
     return serve(
-        *(ModelConfig(name=way, upstream="simulated", sample=True, retries=0, **how) for way, how in ways.items())
+        *(ModelConfig(name=way, upstream="simulated", faults="sample", retries=0, **how) for way, how in ways.items())
     )
 
 
@@ -132,7 +133,7 @@ def test_every_call_that_leaves_the_gateway_holds_at_once(sampling: str, way: st
 
 def test_a_grammar_of_a_custom_tool_is_drawn_from_too() -> None:
     tools = (custom_tool("note", None, Grammar("lark", NOTE["definition"])),)
-    upstream = SimulatedUpstream(samples=True)
+    upstream = SimulatedUpstream(Faults.parse("sample"))
     given = [{"type": "custom", "custom": {"name": "note", "format": {"type": "grammar", "grammar": NOTE}}}]
     turns = [
         callwright.parse(_whole("hermes", seed, upstream, tools), dialect="hermes", tools=given) for seed in range(4)
@@ -152,8 +153,8 @@ def _whole(name: str, seed: int, upstream: SimulatedUpstream, tools: tuple[Funct
 
 
 def test_with_a_fault_the_drawn_call_is_wrong_in_the_way_it_names(serve: Served) -> None:
-    how: dict[str, Any] = {"upstream": "simulated", "mode": "raw", "dialect": "hermes", "sample": True, "retries": 0}
-    gateway = serve(ModelConfig(name="faulty", faults="unknown_tool", **how))
+    how: dict[str, Any] = {"upstream": "simulated", "mode": "raw", "dialect": "hermes", "retries": 0}
+    gateway = serve(ModelConfig(name="faulty", faults="sample,unknown_tool", **how))
     body = {"model": "faulty", "messages": [QUESTION], "tools": [tool_of(tool) for tool in TOOLS], "seed": 3}
     reply = request(gateway + CHAT, {**body, "tool_choice": "required"})
     assert reply.status == 502

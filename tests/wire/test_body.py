@@ -1,6 +1,7 @@
 """Bodies of requests: what is kept of one does not change what another one says."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,10 +11,17 @@ from callwright.errors import RequestError
 from callwright.gateway.config.config import ModelConfig
 from callwright.wire.body import decoded
 from tests.conftest import Served
+from tests.support.bounded import bounded
 from tests.support.http_client import CHAT, request
 from tests.support.responses_client import RESPONSES
 
-BOUNDS = Bounds(max_depth=9, max_tools=3, max_items=4, max_pattern_size=50)
+BOUNDS = Bounds(max_tools=3, max_items=4)
+
+
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    with bounded(MAX_DEPTH=9, MAX_PATTERN_SIZE=50):
+        yield
 
 
 def tool(**schema: Any) -> dict[str, Any]:
@@ -82,8 +90,8 @@ def test_the_limit_of_all_schemas_counts_those_of_tools_and_answer_together() ->
     format_ = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
     body = json.dumps({"tools": [tool()], "response_format": format_})
     tools_alone = len(json.dumps([tool()], separators=(",", ":")))
-    with pytest.raises(RequestError, match="schemas too large"):
-        decoded(body, Bounds(max_schema_bytes=tools_alone + 5))
+    with bounded(MAX_SCHEMA_BYTES=tools_alone + 5), pytest.raises(RequestError, match="schemas too large"):
+        decoded(body, BOUNDS)
 
 
 def test_tools_are_decoded_once_but_for_those_with_keys() -> None:

@@ -386,20 +386,6 @@ def test_reasoning_goes_out_under_both_names(gateway: str, model: ModelServer, w
 
 
 @both
-@pytest.mark.parametrize(
-    ("setting", "names"),
-    [("none", set()), ("reasoning", {"reasoning"}), ("reasoning_content", {"reasoning_content"})],
-)
-def test_the_field_of_reasoning_can_be_chosen(
-    serve: Served, model: ModelServer, setting: str, names: set[str], stream: bool
-) -> None:
-    gateway = serve(*scripted_models(model.url), reasoning=setting)
-    model.plays(played("native", "call"))
-    message = ask(gateway, body("native"), stream=stream).message
-    assert set(message) - {"role", "content", "refusal", "tool_calls"} == names
-
-
-@both
 @every_way
 def test_a_text_cut_by_the_limit_ends_with_length(gateway: str, model: ModelServer, way: str, stream: bool) -> None:
     model.plays(played(way, "cut_text"))

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -19,8 +20,9 @@ from callwright.upstreams.simulated.model import SimulatedUpstream
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import ChatRequest, read_request
 from callwright.wire.pass_rules import PassRules
+from tests.support.bounded import bounded
 
-BOUNDS: Final = Bounds(max_depth=12, max_parts=40)
+BOUNDS: Final = Bounds()
 IMAGE: Final = {"type": "image_url", "image_url": {"url": "data:,", "more": 1}}
 DEEP: Final = json.loads("[" * 11 + "]" * 11)
 CONTENTS: Final[tuple[Any, ...]] = (
@@ -90,6 +92,12 @@ def conversations(seed: int) -> list[list[Any]]:
     return asked
 
 
+@pytest.fixture(autouse=True)
+def _small() -> Iterator[None]:
+    with bounded(MAX_DEPTH=12, MAX_PARTS=40):
+        yield
+
+
 def fault(body: bytes) -> tuple[str, str | None] | None:
     """What is wrong with a body, whatever it asks."""
     try:
@@ -152,15 +160,16 @@ def test_random_requests_are_good_and_bad() -> None:
 def test_a_message_that_is_too_deep_or_has_too_many_parts_is_refused_though_it_came_before() -> None:
     deep = {"model": "m", "messages": [{"role": "user", "content": "x", "more": [[[1]]]}]}
     many = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 3}]}
-    for given, bounds, told in (
-        (deep, Bounds(max_depth=5), "too deeply"),
-        (many, Bounds(max_parts=2), "too many parts"),
+    for given, small, told in (
+        (deep, {"MAX_DEPTH": 5}, "too deeply"),
+        (many, {"MAX_PARTS": 2}, "too many parts"),
     ):
         body = json.dumps(given).encode()
-        assert decoded(body, Bounds()) == given
-        with pytest.raises(RequestError, match=told):
-            decoded(body, bounds)
-    assert decoded(json.dumps(deep).encode(), Bounds(max_depth=6)) == deep
+        assert decoded(body, BOUNDS) == given
+        with bounded(**small), pytest.raises(RequestError, match=told):
+            decoded(body, BOUNDS)
+    with bounded(MAX_DEPTH=6):
+        assert decoded(json.dumps(deep).encode(), BOUNDS) == deep
 
 
 def test_a_message_that_came_before_in_another_place_is_read_for_its_own() -> None:

@@ -9,36 +9,38 @@ import pytest
 from msgspec import Struct
 
 import callwright
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_PROPERTIES, Bounds
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
+from callwright.wire.body import decoded
+from tests.support.bounded import bounded
 from tests.support.http_client import CHAT, request
 from tests.support.messages_client import COUNT, MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
 from tests.support.servers import Gateway
 
-BOUNDS = Bounds(
-    max_depth=40,
-    max_items=5,
-    max_parts=30,
-    max_properties=20,
-    max_tools=3,
-    max_options=4,
-    max_schema_bytes=3_000,
-    max_schema_parts=100,
-    max_pattern_size=200,
-    max_grammar_chars=50,
-)
+LIMITS = Bounds(max_items=5, max_tools=3)
+SMALL = {
+    "MAX_DEPTH": 40,
+    "MAX_PARTS": 30,
+    "MAX_PROPERTIES": 20,
+    "MAX_OPTIONS": 4,
+    "MAX_SCHEMA_BYTES": 3_000,
+    "MAX_SCHEMA_PARTS": 100,
+    "MAX_PATTERN_SIZE": 200,
+    "MAX_GRAMMAR_CHARS": 50,
+}
 MODEL = ModelConfig(name="simulated", upstream="simulated", mode="raw", dialect="hermes")
 
 
 @pytest.fixture(scope="module")
 def limited() -> Iterator[str]:
-    gateway = Gateway(Config(models=(MODEL,), limits=BOUNDS))
-    yield gateway.url
-    gateway.stop()
+    with bounded(**SMALL):
+        gateway = Gateway(Config(models=(MODEL,), limits=LIMITS))
+        yield gateway.url
+        gateway.stop()
 
 
 def nested(levels: int) -> Any:
@@ -214,6 +216,14 @@ CASES: dict[str, Case] = {
         lambda n: _chat(functions(OBJECT | {"properties": {"$ref": {"enum": [{}] * (n - 3)}}})),
         _EXPONENT,
         lambda n: _flat(functions(OBJECT | {"properties": {"$ref": {"enum": [{}] * (n - 3)}}})),
+        "tools[0].parameters",
+        _BAD,
+    ),
+    "values in the lists of a schema": Case(
+        100,
+        lambda n: _chat(functions(OBJECT | {"properties": {"a": {"enum": list(range(n - 3))}}})),
+        _EXPONENT,
+        lambda n: _flat(functions(OBJECT | {"properties": {"a": {"enum": list(range(n - 3))}}})),
         "tools[0].parameters",
         _BAD,
     ),
@@ -552,7 +562,7 @@ def test_calls_are_parts(limited: str) -> None:
 
 def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     """19,000 properties were checked one by one, each against a list of all that are required: 7 s before the 400."""
-    schema = _declaring(Bounds().max_properties + 1)
+    schema = _declaring(MAX_PROPERTIES + 1)
     read: list[str] = []
 
     class Watched(dict[str, Any]):
@@ -564,4 +574,36 @@ def test_a_schema_of_too_many_properties_is_counted_and_not_checked() -> None:
     assert len(found) == 1
     assert found[0].startswith("Expected at most 5000 object properties in total")
     assert "type" not in read
-    assert callwright.strict_problems(_declaring(Bounds().max_properties)) == []
+    assert callwright.strict_problems(_declaring(MAX_PROPERTIES)) == []
+
+
+MANY = 1_048_576
+TOO_MANY = {
+    "numbers": "[" + "1," * MANY + "1,1]",
+    "objects": "[" + "{}," * MANY + "{},{}]",
+    "texts": "[" + '"",' * MANY + '"",""]',
+    "keys": "{" + '"a":1,' * MANY + '"a":1}',
+    "behind a text of quotes": '["' + r"\\\"" * 9 + r'\\"' + ",1" * (MANY + 1) + "]",
+}
+NOT_MANY = {
+    "numbers": "[" + "1," * (MANY - 1) + "1]",
+    "a table in a text": '["' + "1," * (2 * MANY) + '"]',
+    "JSON in a text": '["' + r"{\"a\":1}, " * MANY + '"]',
+    "a text that ends in a backslash": r'["\\",' + '"' + "1," * (2 * MANY) + '"]',
+}
+
+
+@pytest.mark.parametrize("fields", TOO_MANY.values(), ids=TOO_MANY)
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(
+    fields: str, as_text: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callwright.wire.body.decode", None)
+    body = '{"model": "m", "prompt": ' + fields + "}"
+    with pytest.raises(callwright.RequestError, match="too many values: expected 1048576"):
+        decoded(body if as_text else body.encode(), Bounds())
+
+
+@pytest.mark.parametrize("fields", NOT_MANY.values(), ids=NOT_MANY)
+def test_what_stands_in_texts_is_no_value(fields: str) -> None:
+    assert decoded(b'{"model": "m", "prompt": ' + fields.encode() + b"}", Bounds())

@@ -174,14 +174,6 @@ def test_open_responses_ends_its_streams_and_names_reasoning_otherwise(gateway: 
     assert order(events) == [*BEGIN, *thought, *CALL_ITEM, "completed"]
 
 
-def test_a_gateway_may_speak_open_responses_everywhere(serve: Served, model: ModelServer) -> None:
-    gateway = serve(*scripted_models(model.url), responses="open_responses")
-    model.plays(played("native", "call"))
-    events = read_events(request(gateway + RESPONSES, body(stream=True)), done=True)
-    checked(events)
-    assert "reasoning.delta" in order(events)
-
-
 # --- whole answers ---
 
 # gpt-oss stops behind each call.

@@ -71,7 +71,7 @@ def connect(
     mode, dialect = _asked_in(name, mode, dialect)
     upstream = _upstream(url, given, Timeouts(idle_s=silent_s), bounds or Bounds(), mode, server)
     retried = Retried(upstream, retries=retries, deadline_s=deadline_s)
-    return Model(name, retried, name, mode=mode, dialect=dialect, fields=dict(fields or {}), bounds=bounds or Bounds())
+    return Model(name, retried, name, mode=mode, dialect=dialect, fields=dict(fields or {}))
 
 
 def _url_of_environment() -> tuple[str, str]:

@@ -81,7 +81,7 @@ class _Schemas:
     """The schema of a tool by position in the arguments. Results are cached: all items of an array share a schema."""
 
     def __init__(self, name: str, tools: Toolset) -> None:
-        self.compiled = compiled_schema(tools.get(name), tools.bounds)
+        self.compiled = compiled_schema(tools.get(name))
         self.root = self.compiled.schema
         self._name = name
         self._aliases = tools.hints.aliases

@@ -51,7 +51,7 @@ class StreamingArguments:
         self.flows = False  # inside a string that streams, all read and nothing held back
         self._name = name
         self._tools = tools
-        self._compiled = compiled_schema(tools.get(name), tools.bounds)
+        self._compiled = compiled_schema(tools.get(name))
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
         self._passed = ""  # arguments that came in one delta and were valid: they were never parsed here

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from callwright.bounds import Bounds
+from callwright import bounds
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema.compiled import compiled_schema
@@ -17,7 +17,6 @@ __all__ = ["Toolset"]
 
 
 NO_HINTS = ParameterAliases()
-_BOUNDS = Bounds()
 _NAME_OF = attrgetter("name")
 # Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
@@ -56,8 +55,6 @@ class Toolset:
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
     if it fits one tool. `is_text` says of what may be a call whether it is only text, such as one that a message shows.
-    `bounds`: how many parameters of a call are read one by one, and how large a schema may be that anything is checked
-    against.
 
     Of two tools with one name the first counts; the gateway refuses such requests before.
     """
@@ -66,7 +63,6 @@ class Toolset:
         "_spellings",
         "_tools",
         "allowed",
-        "bounds",
         "choice",
         "hints",
         "infer_bare_arguments",
@@ -87,7 +83,6 @@ class Toolset:
         hints: ParameterAliases = NO_HINTS,
         infer_bare_arguments: bool = True,
         is_text: Callable[[str], bool] = lambda _: False,
-        bounds: Bounds = _BOUNDS,
     ) -> None:
         self.ordered = tuple(tools)
         self.choice = choice
@@ -95,8 +90,7 @@ class Toolset:
         self.hints = hints
         self.infer_bare_arguments = infer_bare_arguments
         self.is_text = is_text
-        self.bounds = bounds
-        self.max_parameters = bounds.max_parameters
+        self.max_parameters = bounds.MAX_PARAMETERS
         self.allowed = None if allowed is None else frozenset(allowed)
         self.names: tuple[str, ...] = tuple(map(_NAME_OF, self.ordered))
         self._tools = dict(zip(reversed(self.names), reversed(self.ordered), strict=True))
@@ -170,16 +164,16 @@ class Toolset:
         """Where the arguments do not fit the tool's schema; a tool without a schema takes any object."""
         if not isinstance(arguments, dict):
             return [Fault("$", f"expected an object, got {type(arguments).__name__}")]
-        validator = compiled_schema(self._tools.get(name), self.bounds).validator
+        validator = compiled_schema(self._tools.get(name)).validator
         return validator.faults(arguments) if validator is not None else []
 
     def names_in(self, name: str) -> frozenset[str]:
         """The names of all members that the schema of a tool declares, at whatever depth."""
-        return compiled_schema(self._tools.get(name), self.bounds).names
+        return compiled_schema(self._tools.get(name)).names
 
     def unusable_schema(self, name: str) -> str:
         """Why no validator can read the tool's schema, so that nothing is checked; empty if one can."""
-        validator = compiled_schema(self._tools.get(name), self.bounds).validator
+        validator = compiled_schema(self._tools.get(name)).validator
         return validator.unread if validator is not None else ""
 
     def fitting(self, arguments: object) -> list[str]:
@@ -194,7 +188,7 @@ class Toolset:
             for tool in self.ordered
             if (schema := tool_schema(tool))
             and arguments.keys() <= properties(schema).keys()
-            and validator_of(schema, self.bounds).is_valid(arguments)
+            and validator_of(schema).is_valid(arguments)
         ]
 
     def declares(self, key: str) -> bool:

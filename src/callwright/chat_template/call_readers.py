@@ -6,20 +6,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.chat_template.repeats import special
 from callwright.dialects.base import CallFormat
-from callwright.dialects.call_layout import CallLayout, JsonArguments, Slot, TaggedArguments, pieces_of
-from callwright.dialects.prompts.key_value_tags import KeyValueTags
-from callwright.dialects.prompts.literal_arguments import PythonArguments
-from callwright.dialects.readers.key_values import KeyValueForm
-from callwright.dialects.readers.marked import CallMarks
-from callwright.dialects.readers.marks import Marks
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.prose import ProseReader
-from callwright.dialects.readers.python_calls import PythonForm
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.calls import CallLayout, JsonArguments, Slot, TaggedArguments, pieces_of
+from callwright.layout.key_values import KeyValueTags
+from callwright.layout.literal import PythonArguments
+from callwright.reading.json.marked import CallMarks
+from callwright.reading.literal.python import PythonForm
+from callwright.reading.tagged.calls import ParameterForm, ParameterTags
+from callwright.reading.tagged.key_values import KeyValueForm
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.reading.text.marks import Marks
 
 __all__ = ["ToldCalls", "reader_of"]
 
@@ -46,9 +44,9 @@ class ToldCalls(Struct, frozen=True):
     thoughts: tuple[tuple[str, str], ...]
     tags: tuple[str, ...] = ()
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        return ProseReader(source, tools, Marks(thoughts=self.thoughts, ends=self.tags)).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return CallReader(text, Marks(thoughts=self.thoughts, ends=self.tags))
 
 
 def reader_of(

@@ -39,13 +39,14 @@ from callwright.dialects.base import (
     TEMPLATE_PREFIX,
     CallFormat,
     Dialect,
+    ParsedBy,
     TurnMarks,
     add_dialect,
     dialect_names,
     get_dialect,
 )
-from callwright.dialects.readers.marks import is_token
 from callwright.errors import ConfigError
+from callwright.reading.text.marks import is_token
 
 __all__ = [
     "CASES",
@@ -79,7 +80,7 @@ class TemplateFindings(Struct, frozen=True):
     telling: Telling
     turns: FoundTurns
     calls: FoundCalls | None
-    reader: CallFormat | None
+    reader: CallFormat | ParsedBy | None
     shows_tools: bool
     why: str = ""
     differs: tuple[str, ...] = ()
@@ -135,7 +136,7 @@ def find_by_rendering(
 
 def _found(
     probes: Probes, turns: FoundTurns, eos_token: str, tokens: Sequence[str]
-) -> tuple[FoundCalls, CallFormat, tuple[str, ...]] | str:
+) -> tuple[FoundCalls, CallFormat | ParsedBy, tuple[str, ...]] | str:
     """How calls are written and read, and what does not come back as it was; or why that is not known."""
     calls = find_calls(probes, turns.thought)
     known = _declared(probes)
@@ -159,7 +160,7 @@ def _found(
     return calls, known, tuple(_differs(probes, calls, known))
 
 
-def _declared(probes: Probes) -> CallFormat | None:
+def _declared(probes: Probes) -> CallFormat | ParsedBy | None:
     """The declared format that writes calls as the template does, if there is one: some have a notation of their own,
     in which a new model may write, too.
     """
@@ -195,7 +196,7 @@ def _looks_like_a_token(tag: str) -> bool:
     return bool(special(tag)) and is_token(tag)
 
 
-def _differs(probes: Probes, calls: FoundCalls, reader: CallFormat) -> Iterator[str]:
+def _differs(probes: Probes, calls: FoundCalls, reader: CallFormat | ParsedBy) -> Iterator[str]:
     """The cases that do not come back as they were."""
     said = probes.answer(said=SAID) or SAID
     beside = probes.answer(FIRST, said=SAID) or ""

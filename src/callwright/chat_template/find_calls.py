@@ -25,8 +25,8 @@ from callwright.chat_template.repeats import (
     split_repeats,
 )
 from callwright.conversation import Call
-from callwright.dialects.call_layout import JSON, ArgumentsLayout, CallLayout, TaggedArguments
-from callwright.dialects.prompts.literal_arguments import PythonArguments, python_literal
+from callwright.layout.calls import JSON, ArgumentsLayout, CallLayout, TaggedArguments
+from callwright.layout.literal import PythonArguments, python_literal
 
 __all__ = ["FoundCalls", "find_calls", "region"]
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from callwright.chat_template.renderer import TemplateFailureError, renderer_of
 from callwright.chat_template.repeats import common_start
 from callwright.conversation import Call
-from callwright.dialects.call_layout import object_of
+from callwright.layout.calls import object_of
 
 __all__ = [
     "FIRST",

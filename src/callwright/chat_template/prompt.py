@@ -16,11 +16,11 @@ from callwright.chat_template.probes import THOUGHTS, Telling
 from callwright.chat_template.renderer import TemplateFailureError, renderer_of
 from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
 from callwright.dialects.base import RenderOptions, TurnMarks, get_dialect
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import choice_note, format_note, plain_text
 from callwright.dialects.prompts.in_words import in_words, tell_tools
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.errors import RequestError
+from callwright.layout.calls import CallLayout
 from callwright.openai_format.messages import write_messages
 from callwright.prompt import Prompt, PromptBuilder, neutralise, own_words
 

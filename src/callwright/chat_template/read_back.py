@@ -3,21 +3,36 @@
 from collections.abc import Sequence
 from functools import cache
 
+from msgspec import Struct
+
 from callwright.calls.toolset import Toolset
 from callwright.chat_template.probes import TOOLS
 from callwright.collector import collect
 from callwright.conversation import Call
-from callwright.dialects.base import CallFormat
+from callwright.dialects.base import FORMATS, CallFormat, ParsedBy
 from callwright.openai_format.tools import offered_tools
 from callwright.parser import OutputParser, PassThrough
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_format import read_answer
+from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import same_json
 
 __all__ = ["reads_back"]
 
 
-def reads_back(reader: CallFormat, text: str, calls: Sequence[Call], said: str = "") -> bool:
+class _Reads(Struct, frozen=True):
+    """Outputs with calls in one format."""
+
+    calls: CallFormat | ParsedBy
+
+    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+        """Read one output; see `read_answer`."""
+        return read_answer(self.calls, AnswerText(source, tools, self.calls.layout), start, FORMATS)
+
+
+def reads_back(reader: CallFormat | ParsedBy, text: str, calls: Sequence[Call], said: str = "") -> bool:
     """Whether a text is read as these calls, and a text beside them."""
-    parser = OutputParser(reader, _tools(), PassThrough(), "assistant")
+    parser = OutputParser(_Reads(reader), _tools(), PassThrough(), "assistant")
     turn = collect(parser.finish("stop", text))
     return (
         (turn.content or "").strip() == said

@@ -19,6 +19,7 @@ __all__ = ["MAX_TEMPLATE", "TemplateFailureError", "TemplateRenderer", "renderer
 MAX_TEMPLATE: Final = 1_000_000
 _MEMORY: Final = 1_073_741_824
 _SECONDS: Final = 5
+_PROCESSES: Final = 2
 _KEPT: Final = 16
 _PROGRAM: Final = Path(__file__).with_name("sandbox.py")
 
@@ -32,62 +33,53 @@ class TemplateFailureError(Exception):
 
 
 class TemplateRenderer:
-    """One template. Its process begins with the first use, and again where it was ended."""
-
-    _process: subprocess.Popen[str] | None = None
+    """One template. It has a process for each prompt that is rendered at once, two at most: so none waits for one that
+    takes long. A process begins with the first use, and again where it was ended.
+    """
 
     def __init__(self, template: str) -> None:
         """Raises `ConfigError` for one that is too long, or if jinja2 is not installed."""
+        self._idle: list[subprocess.Popen[str]] = []
         if len(template) > MAX_TEMPLATE:
             raise ConfigError(f"The chat template has {len(template):,} characters; {MAX_TEMPLATE:,} are the most.")
         if importlib.util.find_spec("jinja2") is None:
             raise missing_package("jinja2", "chat template")
         self._template = template
-        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(_PROCESSES)
 
     def render(self, variables: Mapping[str, Any], today: str) -> str:
         """The prompt. `today` is the date (YYYY-MM-DD) that the template is told. Raises `TemplateFailureError`."""
-        with self._lock:
-            if self._process is None:
-                self._begin()
-            return self._asked({"variables": variables, "today": today})
+        with self._places:
+            try:
+                process = self._idle.pop()
+            except IndexError:
+                process = self._begun()
+            answer = self._asked(process, {"variables": variables, "today": today})
+            self._idle.append(process)
+        return _text(answer)
 
     def close(self) -> None:
-        """End the process."""
-        with self._lock:
-            self._end()
+        """End the processes that do not render."""
+        while self._idle:
+            self._end(self._idle.pop())
 
     def __del__(self) -> None:
-        self._end()
+        self.close()
 
-    def _begin(self) -> None:
+    def _begun(self) -> "subprocess.Popen[str]":
         command = [sys.executable, "-I", str(_PROGRAM), str(_MEMORY), str(_SECONDS)]
-        self._process = subprocess.Popen(
+        process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", env={}
         )
         try:
-            self._asked({"template": self._template})
+            _text(self._asked(process, {"template": self._template}))
         except TemplateFailureError:
-            self._end()  # it has no template: what it said of the next conversation would be nonsense
+            self._end(process)  # it has no template: what it said of the next conversation would be nonsense
             raise
+        return process
 
-    def _end(self) -> None:
-        process = self._process
-        self._process = None
-        if process is None:
-            return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    continue
-        process.wait()
-
-    def _asked(self, request: Mapping[str, Any]) -> str:
-        process = self._process
-        assert process is not None
+    def _asked(self, process: "subprocess.Popen[str]", request: Mapping[str, Any]) -> dict[str, Any]:
+        """What a process answers. Raises `TemplateFailureError` if it does not, and it is ended."""
         assert process.stdin is not None
         assert process.stdout is not None
         timer = threading.Timer(_SECONDS, process.kill)
@@ -101,12 +93,27 @@ class TemplateRenderer:
         finally:
             timer.cancel()
         if not line.endswith("\n"):
-            self._end()
+            self._end(process)
             raise TemplateFailureError(f"it takes more than {_SECONDS} s, or more memory than a prompt needs")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise TemplateFailureError(answer["error"], refused=answer.get("refused", False))
-        return str(answer["text"])
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    @staticmethod
+    def _end(process: "subprocess.Popen[str]") -> None:
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+        process.wait()
+
+
+def _text(answer: Mapping[str, Any]) -> str:
+    if "error" in answer:
+        raise TemplateFailureError(answer["error"], refused=answer.get("refused", False))
+    return str(answer["text"])
 
 
 @lru_cache(maxsize=_KEPT)

@@ -67,12 +67,6 @@ class Variable(Struct, frozen=True):
     help="How much the model's server takes at once; Claude Code sums up before that is full.  [default: "
     f"what the gateway says, else {DEFAULT_WINDOW}]",
 )
-@click.option(
-    "--max-output-tokens",
-    type=click.IntRange(256, 1_000_000),
-    metavar="TOKENS",
-    help=f"How long an answer may be. [default: a quarter of the window, at most {_MAX_OUTPUT_TOKENS}]",
-)
 @click.option("--key-env", metavar="VAR", help="Environment variable that holds the gateway's API key.")
 @click.option("--simple", is_flag=True, help="Only three tools, for small windows and small models.")
 @click.option("--start", is_flag=True, help="Start Claude Code with it; it gets what stands behind --.")
@@ -81,7 +75,6 @@ def claude(
     model: str | None,
     url: str,
     context_window: int | None,
-    max_output_tokens: int | None,
     key_env: str | None,
     simple: bool,
     start: bool,
@@ -98,11 +91,7 @@ def claude(
     url = checked_url(url, _URL).removesuffix("/v1").rstrip("/")
     key = _key(key_env, needed=start)
     name, window = next(iter(windows_of(model, f"{url}/v1", context_window, key).items()))
-    if max_output_tokens is not None and max_output_tokens >= window:
-        raise ConfigError(
-            f"--max-output-tokens: expected less than the {window} of the window, got {max_output_tokens}."
-        )
-    output = max_output_tokens or min(_MAX_OUTPUT_TOKENS, window // _OUTPUT_SHARE)
+    output = min(_MAX_OUTPUT_TOKENS, window // _OUTPUT_SHARE)
     if model is not None and (warning := unlisted_warning(name, f"{url}/v1", key)):
         click.echo(warning, err=True)
     for warning in _warnings(name, window, output, simple=simple):

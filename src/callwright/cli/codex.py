@@ -19,6 +19,8 @@ __all__ = ["CATALOGUE", "CONFIG", "catalogue", "codex", "config"]
 
 CONFIG: Final = "config.toml"
 CATALOGUE: Final = "callwright-models.json"
+# By which a file is known that was written here.
+_HEADER: Final = "# Codex on a Callwright gateway. The catalogue lies beside this file."
 _URL: Final = "http://127.0.0.1:8080/v1"
 # Of the tokens that a model reads at once, so much may be the output of one tool; the rest of it Codex leaves out.
 _OUTPUT_SHARE: Final = 8
@@ -78,11 +80,13 @@ numbers.
     f"the gateway says, else {DEFAULT_WINDOW}]",
 )
 @click.option("--images", is_flag=True, help="The model sees images.")
-@click.option("--write", type=click.Path(path_type=Path), metavar="DIR", help="Write the files instead of printing.")
-@click.option("--force", is_flag=True, help="With --write: over files that are there.")
-def codex(
-    model: str | None, url: str, context_window: int | None, images: bool, write: Path | None, force: bool
-) -> None:
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the files, over earlier ones, instead of printing.",
+)
+def codex(model: str | None, url: str, context_window: int | None, images: bool, write: Path | None) -> None:
     """Print the configuration of the Codex CLI for this gateway: config.toml and a model catalogue.
 
     \b
@@ -90,8 +94,6 @@ def codex(
       callwright codex --model simulated
       callwright codex --model simulated --write codex-home
     """
-    if force and write is None:
-        raise ConfigError("--force is for files that are written: add --write DIR.")
     url = _with_v1(url)
     windows = windows_of(model, url, context_window)
     names = list(windows)
@@ -104,7 +106,7 @@ def codex(
     if write is None:
         click.echo("".join(f"# --- {name} ---\n{text}" for name, text in files.items()), nl=False)
         return
-    _write(write, files, force=force)
+    _write(write, files)
     click.echo(f"Wrote {' and '.join(files)} into {write}. Start Codex with:\n  CODEX_HOME={write.absolute()} codex")
 
 
@@ -113,7 +115,7 @@ def config(model: str, url: str, has_search: bool | None = None) -> str:
     does not say.
     """
     return f"""\
-# Codex on a Callwright gateway. The catalogue lies beside this file.
+{_HEADER}
 model = {_quoted(model)}
 model_provider = "callwright"
 model_catalog_json = "{CATALOGUE}"
@@ -173,12 +175,12 @@ def _with_v1(url: str) -> str:
     return url
 
 
-def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
-    there = [name for name in files if os.path.lexists(folder / name)]
-    if there and not force:
-        names = " and ".join(str(folder / name) for name in there)
-        raise ConfigError(f"{names}: there already. Choose another folder, or write over it with --force.")
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """Write them, over those that this command wrote before. Raises `ConfigError` for a configuration of the user's."""
     try:
+        there = folder / CONFIG
+        if os.path.lexists(there) and not there.read_bytes().startswith(_HEADER.encode()):
+            raise ConfigError(f"{there}: there already, and not from here. Choose another folder, or move it away.")
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")

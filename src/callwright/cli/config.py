@@ -38,5 +38,5 @@ def config(schema: bool, file: Path | None) -> None:
     models = build_models(read)
     servers = McpServers(read.mcp)
     if read.search is not None:
-        search_engine(read.search, servers, [server.label for server in read.mcp], read.limits)
+        search_engine(read.search, servers, [server.label for server in read.mcp])
     click.echo(f"{file} is right. Models: {', '.join(models)}.")

@@ -33,29 +33,17 @@ _COLOURS: Final[dict[Status, str]] = {
     "error": "red",
 }
 _STATUS_WIDTH: Final = 8
+# For all of it, half of it for one answer: a slow model writes the longest of them, 1,024 tokens, in this time.
+_TIMEOUT_S: Final = 60.0
 
 
 @click.command()
 @click.argument("url")
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
 @dialect_option("How the model writes calls, where its name does not tell.")
-@click.option(
-    "--key-env",
-    "--api-key-env",
-    "api_key_env",
-    metavar="VAR",
-    help="Environment variable that holds the server's API key.",
-)
+@click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1, 3_600),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds for all of it.",
-)
 def doctor(
     url: str,
     model: str | None,
@@ -63,7 +51,6 @@ def doctor(
     api_key_env: str | None,
     as_json: bool,
     html: Path | None,
-    timeout: float,
 ) -> None:
     """Examine the model server at URL: what works, what it ignores, and how to configure it.
 
@@ -86,7 +73,7 @@ def doctor(
                 model=model,
                 api_key=api_key,
                 dialect=dialect,
-                timeout_s=timeout,
+                timeout_s=_TIMEOUT_S,
                 watch=lambda result: told(f"{result.probe}: {result.status}"),
             )
         )

@@ -7,7 +7,6 @@ model's server refuses. Which fields it reads is told in docs/clients/opencode.m
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -15,9 +14,8 @@ import click
 from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, unlisted_warning, windows_of
 from callwright.errors import ConfigError
 
-__all__ = ["CONFIG", "config", "opencode"]
+__all__ = ["config", "opencode"]
 
-CONFIG: Final = "opencode.json"
 _URL: Final = "http://127.0.0.1:8080/v1"
 _PROVIDER: Final = "callwright"
 _MAX_OUTPUT_TOKENS: Final = 32_000
@@ -36,26 +34,13 @@ _ANY_KEY: Final = "any"  # without one it asks for a login
 )
 @click.option("--key-env", metavar="VAR", help="Environment variable that holds the gateway's API key.")
 @click.option("--images", is_flag=True, help="The model sees images.")
-@click.option("--write", type=click.Path(path_type=Path), metavar="DIR", help="Write the file instead of printing.")
-@click.option("--force", is_flag=True, help="With --write: over a file that is there.")
-def opencode(
-    model: str | None,
-    url: str,
-    context_window: int | None,
-    key_env: str | None,
-    images: bool,
-    write: Path | None,
-    force: bool,
-) -> None:
+def opencode(model: str | None, url: str, context_window: int | None, key_env: str | None, images: bool) -> None:
     """Print the configuration of opencode for this gateway: opencode.json, with the windows of the models.
 
     \b
     Examples:
-      callwright opencode --model simulated
-      callwright opencode --model simulated --write opencode-home
+      callwright opencode --model simulated > opencode.json
     """
-    if force and write is None:
-        raise ConfigError("--force is for a file that is written: add --write DIR.")
     url = _with_v1(url)
     if key_env is not None and not key_env.isidentifier():
         raise ConfigError(f"--key-env: expected the name of an environment variable, got {key_env!r}.")
@@ -63,13 +48,7 @@ def opencode(
     windows = windows_of(model, url, context_window, key)
     if model is not None and (warning := unlisted_warning(model, url, key)):
         click.echo(warning, err=True)
-    text = json.dumps(config(windows, url, key_env=key_env, images=images), ensure_ascii=False, indent=2) + "\n"
-    if write is None:
-        click.echo(text, nl=False)
-        return
-    _write(write, text, force=force)
-    path = (write / CONFIG).absolute()
-    click.echo(f"Wrote {CONFIG} into {write}. Start opencode with:\n  OPENCODE_CONFIG={path} opencode")
+    click.echo(json.dumps(config(windows, url, key_env=key_env, images=images), ensure_ascii=False, indent=2))
 
 
 def config(windows: Mapping[str, int], url: str, *, key_env: str | None = None, images: bool = False) -> dict[str, Any]:
@@ -104,14 +83,3 @@ def _with_v1(url: str) -> str:
     if not url.endswith("/v1"):
         raise ConfigError(f"--url: expected the gateway's base URL with its /v1, got {url!r}. Is it {url}/v1?")
     return url
-
-
-def _write(folder: Path, text: str, *, force: bool) -> None:
-    path = folder / CONFIG
-    if os.path.lexists(path) and not force:
-        raise ConfigError(f"{path}: there already. Choose another folder, or write over it with --force.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"Cannot write into {folder}: {error.strerror}.") from error

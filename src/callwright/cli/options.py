@@ -25,6 +25,7 @@ __all__ = [
     "checked",
     "complete_dialect",
     "dialect_option",
+    "model_settings",
     "named_value",
     "option_of",
     "read_json",
@@ -71,7 +72,9 @@ _SERVER: Final = (
         help="Who renders and reads; default native, with --dialect prompt. auto: what the server does best.",
     ),
     click.option("--server", type=click.Choice(get_args(Server)), help="Which server it is."),
-    click.option("--key-env", metavar="VAR", help="Environment variable that holds the upstream's API key."),
+    click.option(
+        "--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the upstream's API key."
+    ),
 )
 
 
@@ -80,6 +83,12 @@ def server_options(command: Command) -> Command:
     for option in reversed(_SERVER):
         command = option(command)
     return command
+
+
+def model_settings(given: Mapping[str, str | None]) -> dict[str, str]:
+    """What was given of `--upstream`, `--model` and these. The dialect is that of a template where none is named."""
+    found = {name: value for name, value in given.items() if value is not None}
+    return {"dialect": AUTO, **found} if "template" in found else found
 
 
 def option_of(setting: str) -> str:

@@ -41,7 +41,6 @@ class _Counts(Struct):
 @click.option("--diff", is_flag=True, help="Show what differs, line by line.")
 @click.option("--json", "as_json", is_flag=True, help="Print an object for each that differs, and one at the end.")
 @click.option("--page", is_flag=True, help="Show the turns as web pages instead, until Ctrl-C.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="Of the pages; 0 for any.")
 @click.argument("files", type=click.File("rb"), nargs=-1, required=True, metavar="FILE…")
 @click.pass_context
 def replay(
@@ -51,7 +50,6 @@ def replay(
     diff: bool,
     as_json: bool,
     page: bool,
-    port: int,
     files: tuple[IO[bytes], ...],
 ) -> None:
     """Read what models wrote in recorded turns (FILE of `serve --record`) again, and print what is read differently.
@@ -67,7 +65,7 @@ def replay(
     if template is not None:
         template_dialect(template)  # from here on known by its name
     if page:
-        _show([Path(file.name) for file in files], port)
+        _show([Path(file.name) for file in files])
         return
     if dialect is not None:
         get_dialect(dialect)
@@ -96,8 +94,9 @@ def replay(
     ctx.exit(1 if counts.differing else 0)
 
 
-def _show(paths: list[Path], port: int) -> None:
+def _show(paths: list[Path]) -> None:
     """Serve the pages, on this machine only."""
+    from callwright.bounds import MAX_INSPECTED_TURNS
     from callwright.gateway.app import create_app  # here, so that the other commands start without it
     from callwright.gateway.config.config import Config, ServerConfig, StoreConfig
     from callwright.gateway.inspection.turn_source import RecordedTurns
@@ -105,14 +104,14 @@ def _show(paths: list[Path], port: int) -> None:
     from callwright.gateway.process.serving import serve
     from callwright.gateway.process.sockets import listen_for_each
 
-    config = Config(server=ServerConfig(port=port, inspect="off", drain_s=0), store=StoreConfig(url="none"))
+    config = Config(server=ServerConfig(port=0, inspect="off", drain_s=0), store=StoreConfig(url="none"))
     try:
-        turns = RecordedTurns(paths, config.limits.max_inspected_turns)
+        turns = RecordedTurns(paths, MAX_INSPECTED_TURNS)
     except RecordError as error:
         raise RequestError(f"{error}. Expected a line that `serve --record` has written.") from error
     configure("warning", "plain")
     with ExitStack() as when_it_ends:
-        listener = next(when_it_ends.enter_context(one) for one in listen_for_each(config.server.host, port, 1))
+        listener = next(when_it_ends.enter_context(one) for one in listen_for_each(config.server.host, 0, 1))
         told = f"{counted(len(turns), 'turn')} at http://{config.server.host}:{listener.getsockname()[1]}/ui"
         serve(create_app(config, records=turns), config, listener, lambda: click.echo(told))
 

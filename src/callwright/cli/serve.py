@@ -10,7 +10,15 @@ import msgspec
 
 import callwright
 from callwright.cli.loading import loading
-from callwright.cli.options import checked, option_of, server_options, state_folder, told_as_options, told_of
+from callwright.cli.options import (
+    checked,
+    model_settings,
+    option_of,
+    server_options,
+    state_folder,
+    told_as_options,
+    told_of,
+)
 from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import build_models, default_name, detected, mode_of
@@ -47,10 +55,13 @@ __all__ = ["serve"]
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on.  [default: 8080]")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that serve it.  [default: 1]")
-@click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
-@click.option("--sample", is_flag=True, help="Let the simulated model make random calls of what is allowed.")
+@click.option(
+    "--faults",
+    default="",
+    metavar="SPEC",
+    help="Let the simulated model misbehave, e.g. all:0.3; sample: make random calls of what is allowed.",
+)
 @click.option("--store", metavar="URL", help="Where responses are kept: sqlite:///FILE, postgresql://…, or none.")
-@click.option("--openresponses", is_flag=True, help="Speak the Open Responses dialect on /v1/responses.")
 @click.option("--record", metavar="DIR", help="Write each turn into a file there, for `callwright replay`.")
 @click.option(
     "--inspect",
@@ -58,23 +69,15 @@ __all__ = ["serve"]
     help="What the pages at / show of turns.  [default: full on this machine's addresses without keys, else metadata]",
 )
 def serve(
-    upstream: str | None,
-    model: str | None,
-    dialect: str | None,
-    template: str | None,
-    mode: str | None,
-    server: str | None,
-    key_env: str | None,
     config: Path | None,
     host: str | None,
     port: int | None,
     workers: int | None,
     faults: str,
-    sample: bool,
     store: str | None,
-    openresponses: bool,
     record: str | None,
     inspect: InspectLevel | None,
+    **model: str | None,
 ) -> None:
     """Start the gateway. Without an upstream it serves a simulated model.
 
@@ -87,9 +90,8 @@ def serve(
       callwright serve --upstream model.gguf
       callwright serve --config callwright.toml
     """
-    settings = _settings(upstream, model, dialect, template, mode, server, key_env, config, faults, sample=sample)
-    dialect_ = "open_responses" if openresponses else None
-    asked = {"host": host, "port": port, "workers": workers, "responses": dialect_, "inspect": inspect}
+    settings = _settings(model_settings(model), config, faults)
+    asked = {"host": host, "port": port, "workers": workers, "inspect": inspect}
     given = {key: value for key, value in asked.items() if value is not None}
     server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
     store_ = settings.store or StoreConfig(url=f"sqlite:///{state_folder() / 'responses.db'}")
@@ -101,41 +103,24 @@ def serve(
     _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_), from_file=config is not None)
 
 
-def _settings(
-    upstream: str | None,
-    model: str | None,
-    dialect: str | None,
-    template: str | None,
-    mode: str | None,
-    server: str | None,
-    key_env: str | None,
-    config: Path | None,
-    faults: str,
-    *,
-    sample: bool,
-) -> Config:
-    if template is not None and dialect is None:
-        dialect = AUTO
-    short = {"model": model, "dialect": dialect, "template": template, "mode": mode, "server": server}
-    short["api_key_env"] = key_env
-    given = {key: value for key, value in short.items() if value is not None}
+def _settings(given: dict[str, str], config: Path | None, faults: str) -> Config:
     if config is not None:
-        if upstream or given or faults or sample:
+        if given or faults:
             raise ConfigError("--config has everything in it: leave out --upstream and its options.")
         return load_config(config)
+    upstream = given.get("upstream")
     if upstream is None:
         if given:
             raise ConfigError(f"--{option_of(next(iter(given)))} needs an upstream: add --upstream URL.")
         with told_of("--faults"):
             Faults.parse(faults)
-        return simulated_config(ServerConfig(), faults, sample=sample)
-    for option, asked in (("--faults", faults), ("--sample", sample)):
-        if asked:
-            raise ConfigError(f"{option} is for the simulated model: leave out --upstream.")
+        return simulated_config(ServerConfig(), faults)
+    if faults:
+        raise ConfigError("--faults is for the simulated model: leave out --upstream.")
+    named = {"name": given.get("model", default_name(upstream)), **given}
     if is_file(upstream):  # which has no name of its own for it
-        given.pop("model", None)
-    given |= {"name": default_name(upstream) if model is None else model, "upstream": upstream}
-    return Config(models=(checked(given, ModelConfig),))
+        named.pop("model", None)
+    return Config(models=(checked(named, ModelConfig),))
 
 
 def _run(config: Config, *, from_file: bool) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from callwright.constraints.format_pieces import Fixed, Number, Splitter
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, pieces_of
+from callwright.layout.calls import CallLayout, pieces_of
 
 __all__ = ["CallFrame", "Delimited", "delimited", "frame_of", "splitter_of"]
 

@@ -32,8 +32,8 @@ from callwright.constraints.tree import (
     Values,
 )
 from callwright.conversation import FunctionTool, JsonObject
-from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.literal_arguments import DelimitedArguments, PythonArguments
+from callwright.layout.calls import CallLayout
+from callwright.layout.literal import DelimitedArguments, PythonArguments
 from callwright.prompt import Text
 
 __all__ = ["Notation", "notation_of"]

@@ -28,7 +28,7 @@ from callwright.constraints.tree import (
 from callwright.constraints.tree import Text as FreeText
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.dialects.base import get_dialect
-from callwright.dialects.call_layout import (
+from callwright.layout.calls import (
     CallLayout,
     ElementArguments,
     JsonArguments,

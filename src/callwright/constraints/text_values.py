@@ -27,7 +27,7 @@ from callwright.constraints.tree import (
     TextUntil,
 )
 from callwright.conversation import FunctionTool, JsonObject
-from callwright.dialects.call_layout import ElementArguments, TaggedArguments, TypedArguments, json_type
+from callwright.layout.calls import ElementArguments, TaggedArguments, TypedArguments, json_type
 from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema

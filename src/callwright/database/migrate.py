@@ -1,46 +1,58 @@
-"""How a database comes to have our tables: an empty one at once, an older one by the scripts in `migrations`."""
+"""Creates our tables in an empty database, and adds to those of an older version what they lack."""
 
-from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select
+from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select, update
+from sqlalchemy.schema import CreateColumn
 
 from callwright.database.tables import TABLES, lock
+from callwright.errors import ConfigError
 
-__all__ = ["SCRIPTS", "VERSIONS", "migrate"]
+__all__ = ["SCHEMA", "VERSIONS", "migrate"]
 
-SCRIPTS: Final = Path(__file__).parent / "migrations"
-# Other programs that use the same database may have alembic's usual table.
-VERSIONS: Final = "callwright_schema"
-
-# As alembic makes it.
-_VERSIONS: Final = Table(VERSIONS, MetaData(), Column("version_num", String(32), primary_key=True))
-_LATEST: Final = max(path.stem for path in SCRIPTS.glob("schema_*.py")).removeprefix("schema_")
+# The number of the present schema, raised with each change of the tables.
+SCHEMA: Final = "0006"
+VERSIONS: Final = Table("callwright_schema", MetaData(), Column("version_num", String(32), primary_key=True))
 
 
 def migrate(connection: Connection) -> None:
-    """Give a database of any older schema, or an empty one, our tables, within the transaction of the connection.
+    """Bring an empty database, or one with an older schema, to the present schema, in the connection's transaction.
 
-    Raises `ConfigError` for a newer schema than this.
+    Each change so far has only added tables, columns with a default, and indexes: a comparison with the declared
+    tables finds them. A change of another kind needs a step of its own here. Raises `ConfigError` for a newer schema.
     """
-    if _is_current(connection):  # found without what changes it: sessions look at each run
+    if _version(connection) == SCHEMA:  # the usual start: without a lock
         return
     lock(connection, "cw-migr")
-    if _is_current(connection):  # meanwhile
-        return
-    names = {*inspect(connection).get_table_names()}
-    if not names & {VERSIONS, *TABLES.tables}:
-        TABLES.create_all(connection)
-        _VERSIONS.create(connection)
-        connection.execute(insert(_VERSIONS), {"version_num": _LATEST})
-        return
-    # Alembic takes a tenth of the time to start, and most starts do without it.
-    from callwright.database.upgrade import upgrade
+    version = _version(connection)
+    if version is None:
+        TABLES.create_all(connection, checkfirst=False)  # fails if another program has a table of the same name
+        VERSIONS.create(connection)
+        connection.execute(insert(VERSIONS), {"version_num": SCHEMA})
+    elif version > SCHEMA:
+        raise ConfigError(
+            f"it has schema {version}, this Callwright knows up to {SCHEMA}. A newer one has used it: update, or "
+            "choose another database."
+        )
+    elif version < SCHEMA:
+        _add_missing(connection)
+        connection.execute(update(VERSIONS).values(version_num=SCHEMA))
 
-    upgrade(connection, SCRIPTS, VERSIONS)
+
+def _version(connection: Connection) -> str | None:
+    """The schema of a database; None if it has none of our tables."""
+    return connection.scalar(select(VERSIONS)) if inspect(connection).has_table(VERSIONS.name) else None
 
 
-def _is_current(connection: Connection) -> bool:
-    if not inspect(connection).has_table(VERSIONS):
-        return False
-    return connection.scalars(select(_VERSIONS.c.version_num)).all() == [_LATEST]
+def _add_missing(connection: Connection) -> None:
+    """Create the tables, columns and indexes that a database lacks."""
+    TABLES.create_all(connection)
+    found = inspect(connection)
+    for table in TABLES.sorted_tables:
+        columns = {column["name"] for column in found.get_columns(table.name)}
+        for column in (column for column in table.columns if column.name not in columns):
+            definition = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
+        indexes = {index["name"] for index in found.get_indexes(table.name)}
+        for index in (index for index in table.indexes if index.name not in indexes):
+            index.create(connection)

@@ -9,10 +9,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from callwright.conversation import Conversation
 from callwright.dialects.prompts.chat_messages import no_instructions
-from callwright.dialects.readers.marked import MarkedReader
-from callwright.dialects.readers.prose import ProseReader
 from callwright.events import Markup
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import MarkedCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
     "TEXT",
     "THOUGHT",
     "TURNS",
-    "CohereReader",
+    "CohereCalls",
     "Effort",
     "read_citation",
 ]
@@ -76,29 +77,24 @@ COMMAND: Final[Mapping[str, Any]] = {
 }
 
 
-class CohereReader(MarkedReader):
-    """Marked calls, and text without its marks of citations. The begin of the answer's text ends a thought."""
+class CohereCalls(MarkedCalls):
+    """Marked calls, in text without its marks of citations."""
 
-    def _draft(self, opening: str, close: str) -> Parse[bool]:
-        if opening.strip() in ANSWERS:
-            self.source.unread(opening)
-            return True
-        return (yield from super()._draft(opening, close))
-
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins, or a mark of a citation."""
         if tag not in CITATIONS:
-            yield from super()._marked(blanks, tag)
-            return
-        yield from read_citation(self, blanks, tag)
+            return (yield from super().marked(blanks, tag))
+        yield from read_citation(self.text, blanks, tag)
+        return None
 
 
-def read_citation(reader: ProseReader, blanks: str, tag: str) -> Parse[None]:
+def read_citation(answer: AnswerText, blanks: str, tag: str) -> Parse[None]:
     """Read a mark of a citation, which is no text; what only begins as one is."""
     if blanks:
-        reader.emit(reader.say(blanks))
+        answer.emit(answer.say(blanks))
     if tag.endswith(">"):
-        reader.emit(Markup(tag))
+        answer.emit(Markup(tag))
         return
-    sources, end = yield from read_until(reader.source, Markers(">"), _MAX_SOURCES)
+    sources, end = yield from read_until(answer.source, Markers(">"), _MAX_SOURCES)
     is_citation = bool(_SOURCES.fullmatch(sources + end))
-    reader.emit(Markup(tag + sources + end) if is_citation else reader.say(tag + sources + end))
+    answer.emit(Markup(tag + sources + end) if is_citation else answer.say(tag + sources + end))

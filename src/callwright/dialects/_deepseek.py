@@ -6,8 +6,8 @@ Their templates show no tools; they are told in words behind the system text.
 import re
 from typing import Final
 
-from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["CONTROLS", "HEAD", "OUTPUT", "SEP", "calls", "marks"]
 

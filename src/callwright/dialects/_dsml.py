@@ -17,7 +17,6 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import (
     AssistantTurn,
     Call,
@@ -28,9 +27,8 @@ from callwright.conversation import (
     ToolTurn,
     TurnsAlong,
 )
-from callwright.dialects._dsml_reader import TOKEN, DsmlReader, dsml_layout, odd_openings
+from callwright.dialects._dsml_reader import TOKEN, DsmlCalls, dsml_layout, odd_openings
 from callwright.dialects.base import RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     first_instruction,
     format_note,
@@ -42,9 +40,11 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
+from callwright.layout.calls import CallLayout
 from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.shared import kept_along
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "form_v4", "form_v41"]
 
@@ -234,10 +234,9 @@ class DsmlForm(Struct, frozen=True):
     def _chat_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
         return self.outputs(text for _, text in outputs).strip()
 
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-        names = ((self.calls, self.lead), *((self.kin,) if self.kin else ()))
-        return DsmlReader(source, tools, names).read(start)
+    def reader(self, text: AnswerText) -> CallReader:
+        """The reader of the calls in one answer."""
+        return DsmlCalls(text, ((self.calls, self.lead), *((self.kin,) if self.kin else ())))
 
     @property
     def openings(self) -> tuple[str, ...]:

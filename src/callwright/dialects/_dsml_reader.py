@@ -8,15 +8,19 @@ from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["TOKEN", "DsmlReader", "dsml_layout", "dsml_tags", "odd_openings"]
+__all__ = ["TOKEN", "DsmlCalls", "dsml_layout", "dsml_tags", "odd_openings"]
 
 TOKEN: Final = "｜DSML｜"
 _END: Final = "<｜end▁of▁sentence｜>"
@@ -96,8 +100,8 @@ def _beside(
     return stops, tuple(tag for tag in others if tag not in own), odd_openings(token.strip("|｜‖∣")) if odd else ()
 
 
-class DsmlReader(ParameterReader):
-    """Prose, and calls in it whose parameters say whether they are text.
+class DsmlCalls(TaggedCalls):
+    """Finds calls whose parameters say whether they are text.
 
     `names` are those of the blocks and the leads of a version, and of one whose calls are read, too. `token` begins its
     tags. A call between other bars is read once all of the answer is there: any tag may have any bars. `odd` is whether
@@ -106,8 +110,7 @@ class DsmlReader(ParameterReader):
 
     def __init__(
         self,
-        source: StreamReader,
-        tools: Toolset,
+        text: AnswerText,
         names: Sequence[tuple[str, str]],
         token: str = TOKEN,
         ends: tuple[str, ...] = (_END,),
@@ -115,30 +118,33 @@ class DsmlReader(ParameterReader):
         odd: bool = True,
     ) -> None:
         tags, *kin = (dsml_tags(*name, token) for name in names)
-        self._kin_tags = kin[0] if kin else None
-        stops, also, self._odd_openings = _beside(tags, self._kin_tags, token, ends, odd=odd)
-        super().__init__(source, tools, tags, ends=stops, also=(*also, *self._odd_openings))
+        stops, also, self._odd_openings = _beside(tags, kin[0] if kin else None, token, ends, odd=odd)
+        marks = parameter_marks(tags, ends=stops, also=(*also, *self._odd_openings))
+        super().__init__(_Call(text, TagLexer(text, marks)))
         self._names, self._token, self._stops = names, token, ends
         self._foreign = also
 
     @cached_property
-    def _kin(self) -> "DsmlReader":
-        """The reader of calls with `kin`."""
-        return DsmlReader(self.source, self.tools, self._names[1:], self._token, self._stops, odd=False)
+    def _kin(self) -> "DsmlCalls":
+        """What reads calls with the tags of the other version."""
+        return DsmlCalls(self.text, self._names[1:], self._token, self._stops, odd=False)
 
     def _odd_token(self, tag: str) -> Parse[str]:
         """The token, between other bars, of the call that `tag` opens; `""` if it opens none of these."""
-        while self.source.more(_MAX_OPENING):
+        while self.text.source.more(_MAX_OPENING):
             yield
         word = self._token.strip("|｜‖∣")
-        found = _opens_call(word).match(tag + self.source.ahead(_MAX_OPENING))
+        found = _opens_call(word).match(tag + self.text.source.ahead(_MAX_OPENING))
         if found is None or {*filter(None, found.groups())} == {self._token}:
             return ""
         return found["block"] or found[2]
 
-    def _between_other_bars(self, blanks: str, tag: str, token: str) -> Parse[None]:
-        """Read the rest of an answer with a call between other bars, all tags between those of its first one."""
-        held, _ = yield from read_until(self.source, _EVERYTHING, _MAX_HELD)
+    def _between_other_bars(self, blanks: str, tag: str, token: str) -> Parse[CallReader]:
+        """Hold the rest of an answer with a call between other bars, and put all tags between those of its first one;
+        answers what reads these.
+        """
+        text = self.text
+        held, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
         odd: list[str] = []
 
         def respelled(found: re.Match[str]) -> str:
@@ -146,75 +152,71 @@ class DsmlReader(ParameterReader):
             return token
 
         rest = _any_bars(self._token.strip("|｜‖∣")).sub(respelled, tag + held)
-        self.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}", call=self.calls))
-        self.markup(blanks)
-        self.markup("".join(odd))  # what others begin with
-        self.source.text, self.source.at = rest + self.source.text[self.source.at :], 0
-        other = DsmlReader(self.source, self.tools, self._names, token, self._stops, odd=False)
-        other.go_on_from(self)
-        other.trial = self.trial
-        yield from other._parts()
-        self.go_on_from(other)
-        other.let_go()
+        text.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}", call=text.calls))
+        text.markup(blanks)
+        text.markup("".join(odd))  # what others begin with
+        source, begin = text.source, max(0, text.source.at - len(tag + held))
+        source.text, source.at = source.text[:begin] + rest + source.text[source.at :], begin
+        return DsmlCalls(text, self._names, token, self._stops, odd=False)
 
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`."""
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether a call follows a tag, of either version or between other bars."""
         if tag in self._odd_openings:
             return (yield from self._odd_token(tag)) != ""
-        if tag not in self._foreign:
-            return (yield from super()._may_begin_call(tag))
-        self._kin.source = self.source  # it is another one where held text is read again
-        return (yield from self._kin._may_begin_call(tag))
+        if tag in self._foreign:
+            return (yield from self._kin.may_begin_call(tag))
+        return (yield from super().may_begin_call(tag))
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`."""
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a tag begins. Behind a call between other bars another reader goes on."""
+        text = self.text
         if self._odd_openings and not tag.startswith("</"):
-            token = yield from self._odd_token(tag)
-            if token or tag in self._odd_openings:
-                if token:
-                    yield from self._between_other_bars(blanks, tag, token)
-                else:
-                    self.emit(self.say(blanks + tag))
-                return
+            if token := (yield from self._odd_token(tag)):
+                return (yield from self._between_other_bars(blanks, tag, token))
+            if tag in self._odd_openings:
+                text.emit(text.say(blanks + tag))
+                return None
         if tag not in self._foreign:
-            yield from super()._marked(blanks, tag)
-            return
-        inner = yield from self.held_blanks()
-        if not (yield from self._may_begin_call(tag)):
-            self.emit(self.say(blanks + tag + inner))
-            return
-        self.call_begins()
-        self._kin.go_on_from(self)
-        opens_block = tag != self._kin._form.call
-        self.markup(blanks + tag + inner if opens_block else blanks)
-        yield from self._kin._calls("" if opens_block else tag)
-        self.go_on_from(self._kin)
+            return (yield from super().marked(blanks, tag))
+        inner = yield from text.held_blanks()
+        if (yield from self.may_begin_call(tag)):
+            text.call_begins()
+            opens_block = tag != self._kin.form.call
+            text.markup(blanks + tag + inner if opens_block else blanks)
+            yield from self._kin._calls("" if opens_block else tag)
+        else:
+            text.emit(text.say(blanks + tag + inner))
+        return None
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`. An opening tag is the name of a token in brackets, and such are written about."""
+        """A tag where no call is. An opening tag is the name of a token in brackets, and such are written about."""
         if tag.startswith("</"):
             yield from super().no_call(blanks, tag)
         else:
-            self.emit(self.say(blanks + tag))
+            self.text.emit(self.text.say(blanks + tag))
+
+
+class _Call(TaggedCall):
+    """A call whose parameters say whether they are text."""
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
-        """See `ParameterReader`."""
+        """The name of a parameter, and the attributes of its tag; None if the output ended before the value."""
         head = yield from super()._read_key()
         kind = head[1].get("string") if head else None
         if kind not in (None, "true", "false"):
-            self._sink.doubt(f'the tag of a parameter holds string="{kind}"')
+            self.sink.doubt(f'the tag of a parameter holds string="{kind}"')
         return head
 
     def _flows(self, key: str, rest: Mapping[str, str]) -> bool:
-        """See `ParameterReader`: a text flows where the schema allows one."""
-        kind, writer = rest.get("string"), self._sink.writer
+        """Whether a value streams: a text flows where the schema allows one."""
+        kind, writer = rest.get("string"), self.sink.writer
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
 
     def _typed(self, key: str, text: str, rest: Mapping[str, str]) -> str:
-        """See `ParameterReader`: JSON stays as it is, if the schema does not want a string. Text is no value if the tag
-        claims JSON.
+        """The JSON of a held value, which stays as it is if the schema does not want a string. Text is no value if the
+        tag claims JSON.
         """
-        sink, writer = self._sink, self._sink.writer
+        sink, writer = self.sink, self.sink.writer
         claims_json = rest.get("string") == "false"
         as_it_is = writer.is_untyped(writer.schema(key)) or not writer.is_text(key)
         if claims_json and _is_json(text, scalars=as_it_is):

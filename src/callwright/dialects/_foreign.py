@@ -1,26 +1,25 @@
 """Forms of calls that are no dialect's, but that models write: Claude's tags and those of its imitators, ReAct,
 `tool_code`, a tag named after the tool.
 
-They are read where they stand in an answer of any dialect, see `readers.foreign`; nothing is written in them. Source:
-answers of models quoted in issues of vLLM, Ollama, Cline, opencode and Goose; Anthropic's and Google's own prompts.
+They are read in an answer of any dialect, see `reading.text.foreign`; nothing is written in them. Source: answers of
+models quoted in issues of vLLM, Ollama, Cline, opencode and Goose; Anthropic's and Google's own prompts.
 """
 
 import re
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.dialects.base import ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
-from callwright.dialects.prompts.literal_arguments import PythonArguments
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.foreign import Form
-from callwright.dialects.readers.marked import CallMarks
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.parameter_tags import ParameterTags
-from callwright.dialects.readers.python_calls import PythonForm
+from callwright.dialects.base import ParsedBy, form_of
 from callwright.events import CallEnded, CallStarted, ContentDelta, Markup
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.layout.literal import PythonArguments
+from callwright.reading.arguments_writer import ArgumentsWriter
+from callwright.reading.json.marked import CallMarks
+from callwright.reading.literal.python import PythonForm
+from callwright.reading.tagged.calls import ParameterForm, ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import Formats
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["FORMS"]
 
@@ -107,10 +106,11 @@ _NAMES_AS_TAGS: Final = CallLayout(
 )
 
 
-def _names_as_tags(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+def _names_as_tags(answer: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Read `<f><k>v</k></f>`; a text that does not begin so is a text. A value goes to the last closer of its tag
     before the tag of another parameter.
     """
+    source, tools = answer.source, answer.tools
     text, _ = yield from read_until(source, _EVERYTHING, _MAX_CALL)
     opened = _OPENED(text)
     name = opened["name"] if opened else ""
@@ -142,13 +142,13 @@ def _names_as_tags(source: StreamReader, start: str, tools: Toolset) -> Parse[No
 
 
 FORMS: Final = (
-    Form("Claude", _claude("")),
-    Form("Claude itself", _claude("antml:")),
-    Form("a function tag", _FUNCTION_TAGS),
-    Form("a tool_call tag", _NAMED_TAG),
-    Form("Solar Open", _SOLAR),
-    Form("tool_code", _TOOL_CODE),
-    Form("ReAct", _REACT, is_sure=False),
-    Form("a note", _TOLD),
-    Form("Cline", ReadBy(_NAMES_AS_TAGS, _names_as_tags), is_sure=False),
+    form_of("Claude", _claude("")),
+    form_of("Claude itself", _claude("antml:")),
+    form_of("a function tag", _FUNCTION_TAGS),
+    form_of("a tool_call tag", _NAMED_TAG),
+    form_of("Solar Open", _SOLAR),
+    form_of("tool_code", _TOOL_CODE),
+    form_of("ReAct", _REACT, is_sure=False),
+    form_of("a note", _TOLD),
+    form_of("Cline", ParsedBy(_NAMES_AS_TAGS, _names_as_tags), is_sure=False),
 )

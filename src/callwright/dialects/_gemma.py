@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from callwright.conversation import FunctionTool
-from callwright.dialects.prompts.literal_arguments import put_value
+from callwright.layout.literal import put_value
 from callwright.prompt import PromptBuilder
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema

@@ -5,8 +5,8 @@ GLM 4.5 and 4.6 put a line feed behind each role and between the elements of a c
 
 from typing import Any, Final
 
-from callwright.dialects.prompts.key_value_tags import KeyValueTags, show_tools, write_turns
 from callwright.dialects.prompts.turns import Turns
+from callwright.layout.key_values import KeyValueTags, show_tools, write_turns
 
 __all__ = ["CONTROLS", "GLM_ENDS", "glm_turns"]
 

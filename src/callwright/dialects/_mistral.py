@@ -28,7 +28,6 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.dialects.base import RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, sized_id, written_anew
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
@@ -43,8 +42,9 @@ from callwright.dialects.prompts.in_words import in_words, tell_tools
 from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, sized_id, written_anew
 from callwright.prompt import Prompt, PromptBuilder, own_words
+from callwright.reading.json.marked import CallMarks
 from callwright.shared import kept_along, kept_with
 
 __all__ = ["HISTORY", "MistralForm", "call_id", "marks"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from callwright.conversation import Conversation
-from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 
 __all__ = ["TURNS"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from callwright.dialects.prompts.chat_messages import split_instructions
-from callwright.dialects.prompts.key_value_tags import KeyValueTags
+from callwright.layout.key_values import KeyValueTags
 
 __all__ = ["SPARK", "SPARK_ENDS"]
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import CallMarks
 from callwright.schema.shown import ShownKeywords
 from callwright.schema.typescript_hf import declaration
 

@@ -8,12 +8,12 @@ from typing import Final, Literal
 
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.in_words import put_example
 from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

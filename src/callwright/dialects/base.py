@@ -22,25 +22,30 @@ from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
 from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart, kept_with_tools
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
 from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, neutralise
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_format import CallFormat, ParsedBy, ReadBy, read_answer
+from callwright.reading.text.foreign import Form, Formats
 from callwright.schema.shown import ShownKeywords, hidden_keywords
 from callwright.shared import kept_along
 from callwright.stream_reader import Parse, StreamReader
 
 __all__ = [
+    "FORMATS",
     "TEMPLATE_PREFIX",
     "CallFormat",
     "Dialect",
+    "ParsedBy",
     "PromptFormat",
     "ReadBy",
     "RenderOptions",
     "TurnMarks",
     "add_dialect",
     "dialect_names",
+    "form_of",
     "get_dialect",
     "read_options",
 ]
@@ -100,24 +105,6 @@ class PromptFormat(Protocol):
         """The text that the model would write for a turn."""
 
 
-class CallFormat(Protocol):
-    """How one family writes calls."""
-
-    @property
-    def layout(self) -> CallLayout:
-        """What is written."""
-
-    def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """Read one output and emit its events. `start` says where it begins, see `callwright.prompt.Prompt`."""
-
-
-class ReadBy(msgspec.Struct, frozen=True):
-    """A call format that is read by a function of its own."""
-
-    layout: CallLayout
-    parse: Callable[[StreamReader, str, Toolset], Parse[None]]
-
-
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The format of one model family.
 
@@ -149,7 +136,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     stop_token_ids: tuple[int, ...] = ()
     options: type[RenderOptions] = RenderOptions
     prompt: PromptFormat
-    calls: CallFormat
+    calls: CallFormat | ParsedBy
     is_slow: bool = False
     shown_keywords: ShownKeywords | None = None
 
@@ -198,9 +185,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
             ) from None
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
-        source.layout = self.calls.layout
-        return self.calls.parse(source, start, tools)
+        """Read one output from `source` and emit its events; see `read_answer`."""
+        return read_answer(self.calls, AnswerText(source, tools, self.calls.layout), start, FORMATS)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A dialect that has a name here is sent to other processes by its name."""
@@ -274,7 +260,7 @@ _ENTRY_POINTS = "callwright.dialects"
 # What dialects are called that were found of a chat template.
 TEMPLATE_PREFIX: Final = "template-"
 _found: dict[str, Dialect] = {}
-_NOT_DIALECTS = {"base", "call_layout", "detect", "prompts", "readers", "tokenizers"}
+_NOT_DIALECTS = {"auto", "base", "detect", "prompts", "tokenizers"}
 
 
 @cache
@@ -348,3 +334,17 @@ def _load(name: str) -> Dialect:
     assert isinstance(found, Dialect), f"{name} is no Dialect"
     assert found.name == name, f"{name} calls itself {found.name}"
     return found
+
+
+def form_of(name: str, calls: CallFormat | ParsedBy, *, is_sure: bool = True) -> Form:
+    """A format as it is read in the answers of others; see `Form`."""
+    return Form(name, calls.layout, lambda text, start: read_answer(calls, text, start, FORMATS), is_sure)
+
+
+def _forms() -> Sequence[Form]:
+    """All formats: those of dialects, then those of none."""
+    own = [form_of(name, get_dialect(name).calls) for name in dialect_names()]
+    return (*own, *importlib.import_module("callwright.dialects._foreign").FORMS)
+
+
+FORMATS: Final = Formats(_forms)

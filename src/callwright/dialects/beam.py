@@ -12,18 +12,22 @@ Harmony, the tools in words.
 import re
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.base import Dialect, ParsedBy
 from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.other_answers import reads_others
-from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup, Problem
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import Formats
+from callwright.reading.text.foreign_in_text import ForeignInText
+from callwright.reading.text.other_answers import reads_others
+from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["DIALECT"]
 
@@ -74,22 +78,32 @@ _TURNS: Final = Turns(
 _OWN: Final = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Events of an output. `start`: as for Harmony, `reasoning` in an open analysis message."""
-    if not (yield from reads_others(source, start, tools, own=_OWN)):
-        yield from _Reader(source, tools).read(start)
+    if not (yield from reads_others(text, start, formats, own=_OWN)):
+        yield from _Reader(text, formats).read(start)
 
 
-class _Reader(ParameterReader):
+class _Call(TaggedCall):
+    """A call, which is a message."""
+
+    def _ends_call(self, marker: str) -> bool:
+        """Whether a token ends a message, and so a call."""
+        return marker in STOPS
+
+
+class _Reader:
     """Messages, one behind the other."""
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, thoughts=(), ends=STOPS)
-        self._bodies = Bodies(source, tools)
+    def __init__(self, text: AnswerText, formats: Formats) -> None:
+        self.text = text
+        self._foreign = ForeignInText(text, formats)
+        self._call = _Call(text, TagLexer(text, parameter_marks(_TAGS, thoughts=(), ends=STOPS)))
+        self._bodies = Bodies(text.source, text.tools)
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
-        source = self.source
+    def read(self, start: str) -> Parse[None]:
+        """Read the whole answer."""
+        source = self.text.source
         if start == "reasoning":
             yield from self._text("analysis")
         has_role = start == "message"
@@ -99,50 +113,48 @@ class _Reader(ParameterReader):
                 yield from self._headed(lead + token, token, has_role=has_role)
             elif lead.strip() and (token or not (has_role and source.done)):
                 self._bodies.say("final", lead)
-                self.begun = self.begun or lead
-                self.markup(token)
+                self.text.begun = self.text.begun or lead
+                self.text.markup(token)
                 if not token and not source.done:
-                    self.markup((yield from self._bodies.more_text("final")))
+                    self.text.markup((yield from self._bodies.more_text("final")))
             elif not any(word.startswith(_KNOWN.sub("", lead).strip()) for word in _BEGUN):
-                self.emit(Problem("malformed_header", "a header without a body", text=lead))
+                self.text.emit(Problem("malformed_header", "a header without a body", text=lead))
             else:
-                self.markup(lead + token)
+                self.text.markup(lead + token)
             has_role = token == START
-        self.foreign.tell_unread()
+        self._foreign.tell_unread()
 
     def _headed(self, written: str, token: str, *, has_role: bool) -> Parse[None]:
         """A message whose header goes on behind what was read of it."""
         if token != MESSAGE:
-            rest, token = yield from read_until(self.source, _HEADER_END, _MAX_HEADER)
+            rest, token = yield from read_until(self.text.source, _HEADER_END, _MAX_HEADER)
             written += rest
         if token != MESSAGE:
-            self.emit(Problem("malformed_header", "a header without a body", text=written))
-            self.source.unread(token)
+            self.text.emit(Problem("malformed_header", "a header without a body", text=written))
+            self.text.source.unread(token)
             return
         written = written.removesuffix(MESSAGE)
-        header = read_header(written, self.tools, has_role=has_role)
-        self.emit(Markup(written + MESSAGE))
+        header = read_header(written, self.text.tools, has_role=has_role)
+        self.text.emit(Markup(written + MESSAGE))
         if _KNOWN.sub("", written).strip():
-            self.emit(Problem("malformed_header", f"header {written!r}", call=self.calls if header.name else None))
+            self.text.emit(
+                Problem("malformed_header", f"header {written!r}", call=self.text.calls if header.name else None)
+            )
         if header.name:
-            self._starts(header.name)
-            yield from self._arguments(header.name)
+            self._call.start(header.name)
+            yield from self._call.arguments(header.name)
         else:
             yield from self._text(header.channel or "final")
 
-    def _ends_call(self, marker: str) -> bool:
-        """See `ParameterReader`: a call is a message, which other tokens end, too."""
-        return marker in STOPS
-
     def _text(self, channel: str) -> Parse[None]:
         """Text of a channel up to the end of its message."""
-        self._bodies.calls = self.calls
+        self._bodies.calls = self.text.calls
         token = yield from self._bodies.text(channel, BODY_END)
-        self.calls = self._bodies.calls
+        self.text.calls = self._bodies.calls
         if token == START:
-            self.source.unread(token)
+            self.text.source.unread(token)
         else:
-            self.markup(token)
+            self.text.markup(token)
 
 
 DIALECT = Dialect(
@@ -154,5 +166,5 @@ DIALECT = Dialect(
     tokenizers=("beam",),
     stops=(RETURN, CALL),
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ParsedBy(_CALLS, _parse),
 )

@@ -7,19 +7,18 @@ tools stand as JSON in the system turn, ids are numbers.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
-from callwright.dialects._cohere import CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereReader, Effort
+from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, CohereCalls, Effort
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json, written_anew
 from callwright.dialects.prompts.in_words import put_example
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json, written_anew
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 
@@ -56,6 +55,7 @@ _MARKS: Final = CallMarks.of(
     around=(*_TEXT, *TEXT, *CITATIONS),
     thoughts=(THOUGHT,),
     ends=("<|END_OF_TURN_TOKEN|>",),
+    end_thoughts=ANSWERS,
 )
 
 
@@ -113,11 +113,6 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
-    return CohereReader(source, tools, _MARKS).read(start)
-
-
 # The chat templates of these leave the thought open.
 _OF_4: Final = ("command-4", "command-a-plus", "north-mini")
 
@@ -135,5 +130,5 @@ DIALECT = Dialect(
     stop_token_ids=(255001,),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(CohereCalls, form=_MARKS)),
 )

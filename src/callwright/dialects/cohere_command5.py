@@ -14,18 +14,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._cohere import ANSWERS, CITATIONS, COMMAND, TEXT, THOUGHT, TURNS, Effort, read_citation
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TypedArguments
 from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Result, Turns
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.parameters import ParameterTags
-from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout, TypedArguments
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader, read_until
+from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 __all__ = ["DIALECT"]
@@ -120,54 +123,53 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<|START_THINKING|>` open."""
-    return _Reader(source, tools).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(_Call(text, _Lexer(text, _MARKS)))
 
 
-class _Reader(TaggedReader):
-    """Prose between tokens of its own, without its marks of citations, and calls whose values say what they hold."""
+# The tokens around a text, and marks of citations.
+_AROUND: Final = (*ANSWERS, "<|END_TEXT|>", "<|END_RESPONSE|>", *CITATIONS)
+_MARKS: Final = parameter_marks(
+    _TAGS,
+    thoughts=(THOUGHT,),
+    ends=(_END,),
+    also=_AROUND,
+    tokens=(*_FORM.marks, _TAGS.end),
+    structure=_AROUND,
+    end_thoughts=ANSWERS,
+)
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        also = (*ANSWERS, "<|END_TEXT|>", "<|END_RESPONSE|>", *CITATIONS)
-        super().__init__(source, tools, _TAGS, _FORM, thoughts=(THOUGHT,), ends=(_END,), also=also)
-        self._around = frozenset(also)
-        self._kind = ""  # what the tag of the value that comes next says it holds
-        self._noise = ""  # what else stands in the tag of a call
 
-    # --- parts ---
+class _Calls(TaggedCalls):
+    """Calls in text between tokens of its own, without its marks of citations."""
 
-    def _part(self, blanks: str, marker: str) -> Parse[None]:
-        """See `ProseReader`: the tokens around a text are structure, and marks of citations are left out."""
-        if marker not in self._around or self._code.inside(blanks):
-            yield from super()._part(blanks, marker)
-        elif marker in CITATIONS:
-            yield from read_citation(self, blanks, marker)
-        else:
-            self.emit(Markup(blanks + marker))
-            if self._apart:
-                yield from self.skip_blanks()
-
-    def _draft(self, opening: str, close: str) -> Parse[bool]:
-        """See `ProseReader`: the begin of the answer's text ends a thought."""
-        marker = opening.strip()
-        if marker in ANSWERS:
-            self.source.unread(opening)
-            return True
-        if marker in self._around:
-            yield from self._part(opening.removesuffix(marker), marker)
+    def structure(self, blanks: str, marker: str) -> Parse[bool]:
+        """Read a token around a text, which is structure, or a mark of a citation, which is left out."""
+        text = self.text
+        if text.code.inside(blanks):
             return False
-        return (yield from super()._draft(opening, close))
+        if marker in CITATIONS:
+            yield from read_citation(text, blanks, marker)
+            return True
+        text.emit(Markup(blanks + marker))
+        if text.apart:
+            yield from text.skip_blanks()
+        return True
 
-    def _last_call(self, text: str) -> int:
-        """See `ProseReader`."""
+    def last_call(self, text: str) -> int | None:
+        """Where the first call begins, which ends reasoning that is never closed."""
         begins = [at for tag in (_TAGS.blocks[0][0], _TAGS.call) if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
-    # --- tags ---
 
-    def _tag(self, mark: str) -> Parse[Tag | None]:
-        """See `TaggedReader`."""
+class _Lexer(NamedLexer):
+    """Tags with attributes."""
+
+    named = _FORM
+
+    def read_named(self, mark: str) -> Parse[Tag | None]:
+        """Read the tag behind a mark; None, and nothing is read, if there is none."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             if found := _HEAD.match(ahead):
@@ -180,7 +182,20 @@ class _Reader(TaggedReader):
             return None
         self.source.at += found.end()
         key = "" if closes else _attributes(mark + found[0])[0].get("name", "")
-        return self._made(mark + found[0], found["head"], closes=closes, key=key)
+        return self.made(mark + found[0], found["head"], closes=closes, key=key)
+
+    def name_ahead(self, ahead: str) -> str:
+        """The name of the call at the begin of a text, `""` if it has none of its own."""
+        return _attributes(f"{_TAGS.call}{ahead.partition('>')[0]}>")[0].get("name", "")
+
+
+class _Call(NamedCall):
+    """A call whose values say what they hold."""
+
+    def __init__(self, text: AnswerText, lexer: NamedLexer) -> None:
+        super().__init__(text, lexer)
+        self._kind = ""  # what the tag of the value that comes next says it holds
+        self._noise = ""  # what else stands in the tag of a call
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in _VALUES
@@ -189,9 +204,9 @@ class _Reader(TaggedReader):
         named, noise = _attributes(tag.text)
         if noise:
             self._between(noise)
-            self._sink.sure = False
+            self.sink.sure = False
         if "name" not in named:
-            self._sink.doubt(f"{tag.text} names no parameter")
+            self.sink.doubt(f"{tag.text} names no parameter")
         key = named.get("name", "")
         self._kind = self._kind_of(tag, named)
         schema = writer.schema(key)
@@ -204,33 +219,24 @@ class _Reader(TaggedReader):
             return "json" if named.get("string") == "false" else "raw"
         kind = named.get("type", "raw")
         if kind not in _TYPES:
-            self._sink.odd(f"{kind!r} is no type of a value")
+            self.sink.odd(f"{kind!r} is no type of a value")
             return "raw"
         return kind
 
-    # --- calls ---
-
     def _read_name(self) -> Parse[tuple[str, str]]:
-        """See `ParameterReader`."""
-        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
+        head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEAD)
         named, self._noise = _attributes(f"{_TAGS.call}{head}>")
         return named.get("name", ""), head + end
 
-    def _name_ahead(self, ahead: str) -> str:
-        """See `ParameterReader`."""
-        return _attributes(f"{_TAGS.call}{ahead.partition('>')[0]}>")[0].get("name", "")
-
-    def _arguments(self, name: str) -> Parse[None]:
-        """See `TaggedReader`."""
+    def arguments(self, name: str) -> Parse[bool]:
+        """Read the values of a call, to its end; answers whether it is complete."""
         if self._noise:
             self._between(self._noise)
-        self._sink.sure = self._sink.sure and bool(name) and not self._noise
-        yield from super()._arguments(name)
-
-    # --- values ---
+        self.sink.sure = self.sink.sure and bool(name) and not self._noise
+        return (yield from super().arguments(name))
 
     def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
-        """See `TaggedReader`. Elements hold elements if they say so."""
+        """The JSON of a value. Elements hold elements if they say so."""
         kind = self._kind
         if kind in ("dict", "list") and len(names) < _MAX_DEPTH:
             return (yield from self._elements(names, schema, writer, listed=kind == "list"))
@@ -242,8 +248,8 @@ class _Reader(TaggedReader):
         if (value := _json(text)) is None or (value[0] not in '"n' and writer.text_only(schema)):
             value = writer.cast_to_schema(text, schema)
             if value[0] in '"{[' and value != text.strip():
-                self._sink.odd("a value is not the JSON that its tag says", "json_repaired")
-        self.markup(unwritten(text, value))
+                self.sink.odd("a value is not the JSON that its tag says", "json_repaired")
+        self.text.markup(unwritten(text, value))
         return value
 
     def _elements(
@@ -254,26 +260,26 @@ class _Reader(TaggedReader):
         items: list[str] = []
         said: list[str] = []
         while True:
-            text, tag = yield from self._read_tag()
+            text, tag = yield from self.lexer.next_tag()
             said.append(text)
             if tag is None:
                 writer.cut("".join((*said, *items, *members.values())))
                 return None
             if tag.closes and tag.head == names[-1]:
-                self.markup(tag.text)
+                self.text.markup(tag.text)
                 break
             if self._is_end(tag, writer):
-                self.source.unread(tag.text)
-                self._sink.doubt(f"the end of {names[-1]!r} is missing")
+                self.text.source.unread(tag.text)
+                self.sink.doubt(f"the end of {names[-1]!r} is missing")
                 break
-            self.emit(Markup(tag.text))
+            self.text.emit(Markup(tag.text))
             if tag.closes:
-                self._sink.doubt(f"{tag.text} closes nothing")
+                self.sink.doubt(f"{tag.text} closes nothing")
                 continue
             named, noise = _attributes(tag.text)
             key = named.get("name")
             if noise or (key is None) != listed:
-                self._sink.doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
+                self.sink.doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
             inner = writer.inside(schema, None if listed else key or "")[1]
             self._kind = self._kind_of(tag, named)
             if self._kind == "raw" and (writer.is_untyped(inner) or _takes_text(inner)):
@@ -285,10 +291,10 @@ class _Reader(TaggedReader):
             if listed:
                 items.append(value)
             elif members.setdefault(key or "", value) != value:
-                self._sink.doubt(f"{key!r} is given twice, with different values")
+                self.sink.doubt(f"{key!r} is given twice, with different values")
         written = "".join(said)
         if written.strip() and not (items or members) and (whole := _json(written)) is not None:
-            self._sink.odd("a value is JSON where elements should stand")
+            self.sink.odd("a value is JSON where elements should stand")
             if (whole[0] == "[") == listed and whole[0] in "[{":
                 return whole
         for text in said:
@@ -331,5 +337,5 @@ DIALECT = Dialect(
     stops=(_END,),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -5,16 +5,16 @@ Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in
 """
 
 import re
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
-from callwright.dialects._cohere import CITATIONS, TURNS, CohereReader
+from callwright.dialects._cohere import CITATIONS, TURNS, CohereCalls
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -65,21 +65,16 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return _Reader(source, tools, _MARKS).read(start)
-
-
-class _Reader(CohereReader):
+class _Calls(CohereCalls):
     """Lists of actions; the one that says that there is none is no call."""
 
     def _block(self, opening: str) -> Parse[None]:
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_NO_CALL)
             if found := _NO_CALL.match(ahead):
-                self.emit(Markup(opening + source.take(source.at + found.end())))
-                self.call_begins()
+                self.text.emit(Markup(opening + source.take(source.at + found.end())))
+                self.text.call_begins()
                 yield from self._close()
                 return
             if not source.more(_MAX_NO_CALL) or not _MAY_BE_NO_CALL.match(ahead):
@@ -99,5 +94,5 @@ DIALECT = Dialect(
     stops=("<|END_OF_TURN_TOKEN|>",),
     stop_token_ids=(255001,),
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

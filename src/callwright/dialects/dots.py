@@ -6,16 +6,18 @@ parser.
 
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import ParameterTags
-from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 __all__ = ["DIALECT"]
@@ -81,47 +83,25 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=(_END,)).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(TaggedCall(text, TagLexer(text, parameter_marks(_TAGS, ends=(_END,)))))
 
 
-class _Reader(ParameterReader):
-    """Prose, and blocks that hold calls in either form."""
+class _Calls(TaggedCalls):
+    """Blocks that hold calls in either form."""
 
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`: JSON in a block may be one, too."""
-        return (yield from super()._may_begin_call(tag)) or (tag == _OPEN and self._begins_json())
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether a call, or JSON, follows the opening tag of a block."""
+        is_json = tag == _OPEN and self.text.source.text.startswith(("{", "["), self.text.source.at)
+        return is_json or (yield from super().may_begin_call(tag))
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`. The end of a block with which an answer ends is structure, whatever came before."""
-        if tag == _CLOSE:
-            yield from self._end_token(blanks + tag)
-        else:
-            yield from super()._marked(blanks, tag)
-
-    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
-        """See `ParameterReader`: a call as JSON."""
-        if not self._begins_json():
-            yield from super()._unknown_block(blanks, tag, inner)
-            return
-        apart = self._apart
-        self.call_begins()
-        block = MarkedJson(self.source, self.tools, _BLOCK, self.calls)
-        stop, rest = yield from block.read()
-        self.calls = block.calls
-        closing = stop if stop == _CLOSE else ""
-        if block.refused:
-            self._apart = apart
-            self.emit(self.say(blanks + tag + inner + block.refused + closing))
-        else:
-            self.emit(Markup(blanks + tag + inner))
-            self.markup(closing)
-        self.source.unread(rest if closing else rest + stop)
-        yield from self.skip_blanks()
-
-    def _begins_json(self) -> bool:
-        return self.source.text.startswith(("{", "["), self.source.at)
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read a tag, and the calls after it. The end of a block at the end of an answer is always structure."""
+        if tag != _CLOSE:
+            return (yield from super().marked(blanks, tag))
+        yield from self.text.stop_token(blanks + tag)
+        return None
 
 
 DIALECT = Dialect(
@@ -135,5 +115,5 @@ DIALECT = Dialect(
     stops=("<|endofassistant|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

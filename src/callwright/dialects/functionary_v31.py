@@ -8,9 +8,9 @@ import re
 from typing import Final
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

@@ -6,18 +6,18 @@ turn of their own, before the system text.
 """
 
 import re
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
+from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder, own_words
+from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.schema.typescript_whole import whole_declaration
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -68,27 +68,21 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output, which begins with its recipient; an answer that does not is text."""
-    return _Reader(source, tools, _MARKS).read(start)
-
-
-class _Reader(MarkedReader):
+class _Calls(MarkedCalls):
     """Messages, each behind its recipient."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
+    def begin(self, start: str) -> Parse[None]:
+        """Read the recipient with which an answer begins."""
         if start == "assistant":
             yield from self._message("")
-        yield from super()._answer(start)
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
         if not (yield from self._message(blanks + tag)):
-            self.emit(self.say(blanks + tag))
+            self.text.emit(self.text.say(blanks + tag))
 
     def _message(self, opening: str) -> Parse[bool]:
         """Read the recipient of a message, and the call if it is one; False when no recipient stands here."""
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_LINE)
             if line := _LINE.match(ahead):
@@ -98,10 +92,10 @@ class _Reader(MarkedReader):
             yield
         name = line[1].strip()
         if name == _ALL:
-            self.emit(Markup(opening + source.take(source.at + line.end(1) + 1)))
+            self.text.emit(Markup(opening + source.take(source.at + line.end(1) + 1)))
             return True
         begins_object = ahead.startswith("{", line.end())
-        if not begins_object or not (name in self.tools or re.fullmatch(r"[\w.-]+", name)):
+        if not begins_object or not (name in self.text.tools or re.fullmatch(r"[\w.-]+", name)):
             return False
         yield from self._headed_call(name, opening + source.take(source.at + line.end()))
         return True
@@ -117,5 +111,5 @@ DIALECT = Dialect(
     stops=("<|eot_id|>", "<|eom_id|>"),
     stop_token_ids=(128009, 128008),
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

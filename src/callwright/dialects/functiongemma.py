@@ -11,8 +11,8 @@ from callwright.conversation import Conversation
 from callwright.dialects._gemma import SHOWN, declare, if_new
 from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.notation import Notation
 from callwright.prompt import PromptBuilder
+from callwright.reading.literal.notation import Notation
 
 __all__ = ["DIALECT"]
 

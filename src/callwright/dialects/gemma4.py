@@ -7,15 +7,12 @@ system turn.
 
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects._gemma import SHOWN, declare, if_new
-from callwright.dialects.base import Dialect, ReadBy, RenderOptions
+from callwright.dialects.base import Dialect, RenderOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.notation import Notation, NotationReader
-from callwright.events import Markup
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.reading.literal.notation import Notation
 
 __all__ = ["DIALECT"]
 
@@ -23,8 +20,9 @@ _STOPS: Final = ("<turn|>", "<|tool_response>")
 
 _RESULT: Final = ("<|tool_response>", "<tool_response|>")
 _THOUGHT: Final = ("<|channel>", "<channel|>")
-_FORM: Final = Notation("<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=_STOPS, thoughts=(_THOUGHT,))
-_THOUGHT_NAME: Final = "thought\n"
+_FORM: Final = Notation(
+    "<|tool_call>", "<tool_call|>", '<|"|>', _RESULT, ends=_STOPS, thoughts=(_THOUGHT,), channel="thought\n"
+)
 _TOOL: Final = ("<|tool>", "<tool|>")
 _CONTROLS: Final = (
     *("<bos>", "<|turn>", "<turn|>", "<|think|>", _FORM.call, _FORM.call_end, _FORM.quote),
@@ -70,46 +68,6 @@ _TURNS: Final = Turns(
 )
 
 
-# --- output ---
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return _Reader(source, tools).read(start)
-
-
-class _Reader(NotationReader):
-    """The notation, and thoughts in a channel that is named behind its opener."""
-
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _FORM)
-        self._in_channel_thought = False  # a thought was read
-
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ProseReader`; a channel that is named begins within a line, too."""
-        if tag != _THOUGHT[0]:
-            yield from super()._marked(blanks, tag)
-        elif self._apart or self.at_line_start(blanks) or (yield from self.comes(_THOUGHT_NAME)):
-            yield from self._thinks(blanks, tag)
-        else:
-            self.emit(self.say(blanks + tag))
-
-    def _think(self, close: str) -> Parse[None]:
-        self._in_channel_thought = True
-        yield from self.skip_blanks()
-        while (yield from self.comes(_THOUGHT[0])):  # twice
-            self.emit(Markup(self.source.take(self.source.at + len(_THOUGHT[0]))))
-        yield from self.skip(_THOUGHT_NAME)
-        yield from super()._think(close)
-
-    def lone_close(self, written: str) -> None:
-        """The end of a thought behind one that ended says nothing of the text between them."""
-        if self._in_channel_thought:
-            self.emit(Markup(written))
-        else:
-            super().lone_close(written)
-
-
 DIALECT = Dialect(
     name="gemma4",
     aliases=("gemma_4",),
@@ -122,5 +80,5 @@ DIALECT = Dialect(
     options=Options,
     shown_keywords=SHOWN,
     prompt=_TURNS,
-    calls=ReadBy(_FORM.layout, parse),
+    calls=_FORM,
 )

@@ -9,11 +9,11 @@ from typing import Final, Literal
 from callwright.calls.history import HistoryRules
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
+from callwright.reading.json.marked import CallMarks
 from callwright.schema.typescript_whole import whole_declaration
 
 __all__ = ["DIALECT"]

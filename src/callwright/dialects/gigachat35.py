@@ -9,18 +9,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation, FunctionTool
-from callwright.dialects._dsml_reader import DsmlReader, dsml_layout
+from callwright.dialects._dsml_reader import DsmlCalls, dsml_layout
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import first_instruction
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
 from callwright.prompt import PromptBuilder
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import pointed_at
 from callwright.schema.shown import ShownKeywords
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -178,9 +178,9 @@ def _told(value: object) -> str:
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return DsmlReader(source, tools, _NAMES, _TOKEN, _STOPS).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return DsmlCalls(text, _NAMES, _TOKEN, _STOPS)
 
 
 DIALECT = Dialect(
@@ -199,5 +199,5 @@ DIALECT = Dialect(
         resolves=False,
     ),
     prompt=_TURNS,
-    calls=ReadBy(_LAYOUT, parse),
+    calls=ReadBy(_LAYOUT, _reader),
 )

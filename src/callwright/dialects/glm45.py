@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from callwright.dialects._glm import GLM_ENDS, glm_turns
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags
-from callwright.dialects.readers.key_values import KeyValueForm
+from callwright.layout.key_values import LINES, KeyValueTags
+from callwright.reading.tagged.key_values import KeyValueForm
 
 __all__ = ["DIALECT"]
 

@@ -7,9 +7,9 @@ Source: the model's card and vLLM's parser. The last bracket ends a call. Turns 
 from typing import Final
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from callwright.dialects import _granite4, _reka
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

@@ -10,17 +10,18 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import gather_instructions
-from callwright.dialects.prompts.key_value_tags import (
+from callwright.dialects.prompts.turns import Turns
+from callwright.layout.key_values import (
     LINES,
     KeyValueTags,
     write_turns,
 )
-from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.stream_reader import Parse, StreamReader
+from callwright.reading.tagged.key_values import KeyValueCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -122,23 +123,21 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
     ends = (*_STOPS, _THOUGHTS[1][1])  # which of the thoughts is open is not known: the end of any is the end
-    return _Reader(source, tools, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:")).read(
-        start
-    )
+    return _Calls(text, _TAGS, thoughts=_THOUGHTS, ends=ends, also=("<tool_calls:", "<tool_call:"))
 
 
-class _Reader(KeyValueReader):
+class _Calls(KeyValueCalls):
     """Calls in tags with any suffix, or none."""
 
     def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
         while True:
-            ahead = self.source.ahead(_MAX_SUFFIX)
+            ahead = self.text.source.ahead(_MAX_SUFFIX)
             if found := _SUFFIX_END.match(ahead):
                 return found.group(), _tags(f":{found[1]}")
-            if not self.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
+            if not self.text.source.more(_MAX_SUFFIX) or not _WORD.fullmatch(ahead):
                 return None
             yield
 
@@ -157,5 +156,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_TAGS.layout, parse),
+    calls=ReadBy(_TAGS.layout, _reader),
 )

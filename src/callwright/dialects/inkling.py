@@ -5,17 +5,18 @@ Source: the format as vLLM's parser and tests state it. The template was not see
 """
 
 import re
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.block import MarkedJson
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -33,6 +34,7 @@ _MARKS: Final = CallMarks(
     around=(_MODEL, _TEXT, "<|content_tool_error|>"),
     thoughts=((_THINKING, _END),),
     ends=("<|content_model_end_sampling|>",),
+    end_thoughts=(_INVOKE,),  # the part of a call is no draft, for it ends as a thought does
 )
 # The name of the tool before its part is at most so long.
 _MAX_NAME: Final = 128
@@ -59,36 +61,32 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return _Reader(source, tools, _MARKS).read(start)
-
-
-class _Reader(MarkedReader):
+class _Calls(MarkedCalls):
     """Parts, of which a thought and a call end alike, and in which the name of a tool may stand before its call."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
+    def begin(self, start: str) -> Parse[None]:
+        """Read the name of a tool with which an answer begins."""
         if start != "reasoning":
             yield from self._name()
-        yield from super()._answer(start)
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what the token of a part begins."""
         if tag == _END:
-            self.emit(Markup(blanks + tag))
+            self.text.emit(Markup(blanks + tag))
         else:
-            yield from super()._marked(blanks, tag)
+            yield from super().marked(blanks, tag)
         if tag == _MODEL:
             yield from self._name()
+        return None
 
     def _name(self) -> Parse[None]:
         """Read the name of a tool before its part."""
-        source = self.source
+        source = self.text.source
         while True:
             begin = source.ahead(_MAX_NAME)
             if (found := _NAME.match(begin)) and self._may_be_name(found.group() + _INVOKE):
                 name = source.take(source.at + found.end())
-                self.emit(Markup(name) if (yield from self._names(name)) else self.say(name))
+                self.text.emit(Markup(name) if (yield from self._names(name)) else self.text.say(name))
                 return
             if not source.more(_MAX_NAME) or not self._may_be_name(begin):
                 return
@@ -96,24 +94,17 @@ class _Reader(MarkedReader):
 
     def _names(self, name: str) -> Parse[bool]:
         """Whether the part that comes next is a call, and of this tool."""
-        opening = self.source.take(self.source.at + len(_INVOKE)) + (yield from self.held_blanks())
-        head = yield from MarkedJson(self.source, self.tools, self._stops).head()
-        is_json = self.source.text.startswith(("{", "[", "`"), self.source.at)
-        self.source.unread(opening)
-        return head["name"] == name if head else is_json and name in self.tools
+        opening = self.text.source.take(self.text.source.at + len(_INVOKE)) + (yield from self.text.held_blanks())
+        head = yield from MarkedJson(self.text.source, self.text.tools, self._find.stops).head()
+        is_json = self.text.source.text.startswith(("{", "[", "`"), self.text.source.at)
+        self.text.source.unread(opening)
+        return head["name"] == name if head else is_json and name in self.text.tools
 
     def _may_be_name(self, begin: str) -> bool:
         """Whether this may be the begin of a tool's name and of its part."""
         name, mark, rest = begin.partition("<")
-        known = any(tool.startswith(name) if not mark else tool == name for tool in self.tools.names)
+        known = any(tool.startswith(name) if not mark else tool == name for tool in self.text.tools.names)
         return (known or not begin or bool(_WORD.fullmatch(name))) and _INVOKE.startswith(mark + rest)
-
-    def _draft(self, opening: str, close: str) -> Parse[bool]:
-        """See `ProseReader`: the part of a call is no draft, for it ends as a thought does."""
-        if opening.strip() == _INVOKE:
-            self.source.unread(opening)
-            return True
-        return (yield from super()._draft(opening, close))
 
 
 DIALECT = Dialect(
@@ -126,5 +117,5 @@ DIALECT = Dialect(
     stops=("<|content_model_end_sampling|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

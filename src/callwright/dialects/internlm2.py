@@ -7,10 +7,10 @@ system turn of the name `<|plugin|>`, outputs in one of the environment.
 from typing import Final
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

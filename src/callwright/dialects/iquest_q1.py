@@ -8,10 +8,10 @@ in the system turn, outputs in a turn of the user.
 from typing import Final
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueForm
+from callwright.layout.key_values import KeyValueTags
+from callwright.reading.tagged.key_values import KeyValueForm
 
 __all__ = ["DIALECT"]
 

@@ -11,7 +11,6 @@ from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import (
     AssistantTurn,
     Conversation,
@@ -22,7 +21,6 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import (
     chat_message,
     choice_note,
@@ -32,11 +30,11 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import told_messages, told_system
-from callwright.dialects.readers.prose import ProseReader
 from callwright.dialects.tokenizers import TOKENIZERS
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import Prompt, PromptBuilder
+from callwright.reading.text.call_reader import CallReader
 from callwright.schema.typescript_whole import whole_declaration
-from callwright.stream_reader import Parse, StreamReader
 
 __all__ = ["DIALECT"]
 
@@ -149,11 +147,6 @@ _PROMPT: Final = _InWords(TurnMarks(thought=("<think>\n", "\n</think>\n\n"), con
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of a reply. `start`: `reasoning` when the prompt left `<think>` open."""
-    return ProseReader(source, tools).read(start)
-
-
 DIALECT = Dialect(
     name="json",
     aliases=("prompt", "generic", "generic_json", "bare_json"),
@@ -163,5 +156,5 @@ DIALECT = Dialect(
     stops=("### User", "### System"),
     options=Options,
     prompt=_PROMPT,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, CallReader),
 )

@@ -10,9 +10,9 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, show_tools, write_turns
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueForm
+from callwright.layout.key_values import LINES, KeyValueTags, show_tools, write_turns
+from callwright.reading.tagged.key_values import KeyValueForm
 
 __all__ = ["DIALECT"]
 

@@ -9,13 +9,14 @@ import re
 from typing import Final, Literal
 
 from callwright.calls.history import HistoryRules
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.stream_reader import Parse, StreamReader, may_come
+from callwright.layout.calls import CallLayout
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse, may_come
 
 __all__ = ["DIALECT"]
 
@@ -76,38 +77,35 @@ _TURNS: Final = Turns(
 )
 
 
-class _Reader(MarkedReader):
+class _Calls(MarkedCalls):
     """Reads calls without their tokens, too, where an answer begins with one or one follows another."""
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _MARKS, (_PREFIX,) if len(tools) else ())
+    def __init__(self, text: AnswerText) -> None:
+        super().__init__(text, _MARKS, (_PREFIX,) if len(text.tools) else ())
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins, or the prefix of a name."""
         if tag != _PREFIX:
-            yield from super()._marked(blanks, tag)
-        elif header := (yield from self._bare_header()):
-            self.source.take(self.source.at + header.end())
+            return (yield from super().marked(blanks, tag))
+        if header := (yield from self._bare_header()):
+            self.text.source.take(self.text.source.at + header.end())
             yield from self._headed_call(header["name"], blanks + tag + header.group(), marked=False)
         else:
-            self.emit(self.say(blanks + tag))
+            self.text.emit(self.text.say(blanks + tag))
+        return None
 
     def _bare_header(self) -> Parse[re.Match[str] | None]:
         """The header of a call without its opening token, if one comes next where no text came before; it stays
         unread.
         """
-        while self._apart or not self.before.strip():
-            ahead = self.source.ahead(_MAX_HEADER)
+        while self.text.apart or not self.text.before.strip():
+            ahead = self.text.source.ahead(_MAX_HEADER)
             if header := _BARE_HEADER(ahead):
-                return header if self.tools.resolve_name(header["name"]) in self.tools else None
-            if not self.source.more(_MAX_HEADER) or not _MAY_BE_HEADER(ahead):
+                return header if self.text.tools.resolve_name(header["name"]) in self.text.tools else None
+            if not self.text.source.more(_MAX_HEADER) or not _MAY_BE_HEADER(ahead):
                 return None
             yield
         return None
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools).read(start)
 
 
 def _id(name: str, number: int) -> str:
@@ -130,5 +128,5 @@ DIALECT = Dialect(
     stops=("<|im_end|>",),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _Calls),
 )

@@ -13,20 +13,23 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.chat_messages import choice_note, no_instructions
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter
-from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.parameters import ParameterTags
-from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
-from callwright.events import Markup, Problem
+from callwright.events import ContentDelta, Markup, Problem
+from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader, may_come, read_until
+from callwright.reading.arguments_writer import ArgumentsWriter
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.reading.text.code_context import CodeContext
+from callwright.stream_reader import Parse, may_come, read_until
 
 __all__ = ["DIALECT"]
 
@@ -176,58 +179,54 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left the thought open."""
-    return _Reader(source, tools).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(_Call(text, _Lexer(text, _MARKS)))
 
 
-class _Reader(TaggedReader):
-    """The parts of a message. One that begins ends the thought before it."""
+_MARKS: Final = parameter_marks(
+    _TAGS,
+    thoughts=(_THINK,),
+    ends=_PARTS,
+    also=(_OPEN, _CLOSE),
+    tokens=(*_FORM.marks, _TAGS.end),
+    structure=(_OPEN, _CLOSE, *_PARTS),
+)
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, _FORM, thoughts=(_THINK,), ends=_PARTS, also=(_OPEN, _CLOSE))
-        self._head = ""  # the rest of a call's tag, where it is not as it should be
 
-    # --- parts ---
+class _Calls(TaggedCalls):
+    """Calls in the parts of a message. One that begins ends the thought before it."""
 
-    def _part(self, blanks: str, marker: str) -> Parse[None]:
-        """See `ProseReader`. A tag with blanks around its name is that tag."""
-        if marker in (_OPEN, _CLOSE) and not self._code.inside(blanks):
-            if (yield from self._padded(marker)):
-                self.markup(blanks)
-                return
-            yield from self.stray(blanks, marker)
-        elif marker in _PARTS:
-            self.emit(Markup(blanks + marker))
-            self._code = CodeContext()  # what was open in one part is not open in the next
+    def structure(self, blanks: str, marker: str) -> Parse[bool]:
+        """Read the token of a part. A tag with blanks around its name is that tag."""
+        text = self.text
+        if marker in _PARTS:
+            text.emit(Markup(blanks + marker))
+            text.code = CodeContext()  # what was open in one part is not open in the next
+        elif text.code.inside(blanks):
+            return False
+        elif (yield from self._padded(marker)):
+            text.markup(blanks)
+        elif text.make is ContentDelta:
+            yield from text.stray(blanks, marker)
         else:
-            yield from super()._part(blanks, marker)
-
-    def _draft(self, opening: str, close: str) -> Parse[bool]:
-        """See `ProseReader`."""
-        marker = opening.strip()
-        if marker not in (_OPEN, _CLOSE):
-            return (yield from super()._draft(opening, close))
-        if (yield from self._padded(marker)):
-            self.markup(opening.removesuffix(marker))
-        else:
-            self.emit(self.say(opening))
-        return False
+            text.emit(text.say(blanks + marker))
+        return True
 
     def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
-        """See `ParameterReader`: the call that it begins with may have blanks around its name."""
-        if (yield from self.comes(_OPEN)):
-            self.source.at += len(_OPEN)
+        """A block that does not begin with a call. The one that it begins with may have blanks around its name."""
+        if (yield from self.text.comes(_OPEN)):
+            self.text.source.at += len(_OPEN)
             if (yield from self._padded(_OPEN)):
-                self.markup(inner)
-                yield from self._marked(blanks, tag)
+                self.text.markup(inner)
+                yield from self.marked(blanks, tag)
                 return
-            self.source.unread(_OPEN)
+            self.text.source.unread(_OPEN)
         yield from super()._unknown_block(blanks, tag, inner)
 
     def _padded(self, mark: str) -> Parse[bool]:
         """Whether the tag of a part goes on here, with blanks around its name; if so it stands here without them."""
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_PADDED)
             if found := _PADDED[mark].match(ahead):
@@ -242,21 +241,34 @@ class _Reader(TaggedReader):
         source.at += found.end() if literal.endswith(_SEP) else found.start(3)
         if literal.endswith(_SEP):
             source.at += len(_SEP)
-            self.markup(behind)
-        self.markup(before)
-        self.emit(Problem("markup_repaired", f"blanks around a name: {mark + found[0]!r}"))
+            self.text.markup(behind)
+        self.text.markup(before)
+        self.text.emit(Problem("markup_repaired", f"blanks around a name: {mark + found[0]!r}"))
         source.text, source.at = literal + source.text[source.at :], 0
         return True
 
-    # --- tags ---
 
-    def _tag(self, mark: str) -> Parse[Tag | None]:
-        """See `TaggedReader`: to the next `<|sep|>`. A closing tag holds its name and nothing else."""
+class _Lexer(NamedLexer):
+    """Tags that are a mark, a name with attributes, and a separator."""
+
+    named = _FORM
+
+    def names_call(self) -> Parse[bool]:
+        """Whether a call follows: the tokens of a call are no words, so all that counts is that its tag ends."""
+        source = self.source
+        while True:
+            head, closed, _ = source.ahead(_MAX_HEAD).partition(_SEP)
+            if closed or "\n" in head or not source.more(_MAX_HEAD):
+                return bool(closed) and "\n" not in head
+            yield
+
+    def read_named(self, mark: str) -> Parse[Tag | None]:
+        """Read the tag behind a mark, to the next `<|sep|>`. A closing tag holds its name and nothing else."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
             head, closed, _ = ahead.partition(_SEP)
-            begun = head if closed else head[: self._tag_end.partial_match_start(head, 0)]
+            begun = head if closed else head[: self.marks.tag_end.partial_match_start(head, 0)]
             if "<|" in begun or "\n" in begun:
                 return None
             if closed:
@@ -271,7 +283,13 @@ class _Reader(TaggedReader):
         source.at += len(head) + len(_SEP)
         named = {} if closes else _attributes(head)[0]
         key = named.get("tool" if part == _CALL else "key", "")
-        return self._made(f"{mark}{head}{_SEP}", part, closes=closes, key=key)
+        return self.made(f"{mark}{head}{_SEP}", part, closes=closes, key=key)
+
+
+class _Call(NamedCall):
+    """A call whose values say what they are."""
+
+    _head = ""  # the rest of a call's tag, where it is not as it should be
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in ("argument", "json") if tag.closes else tag.head != "argument"
@@ -281,7 +299,7 @@ class _Reader(TaggedReader):
         if noise or not named.get("key"):
             self._between(noise)
             if "key" not in named:
-                self._sink.doubt(f"{tag.text} names no argument")
+                self.sink.doubt(f"{tag.text} names no argument")
         key, kind = named.get("key", ""), named.get("type", "")
         schema = writer.schema(key)
         is_text = kind == "string" and writer.allows_text(key) and not writer.text_only(schema)
@@ -292,33 +310,21 @@ class _Reader(TaggedReader):
         kind = _attributes(tag.text.removeprefix(_OPEN).removesuffix(_SEP))[0].get("type", "")
         return kind in _TYPES and kind != "string"
 
-    # --- calls ---
-
-    def _names_call(self) -> Parse[bool]:
-        """See `ParameterReader`: the tokens of a call are no words, so all that counts is that its tag ends."""
-        source = self.source
-        while True:
-            head, closed, _ = source.ahead(_MAX_HEAD).partition(_SEP)
-            if closed or "\n" in head or not source.more(_MAX_HEAD):
-                return bool(closed) and "\n" not in head
-            yield
-
     def _read_name(self) -> Parse[tuple[str, str]]:
-        """See `ParameterReader`."""
-        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
+        head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEAD)
         named, noise = _attributes(f"{_CALL}{head}")
         self._head = noise
         return named.get("tool", ""), head + end
 
-    def _arguments(self, name: str) -> Parse[None]:
-        """See `TaggedReader`. Arguments in JSON stand in a part of their own."""
+    def arguments(self, name: str) -> Parse[bool]:
+        """Read the values of a call, to its end; answers whether it is complete. JSON stands in a part of its own."""
         if self._head:
             self._between(self._head)
-        self._sink.sure = self._sink.sure and bool(name)
-        if (yield from self.comes(_JSON)):
-            head, end = yield from read_until(self.source, self._tag_end, _MAX_HEAD)
-            self.emit(Markup(head + end))
-        yield from super()._arguments(name)
+        self.sink.sure = self.sink.sure and bool(name)
+        if (yield from self.text.comes(_JSON)):
+            head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEAD)
+            self.text.emit(Markup(head + end))
+        return (yield from super().arguments(name))
 
 
 def _attributes(head: str) -> tuple[Mapping[str, str], str]:
@@ -352,5 +358,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_WRITTEN, parse),
+    calls=ReadBy(_WRITTEN, _reader),
 )

@@ -7,13 +7,14 @@ XS-2.1 and S-2.1, which has no line feeds within turns and calls and has no exam
 
 from typing import Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
 from callwright.dialects.prompts.chat_messages import spoken_instructions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, write_turns
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.key_values import LINES, KeyValueTags, write_turns
+from callwright.reading.tagged.key_values import KeyValueCalls
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -91,12 +92,12 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=_STOPS, also=(_IN_TURN.call,)).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(text, _TAGS, ends=_STOPS, also=(_IN_TURN.call,))
 
 
-class _Reader(KeyValueReader):
+class _Calls(KeyValueCalls):
     """Calls in their own tags, and those in the tags of a user's turn."""
 
     def _spelling(self, opener: str) -> Parse[tuple[str, KeyValueTags] | None]:
@@ -116,5 +117,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_TAGS.layout, parse),
+    calls=ReadBy(_TAGS.layout, _reader),
 )

@@ -9,13 +9,13 @@ import json
 from typing import Any, Final, Literal
 
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.chat_messages import (
     spoken_instructions,
 )
-from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.python_calls import PythonForm
+from callwright.layout.calls import CallLayout
+from callwright.layout.literal import PythonArguments
+from callwright.reading.literal.python import PythonForm
 
 __all__ = ["DIALECT"]
 

@@ -7,9 +7,9 @@ Source: the chat template of Ling-3.0, as inclusionAI's models and the engines t
 from typing import Final, Literal
 
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.prompts.key_value_tags import LINES, KeyValueTags, show_tools, write_turns
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueForm
+from callwright.layout.key_values import LINES, KeyValueTags, show_tools, write_turns
+from callwright.reading.tagged.key_values import KeyValueForm
 
 __all__ = ["DIALECT"]
 

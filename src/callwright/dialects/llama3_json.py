@@ -9,21 +9,21 @@ there without words, too; calls follow each other without a gap.
 """
 
 import json
+from functools import partial
 from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from callwright.calls.history import HistoryRules
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.chat_messages import split_instructions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.dialects.readers.said_before import SAID, read_said_before
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.text.said_before import SAID, read_said_before
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -96,18 +96,12 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return _Reader(source, tools, _MARKS).read(start)
-
-
-class _Reader(MarkedReader):
+class _Calls(MarkedCalls):
     """Calls in JSON, perhaps behind what Llama 4 says before them."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
-        yield from read_said_before(self)
-        yield from super()._answer(start)
+    def begin(self, start: str) -> Parse[None]:
+        """Read the words before calls."""
+        return read_said_before(self.text)
 
 
 DIALECT = Dialect(
@@ -124,5 +118,5 @@ DIALECT = Dialect(
     stop_token_ids=(128009, 128008),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

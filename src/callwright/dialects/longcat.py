@@ -5,17 +5,18 @@ Source: the format as vLLM's parser and tests state it. Turns are written plainl
 template only the markers are known, so the tools are told in words.
 """
 
+from functools import partial
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, in_json
-from callwright.dialects.prompts.key_value_tags import KeyValueTags
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.key_values import KeyValueReader
-from callwright.dialects.readers.marked import CallMarks, MarkedReader
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.calls import CallLayout, in_json
+from callwright.layout.key_values import KeyValueTags
+from callwright.reading.json.marked import CallMarks, MarkedCalls
+from callwright.reading.tagged.key_values import KeyValueCalls
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -50,28 +51,20 @@ _TURNS: Final = Turns(
 )
 
 
-class _Reader(MarkedReader):
-    """Reads both forms: where a name follows the opening tag, a reader of elements takes over for this call."""
+class _Calls(MarkedCalls):
+    """Reads both forms: where a name follows the opening tag, the call is one of elements."""
 
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a marker begins."""
         if tag == _OPEN:
-            inner = yield from self.held_blanks()
-            is_json = self.source.text.startswith(("{", "["), self.source.at)
-            self.source.unread(inner)
-            elements = KeyValueReader(self.source, self.tools, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)
-            if not is_json and (yield from elements._names_call()):
-                elements.go_on_from(self)
-                yield from elements._marked(blanks, tag)
-                self.go_on_from(elements)
-                elements.let_go()
-                return
-            elements.let_go()
-        yield from super()._marked(blanks, tag)
-
-
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left a thought open."""
-    return _Reader(source, tools, _MARKS).read(start)
+            source = self.text.source
+            inner = yield from self.text.held_blanks()
+            is_json = source.text.startswith(("{", "["), source.at)
+            source.unread(inner)
+            elements = KeyValueCalls(self.text, _TAGS, thoughts=_MARKS.thoughts, ends=_MARKS.ends)
+            if not is_json and (yield from elements.lexer.names_call()):
+                return (yield from elements.marked(blanks, tag))
+        return (yield from super().marked(blanks, tag))
 
 
 DIALECT = Dialect(
@@ -85,5 +78,5 @@ DIALECT = Dialect(
     stops=("</longcat_s>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_MARKS)),
 )

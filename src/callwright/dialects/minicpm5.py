@@ -7,17 +7,22 @@ template of MiniCPM5-1B.
 from collections.abc import Callable
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
-from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, written_stretch
-from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import Ending, ParameterTags, TaggedValue
 from callwright.events import Markup
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.layout.calls import CallLayout, TaggedArguments, values_as
+from callwright.layout.literal import with_python_booleans
+from callwright.reading.arguments_writer import ArgumentsWriter, written_stretch
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.tagged.values import Ending, TaggedValue
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Markers, Parse, read_until
 
 __all__ = ["DIALECT"]
 
@@ -80,20 +85,20 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return TaggedCalls(_Call(text, TagLexer(text, parameter_marks(_TAGS))))
 
 
-class _Reader(ParameterReader):
-    """Prose, and calls in it whose values may stand in CDATA."""
+class _Call(TaggedCall):
+    """A call whose values may stand in CDATA."""
 
     _behind_cdata = Markers(_CDATA_END, _TAGS.parameter_end, _TAGS.parameter, _TAGS.call_end, _TAGS.call)
 
     def _read_value(
         self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
     ) -> Parse[TaggedValue]:
-        """See `ParameterReader`. In CDATA nothing is markup but its end; behind that only the end of the value is
+        """Read a value to its end. In CDATA nothing is markup but its end; behind that only the end of the value is
         left.
         """
         if not (yield from self._opens_cdata()):
@@ -101,7 +106,7 @@ class _Reader(ParameterReader):
             # With text before it, or half of it, nobody knows what the value is.
             broken = _CDATA[:-1] in value.text or value.text.rstrip().endswith(_CDATA_END)
             return value._replace(sure=value.sure and not broken)
-        source, form = self.source, self._form
+        source, form = self.text.source, self.form
         pieces: list[str] = []
         holds = False  # an end of CDATA, as text
 
@@ -115,10 +120,10 @@ class _Reader(ParameterReader):
             text, marker = source.scan(_IN_CDATA)
             if text:
                 keep(text)
-            if marker and (yield from self.comes(_CDATA)):
-                self.emit(Markup(marker + source.take(source.at + len(_CDATA))))
+            if marker and (yield from self.text.comes(_CDATA)):
+                self.text.emit(Markup(marker + source.take(source.at + len(_CDATA))))
             elif marker and (yield from self._ends_cdata()):
-                self.emit(Markup(marker))
+                self.text.emit(Markup(marker))
                 break
             elif marker:
                 keep(marker)
@@ -133,17 +138,17 @@ class _Reader(ParameterReader):
             source.unread(behind + marker)
         else:
             if behind.strip():
-                self._sink.odd("text behind CDATA", "arguments_trailing_text", behind)
+                self.sink.odd("text behind CDATA", "arguments_trailing_text", behind)
             else:
-                self.markup(behind)
-            self.markup(marker)
+                self.text.markup(behind)
+            self.text.markup(marker)
         ending = Ending.CLOSED if marker == form.parameter_end else Ending.MISSING if marker else Ending.CUT
         return TaggedValue(pieces, ending, holds=holds, odd="", sure=True)
 
     def _ends_cdata(self) -> Parse[bool]:
         """Whether the end of CDATA, which was just read, is one: another tag follows, or no other end before one."""
-        source, form = self.source, self._form
-        if (yield from self._followed_by(form.parameter_end, form.parameter, form.call_end, form.call)):
+        source, form = self.text.source, self.form
+        if (yield from self.lexer.followed_by(form.parameter_end, form.parameter, form.call_end, form.call)):
             return True
         text, marker = yield from read_until(source, self._behind_cdata, _MAX_VALUE)
         source.unread(text + marker)
@@ -151,11 +156,11 @@ class _Reader(ParameterReader):
 
     def _opens_cdata(self) -> Parse[bool]:
         """Whether a value begins with CDATA, behind white space, and reading past that."""
-        blanks = yield from self.held_blanks()
-        if (yield from self.comes(_CDATA)):
-            self.emit(Markup(blanks + self.source.take(self.source.at + len(_CDATA))))
+        blanks = yield from self.text.held_blanks()
+        if (yield from self.text.comes(_CDATA)):
+            self.text.emit(Markup(blanks + self.text.source.take(self.text.source.at + len(_CDATA))))
             return True
-        self.source.unread(blanks)
+        self.text.source.unread(blanks)
         return False
 
 
@@ -173,5 +178,5 @@ DIALECT = Dialect(
     stops=("<|im_end|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -8,10 +8,9 @@ from typing import Final, Literal
 
 from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOOLS, USER, instructions_or_default
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.calls import ParameterForm, ParameterTags
 
 __all__ = ["DIALECT"]
 

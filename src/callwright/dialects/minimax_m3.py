@@ -12,18 +12,21 @@ model's chat template.
 import re
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects._minimax import END, OUTPUT, OUTPUTS, TOKENS, TOOL, TOOLS, USER, instructions_or_default
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, ElementArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.parameters import ParameterTags
-from callwright.dialects.readers.tag_heads import attributes
-from callwright.dialects.readers.tagged_calls import NamedMarks, Tag, TaggedReader
+from callwright.layout.calls import CallLayout, ElementArguments
+from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.heads import attributes
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Parse, StreamReader
+from callwright.stream_reader import Parse
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["DIALECT"]
@@ -108,18 +111,18 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<mm:think>` open."""
-    return _Reader(source, tools).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    marks = parameter_marks(_TAGS, thoughts=(_THOUGHT,), ends=(END,), tokens=(*_FORM.marks, _TAGS.end))
+    return TaggedCalls(_Call(text, _Lexer(text, marks)))
 
 
-class _Reader(TaggedReader):
-    """Prose, and calls whose values are elements."""
+class _Lexer(NamedLexer):
+    """Tags whose names are those of the tool's parameters."""
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, _FORM, thoughts=(_THOUGHT,), ends=(END,))
+    named = _FORM
 
-    def _tag(self, mark: str) -> Parse[Tag | None]:
+    def read_named(self, mark: str) -> Parse[Tag | None]:
         """Read the tag behind a mark; None when there is none."""
         while True:
             ahead = self.source.ahead(_MAX_TAG)
@@ -129,10 +132,14 @@ class _Reader(TaggedReader):
                 named = head.startswith((_CALL_OPENS, _AS_M2))
                 key = attributes(head.partition("=")[2])[0] if named else head
                 name = head.partition(" ")[0] if named else head
-                return self._made(mark + found[0], name, closes=bool(found["end"]), key=key, head=head)
+                return self.made(mark + found[0], name, closes=bool(found["end"]), key=key, head=head)
             if not self.source.more(_MAX_TAG) or not _MAY_BE_TAG.match(ahead):
                 return None
             yield
+
+
+class _Call(NamedCall):
+    """A call whose values are elements."""
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         is_own = tag.head in _FORM.calls and not (writer and writer.declares(tag.head))
@@ -149,17 +156,17 @@ class _Reader(TaggedReader):
         """
         if not _holds(writer, schema) or len(names) >= _MAX_DEPTH:
             return (yield from super()._value_of(names, schema, writer))
-        source = self.source
+        source = self.text.source
         texts: list[str] = []
         members: list[tuple[str, str]] = []
         while True:
-            text, tag = yield from self._read_tag()
+            text, tag = yield from self.lexer.next_tag()
             texts.append(text)
             if tag is None:
                 writer.cut("".join((*texts, *(value for _, value in members))))
                 return None
             if tag.head == names[-1] and tag.closes:
-                self.markup(tag.text)
+                self.text.markup(tag.text)
                 return self._built(texts, members, schema, writer)
             if self._is_end(tag, writer) and not tag.closes and len(texts) == 1 and writer.is_untyped(schema):
                 source.unread(text + tag.text)  # a text that may show a call
@@ -169,9 +176,9 @@ class _Reader(TaggedReader):
                 source.unread(tag.text)
                 self._missing(names[-1], "".join(texts))
                 return self._built(texts, members, schema, writer)
-            self.markup(tag.text)
+            self.text.markup(tag.text)
             if tag.closes:
-                self._sink.doubt(f"{tag.text} closes nothing")
+                self.sink.doubt(f"{tag.text} closes nothing")
                 continue
             member = yield from self._value_of((*names, tag.head), _member(writer, schema, tag.head), writer)
             if member is None:
@@ -193,16 +200,16 @@ class _Reader(TaggedReader):
             text = "".join(texts)
             if text.strip() or not kinds:
                 value = writer.cast_to_schema(text, schema)
-                self.markup(unwritten(text, value))
+                self.text.markup(unwritten(text, value))
                 return value
         if not kinds and any(map(str.strip, texts)):
-            self._sink.doubt("a value is text and elements")
+            self.sink.doubt("a value is text and elements")
         for text in texts:
             self._between(text)
         listed = "array" in kinds and ("object" not in kinds or all(key == "item" for key, _ in members))
         if listed or (not kinds and all(key == "item" for key, _ in members)):
             if odd := next((key for key, _ in members if key != "item"), ""):
-                self._sink.odd(f"an item of a list is called {odd!r}")
+                self.sink.odd(f"an item of a list is called {odd!r}")
             return f"[{','.join(value for _, value in members)}]"
         each: dict[str, list[str]] = {}
         for key, value in members:
@@ -245,5 +252,5 @@ DIALECT = Dialect(
     stops=(END,),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.options import ThinkingOptions
+from callwright.layout.calls import CallLayout
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from callwright.conversation import Conversation
 from callwright.dialects._mistral import HISTORY, MistralForm, marks
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.call_layout import CallLayout, in_json
+from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import Prompt, PromptBuilder
 
 __all__ = ["DIALECT"]

@@ -18,18 +18,24 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation, kept_with_tools
-from callwright.dialects.base import Dialect, ReadBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
+from callwright.dialects.base import Dialect, ParsedBy, RenderOptions
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.code_context import CodeContext
-from callwright.dialects.readers.other_answers import reads_others
-from callwright.dialects.readers.parameters import ParameterReader, ParameterTags
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
+from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.prompt import BREAK, PromptBuilder, own_words
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, may_come, read_until
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer import AnswerReader
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.code_context import CodeContext
+from callwright.reading.text.foreign import Formats
+from callwright.reading.text.other_answers import reads_others
+from callwright.stream_reader import Markers, Parse, emit_text_until, may_come, read_until
 
 __all__ = ["DIALECT"]
 
@@ -174,55 +180,85 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
-    if not (yield from reads_others(source, start, tools, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
-        yield from _Reader(source, tools).read(start)
+    if not (yield from reads_others(text, start, formats, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
+        lexer = _Lexer(text, parameter_marks(_TAGS, thoughts=(), ends=(*_ENDS, _START)))
+        yield from _Reader(TaggedCalls(_Call(text, lexer)), lexer, formats).read(start)
 
 
-class _Reader(ParameterReader):
+class _Lexer(TagLexer):
+    """The tags of a message to `recipient`, `""` for nobody."""
+
+    recipient = ""
+
+    def names_call(self) -> Parse[bool]:
+        """Whether a call follows its tag: in a message to a tool, what begins as a call is one."""
+        known = yield from super().names_call()
+        return known or bool(self.recipient)
+
+
+class _Call(TaggedCall):
+    """A call in a message, which may name its tool."""
+
+    lexer: _Lexer
+
+    def _read_name(self) -> Parse[tuple[str, str]]:
+        """The name of a call. A tool outside any namespace may be called as one in its own: `f.f`."""
+        head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEADER)
+        found = _NAME.match(head)
+        name = (found["name"] if found else "") or self.lexer.recipient
+        space, _, rest = name.partition(".")
+        tools = self.text.tools
+        return rest if name not in tools and space == rest in tools else name, head + end
+
+
+class _Reader:
     """Messages, one behind the other."""
 
-    def __init__(self, source: StreamReader, tools: Toolset) -> None:
-        super().__init__(source, tools, _TAGS, thoughts=(), ends=(*_ENDS, _START))
+    def __init__(self, calls: TaggedCalls, lexer: _Lexer, formats: Formats) -> None:
+        self.text = calls.text
+        self._calls = calls
+        self._answer = AnswerReader(calls, formats)
+        self._lexer = lexer
         self._in_words = Markers(*_ENDS, _START, _TO)
-        self._in_call = Markers(*_ENDS, _START, _TO, *self.tags)
+        self._in_call = Markers(*_ENDS, _START, _TO, *calls.marks.tags)
         self._said: dict[object, str] = {}  # the end of what was said, by what it is
-        self._recipient = ""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`. What begins without a header goes on where the prompt left off."""
-        self._recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
-        while not self.source.done:
-            self._said[self._make] = self.before
-            self._make = _KNOWN.get(self._recipient, ContentDelta)
-            self.before, self._code = self._said.get(self._make, ""), CodeContext()
+    def read(self, start: str) -> Parse[None]:
+        """Read the whole answer. What begins without a header goes on where the prompt left off."""
+        text = self.text
+        self._lexer.recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
+        while not text.source.done:
+            self._said[text.make] = text.before
+            text.make = _KNOWN.get(self._lexer.recipient, ContentDelta)
+            text.before, text.code = self._said.get(text.make, ""), CodeContext()
             yield from self._body()
-            if not self.source.done:
-                self._apart = True
-                self._recipient = (yield from self._header(behind=True)) or ""
+            if not text.source.done:
+                text.apart = True
+                self._lexer.recipient = (yield from self._header(behind=True)) or ""
 
     def _header(self, *, behind: bool = False) -> Parse[str | None]:
         """Read a header and answer whom it names, `""` for nobody; None when none is here. `behind` a message, half a
         header at the end is one.
         """
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_HEADER)
             if found := _HEADER.match(ahead):
-                self.emit(Markup(source.take(source.at + found.end())))
+                self.text.emit(Markup(source.take(source.at + found.end())))
                 return found["to"] or ""
             if not _MAY_BE_HEADER.match(ahead):
                 return None
             if not source.more(_MAX_HEADER):
                 if source.ended and (behind or ahead.lstrip().startswith(_START)):
-                    self.markup(source.take(len(source.text)))
+                    self.text.markup(source.take(len(source.text)))
                 return None
             yield
 
     def _begins_header(self) -> Parse[bool]:
         """Whether a header comes next that names somebody, or begins with `<|start|>`."""
-        source = self.source
+        source = self.text.source
         while True:
             ahead = source.ahead(_MAX_HEADER)
             if _HEADER.match(ahead):
@@ -233,43 +269,30 @@ class _Reader(ParameterReader):
 
     def _body(self) -> Parse[None]:
         """A message from behind its header on, to the next."""
-        markers = self._in_words if self._recipient in _KNOWN else self._in_call
+        markers = self._in_words if self._lexer.recipient in _KNOWN else self._in_call
         repeats = False  # the message repeats a text whose tags the prompt has broken: no tag behind it is one
 
         def say(text: str) -> TextEvent:
             nonlocal repeats
             repeats = repeats or BREAK in text
-            return self.say(text)
+            return self.text.say(text)
 
-        while not self.source.done:
-            blanks, marker = yield from emit_text_until(self.source, markers, say)
-            if marker in self.tags and not (self._code.inside(blanks) or repeats):
+        while not self.text.source.done:
+            blanks, marker = yield from emit_text_until(self.text.source, markers, say)
+            if marker in self._calls.marks.tags and not (self.text.code.inside(blanks) or repeats):
                 # What is addressed to a tool is meant; without a header it is judged as in any answer.
-                yield from (self._marked if self._recipient else self._own_tag)(blanks, marker)
-            elif marker in _ENDS and (yield from self._followed_by(_TO, _MESSAGE)):
-                self.emit(Markup(blanks + marker))
+                yield from (self._calls.marked if self._lexer.recipient else self._answer.own_tag)(blanks, marker)
+            elif marker in _ENDS and (yield from self._lexer.followed_by(_TO, _MESSAGE)):
+                self.text.emit(Markup(blanks + marker))
                 return
             elif marker in (_START, _TO):
-                self.source.unread(marker)
+                self.text.source.unread(marker)
                 if (marker == _START or blanks) and (yield from self._begins_header()):
-                    self.markup(blanks)
+                    self.text.markup(blanks)
                     return
-                self.emit(self.say(blanks + self.source.take(self.source.at + len(marker))))
+                self.text.emit(self.text.say(blanks + self.text.source.take(self.text.source.at + len(marker))))
             elif marker:
-                self.emit(self.say(blanks + marker))
-
-    def _names_call(self) -> Parse[bool]:
-        """See `ParameterReader`: in a message to a tool, what begins as a call is one."""
-        known = yield from super()._names_call()
-        return known or bool(self._recipient)
-
-    def _read_name(self) -> Parse[tuple[str, str]]:
-        """See `ParameterReader`. A tool outside any namespace may be called as one in its own: `f.f`."""
-        head, end = yield from read_until(self.source, self._tag_end, _MAX_HEADER)
-        found = _NAME.match(head)
-        name = (found["name"] if found else "") or self._recipient
-        space, _, rest = name.partition(".")
-        return rest if name not in self.tools and space == rest in self.tools else name, head + end
+                self.text.emit(self.text.say(blanks + marker))
 
 
 DIALECT = Dialect(
@@ -283,5 +306,5 @@ DIALECT = Dialect(
     stops=("<|eot|>",),
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ParsedBy(_CALLS, _parse),
 )

@@ -7,10 +7,10 @@ in a user turn.
 from typing import Final
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.options import OpenThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

@@ -8,10 +8,10 @@ outputs come back in the role `environment`. Source: the chat template of Olmo-3
 from typing import Final, Literal
 
 from callwright.dialects.base import Dialect, RenderOptions
-from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.python_calls import PythonForm
+from callwright.layout.calls import CallLayout
+from callwright.layout.literal import PythonArguments
+from callwright.reading.literal.python import PythonForm
 
 __all__ = ["DIALECT"]
 

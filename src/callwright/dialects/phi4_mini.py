@@ -7,9 +7,9 @@ system turn, between `<|tool|>` and `<|/tool|>`.
 from typing import Final
 
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, in_json
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.marked import CallMarks
+from callwright.layout.calls import CallLayout, in_json
+from callwright.reading.json.marked import CallMarks
 
 __all__ = ["DIALECT"]
 

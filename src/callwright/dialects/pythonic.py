@@ -7,18 +7,18 @@ the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
-from callwright.calls.toolset import Toolset
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy, RenderOptions
-from callwright.dialects.call_layout import CallLayout
-from callwright.dialects.prompts.literal_arguments import PythonArguments
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.python_calls import PythonForm, PythonReader
-from callwright.dialects.readers.said_before import read_said_before
+from callwright.layout.calls import CallLayout
+from callwright.layout.literal import PythonArguments
 from callwright.prompt import PromptBuilder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.reading.literal.python import PythonCalls, PythonForm
+from callwright.reading.text.said_before import read_said_before
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -92,18 +92,12 @@ _TURNS: Final = Turns(
 )
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output."""
-    return _Reader(source, tools, _FORM).read(start)
-
-
-class _Reader(PythonReader):
+class _Calls(PythonCalls):
     """Calls in Python, or as the chat template of Llama 4 has them."""
 
-    def _answer(self, start: str) -> Parse[None]:
-        """See `ProseReader`."""
-        yield from read_said_before(self)
-        yield from super()._answer(start)
+    def begin(self, start: str) -> Parse[None]:
+        """Read the words before calls."""
+        return read_said_before(self.text)
 
 
 DIALECT = Dialect(
@@ -118,5 +112,5 @@ DIALECT = Dialect(
     stops=_STOPS,
     options=Options,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, partial(_Calls, form=_FORM)),
 )

@@ -13,14 +13,13 @@ import msgspec
 
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import Dialect
-from callwright.dialects.call_layout import CallLayout, TaggedArguments, values_as
-from callwright.dialects.prompts.literal_arguments import with_python_booleans
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.tool_section import WriteTools
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.parameter_form import ParameterForm
-from callwright.dialects.readers.tagged_values import ParameterTags
+from callwright.layout.calls import CallLayout, TaggedArguments, values_as
+from callwright.layout.literal import with_python_booleans
 from callwright.prompt import PromptBuilder, own_words
+from callwright.reading.tagged.calls import ParameterForm, ParameterTags
 from callwright.schema.keywords import properties
 
 __all__ = ["DIALECT"]

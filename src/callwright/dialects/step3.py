@@ -10,15 +10,19 @@ template shows tools and outputs: they stand in the system text and in a turn `t
 
 from typing import Final
 
-from callwright.calls.toolset import Toolset
 from callwright.dialects.base import Dialect, ReadBy
-from callwright.dialects.call_layout import CallLayout, TaggedArguments
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.dialects.readers.parameters import ParameterReader
-from callwright.dialects.readers.tagged_values import ParameterTags
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.reading.tagged.call import TaggedCall
+from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.marks import parameter_marks
+from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.stream_reader import Parse
 
 __all__ = ["DIALECT"]
 
@@ -62,64 +66,67 @@ _TURNS: Final = Turns(
 # --- output ---
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` when the prompt left `<think>` open."""
-    return _Reader(source, tools, _TAGS, ends=(_END,), tokens=(_SEP,)).read(start)
+def _reader(text: AnswerText) -> CallReader:
+    """The reader of the calls in one answer."""
+    return _Calls(TaggedCall(text, _Lexer(text, parameter_marks(_TAGS, ends=(_END,), tokens=(_SEP,)))))
 
 
-class _Reader(ParameterReader):
-    """Prose, and calls behind up to two tokens and a header, each of which may be missing."""
-
-    def _call_follows(self) -> Parse[bool]:
-        """See `ParameterReader`: what stands around a call is read past on the way to the next."""
-        yield from self._frame(_CALL_END)
-        return (yield from self._begins_call())
-
-    def _may_begin_call(self, tag: str) -> Parse[bool]:
-        """See `ProseReader`."""
-        if tag not in (_OPEN, _CALL):
-            return (yield from super()._may_begin_call(tag))
-        return (yield from self._begins_call(peek=True))
-
-    def _marked(self, blanks: str, tag: str) -> Parse[None]:
-        """See `ParameterReader`."""
-        if tag not in (_OPEN, _CALL) or not (yield from self._begins_call(peek=True)):
-            yield from super()._marked(blanks, tag)
-            return
-        self._opens_block(blanks + tag, tag)
-        yield from self._begins_call()
-        yield from self._calls("")
+class _Lexer(TagLexer):
+    """Tags, and what stands before that of a call: up to two tokens and a header, each of which may be missing."""
 
     def call_comes(self) -> Parse[bool | None]:
-        """See `ParameterReader`."""
-        return True if (yield from self._begins_call(peek=True)) else None
+        """Whether a call comes next, behind what may stand before it; None if none comes. Nothing is read."""
+        return True if (yield from self.begins_call(peek=True)) else None
 
-    def _begins_call(self, *, peek: bool = False) -> Parse[bool]:
+    def begins_call(self, *, peek: bool = False) -> Parse[bool]:
         """Whether a call comes next, behind what may stand before it, and reading up to it. `peek`: not reading."""
         source = self.source
         read = ""
-        for literal in (_OPEN, _CALL, _HEADER, self._form.call):
-            read += yield from self.held_blanks()
-            if (yield from self.comes(literal)):
-                if literal == self._form.call:
+        for literal in (_OPEN, _CALL, _HEADER, self.form.call):
+            read += yield from self.text.held_blanks()
+            if (yield from self.text.comes(literal)):
+                if literal == self.form.call:
                     source.take(source.at + len(literal))
-                    names = yield from self._names_call()
+                    names = yield from self.names_call()
                     source.unread(literal)
                     if not names:
                         break
                     if peek:
                         source.unread(read)
                     else:
-                        self.markup(read)
+                        self.text.markup(read)
                     return True
                 read += source.take(source.at + len(literal))
         source.unread(read)
         return False
 
-    def _frame(self, literal: str) -> Parse[None]:
-        yield from self.skip_blanks()
-        if (yield from self.comes(literal)):
-            self.emit(Markup(self.source.take(self.source.at + len(literal))))
+
+class _Calls(TaggedCalls):
+    """Calls behind what may stand before them."""
+
+    lexer: _Lexer
+
+    def _call_follows(self) -> Parse[bool]:
+        """Whether another call comes next; what stands around a call is read past on the way to it."""
+        yield from self.text.skip_blanks()
+        if (yield from self.text.comes(_CALL_END)):
+            self.text.emit(Markup(self.text.take(_CALL_END)))
+        return (yield from self.lexer.begins_call())
+
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether a call follows a tag."""
+        if tag not in (_OPEN, _CALL):
+            return (yield from super().may_begin_call(tag))
+        return (yield from self.lexer.begins_call(peek=True))
+
+    def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
+        """Read what a tag begins."""
+        if tag not in (_OPEN, _CALL) or not (yield from self.lexer.begins_call(peek=True)):
+            return (yield from super().marked(blanks, tag))
+        self._opens_block(blanks + tag, tag)
+        yield from self.lexer.begins_call()
+        yield from self._calls("")
+        return None
 
 
 DIALECT = Dialect(
@@ -132,5 +139,5 @@ DIALECT = Dialect(
     stops=("<|EOT|>",),
     options=ThinkingOptions,
     prompt=_TURNS,
-    calls=ReadBy(_CALLS, parse),
+    calls=ReadBy(_CALLS, _reader),
 )

@@ -116,7 +116,7 @@ def create_app(
         lifespan=lifespan,
         middleware=[
             Middleware(RequestContextMiddleware, gateway.watch.contexts),
-            Middleware(BodyTimeout, config.server.receive_s),
+            Middleware(BodyTimeout),
             Middleware(
                 AccessMiddleware,
                 gateway.keys,
@@ -221,12 +221,10 @@ class _Gateway:
         store = config.store or StoreConfig(url="sqlite://")
         told = self.watch.metrics.store_operation
         self._store = (
-            None
-            if store.url == "none"
-            else Store(store.url, store.retention_days, lambda: caller().name, told=told, bounds=config.limits)
+            None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
         self._limits = self._shared_limits(store, folder)
-        self._keeper = ItemKeeper(self._store, config.server.keep_reasoning_s)
+        self._keeper = ItemKeeper(self._store)
         self._tasks: list[asyncio.Task[None]] = []
         self._mcp = McpServers(config.mcp, self.watch.metrics.mcp_called, config.limits)
         mends = config.server.history == "mend"
@@ -257,7 +255,7 @@ class _Gateway:
         if config.search is None:
             return None
         labels = [server.label for server in config.mcp]
-        return WebSearch(config.search, search_engine(config.search, self._mcp, labels, config.limits))
+        return WebSearch(config.search, search_engine(config.search, self._mcp, labels))
 
     def _pages(self, config: Config, worker: int, folder: Path | None) -> InspectionEndpoint:
         inspector = self.watch.inspector

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from callwright import bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
@@ -195,16 +196,14 @@ class PeekedStream(Generic[T]):
         self.rest = events  # behind the first one nothing stands between who reads and the generator
         self._first: asyncio.Future[T | None] | None = asyncio.ensure_future(anext(events, None))
 
-    async def begin(
-        self, request: Request, patience_s: float, bears: Callable[[BaseException | None], bool] = lambda _: False
-    ) -> None:
-        """Wait for the first event, but not for longer than this. Raises what it raises, and `ClientDisconnected`; what
-        the answer `bears` comes out of the iteration instead.
+    async def begin(self, request: Request, bears: Callable[[BaseException | None], bool] = lambda _: False) -> None:
+        """Wait for the first event until a heartbeat is due. Raises what it raises, and `ClientDisconnected`; what the
+        answer `bears` comes out of the iteration instead.
         """
         first = self._first
         assert first is not None, "it has begun already"
         try:
-            await cancel_on_disconnect(request, asyncio.wait({first}, timeout=patience_s))
+            await cancel_on_disconnect(request, asyncio.wait({first}, timeout=bounds.HEARTBEAT_S))
             if first.done() and not bears(first.exception()):
                 first.result()
         except BaseException:
@@ -255,22 +254,18 @@ async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
 class EventStream(Response):
     """Sends the events of a generator, which come in batches, and a heartbeat when none came for a while.
 
-    When the client leaves, or reads nothing for `stall_s`, the generator is closed.
+    When the client leaves, or reads nothing for `STALL_S`, the generator is closed.
     """
 
     def __init__(
         self,
         events: AsyncGenerator[Sequence[bytes], None],
         heartbeat: Callable[[], bytes],
-        heartbeat_s: float,
-        stall_s: float,
     ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]
         self._events = events
         self._heartbeat = heartbeat
-        self._heartbeat_s = heartbeat_s
-        self._stall_s = stall_s
         self._sent = 0
         self._is_sending = False  # an event is on its way; for long where the client reads slowly
         self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
@@ -302,7 +297,7 @@ class EventStream(Response):
 
     def _look_later(self, pump: "asyncio.Future[None]", send: Send) -> None:
         """Look in a while whether anything was sent until then: a timer, for most streams need no heartbeat."""
-        self._timer = asyncio.get_running_loop().call_later(self._heartbeat_s, self._look, pump, send, self._sent)
+        self._timer = asyncio.get_running_loop().call_later(bounds.HEARTBEAT_S, self._look, pump, send, self._sent)
 
     def _look(self, pump: "asyncio.Future[None]", send: Send, sent: int) -> None:
         if sent != self._sent:
@@ -340,7 +335,7 @@ class EventStream(Response):
         """Send a heartbeat, or wait for what is on its way. Whether the client reads on."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._stall_s):
+            async with asyncio.timeout(bounds.STALL_S):
                 if self._is_sending:
                     self._awaited = loop.create_future()
                     await self._awaited
@@ -348,7 +343,7 @@ class EventStream(Response):
                     self._beats = loop.create_future()
                     await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
         except TimeoutError:
-            log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
+            log.info("a client has read nothing of its stream for %g s: it is given up", bounds.STALL_S)
             return False
         finally:
             if self._beats is not None:

@@ -21,7 +21,8 @@ __all__ = ["compiled"]
 _WAIT_S: Final = 2.0
 # What is given up runs on until the engine answers, which cannot be stopped: so many may do so.
 _SLOTS: Final = threading.BoundedSemaphore(4)
-_KEPT: Final = 128
+# One takes 3 MB at most, as was measured: of a thousand alternatives, of which there are no more.
+_KEPT: Final = 32
 
 # "at 2(6): …" or "2(6): …": line, and column in bytes.
 _PLACE: Final = re.compile(r"(?:at )?(?P<line>\d+)\((?P<column>\d+)\): (?P<fault>.*)")

@@ -48,10 +48,11 @@ class Violation(msgspec.Struct, frozen=True):
 class Grammar:
     """A definition in `lark` or `regex` syntax. Raises `GrammarError` where OpenAI would refuse it.
 
-    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work.
+    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work. The
+    engine is in the cache of `compiled`, not here, so a grammar takes little memory.
     """
 
-    __slots__ = ("_engine", "definition", "syntax")
+    __slots__ = ("definition", "syntax")
 
     syntax: Final[Syntax]
     definition: Final[str]
@@ -62,7 +63,11 @@ class Grammar:
             raise GrammarError(f"Expected 'lark' or 'regex' as the syntax of a grammar, got {syntax!r}.")
         self.syntax = known
         self.definition = definition
-        self._engine = compiled(known, definition)
+        compiled(known, definition)
+
+    @property
+    def _engine(self) -> Engine:
+        return compiled(self.syntax, self.definition)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grammar):
@@ -107,18 +112,19 @@ class Grammar:
         """A text of the grammar, the same for the same seed; None when none was found, or it is not `wanted` any more:
         walks take milliseconds, but where many counts are left open minutes.
         """
-        if self._engine.is_long:
+        engine = self._engine
+        if engine.is_long:
             return None
         long_walks = 0
         for walk in range(_WALKS):
             try:
-                found = random_text(self._engine.start(), seed * _WALKS + walk, wanted)
+                found = random_text(engine.start(), seed * _WALKS + walk, wanted)
             except TooLongError:
                 long_walks += 1
                 continue
             if found is not None:
                 return found.decode()
-        self._engine.is_long = long_walks == _WALKS or not wanted()
+        engine.is_long = long_walks == _WALKS or not wanted()
         return None
 
 

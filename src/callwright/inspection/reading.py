@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from callwright.collector import collect
+from callwright.dialects.auto import detected_format
 from callwright.dialects.base import get_dialect
-from callwright.dialects.readers.auto import detected_format
 from callwright.events import AnnotationsDelta, AnswerMetadata, CallKind, Event, FinishReason, Problem, RefusalDelta
 from callwright.inspection.source_pieces import Piece, SourceText
 from callwright.openai_format.tool_catalog import read_tool_catalog

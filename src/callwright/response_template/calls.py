@@ -7,10 +7,10 @@ from typing import Final
 
 from callwright.calls.json_forms import find_json_calls
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.arguments_writer import ArgumentsWriter, unwritten
-from callwright.dialects.readers.json_block import MarkedJson
-from callwright.dialects.readers.literals import Ends, LiteralReader
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
+from callwright.reading.json.block import MarkedJson
+from callwright.reading.literal.literals import Ends, LiteralForm, LiteralReader
 from callwright.response_template.declaration import Field
 from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.values import (
@@ -152,14 +152,17 @@ class CallReader:
         """An object whose keys or strings are not written as in JSON."""
         self._emit(Markup(self._source.take(self._source.at + 1)))
         writer = ArgumentsWriter(self._emit, index, name, self._tools)
+        form = LiteralForm(
+            tuple(begin for begin, _ in self._field.args.string_delims),
+            Ends(self._closes, tuple(stop for stop in stops.literals if stop not in self._closes)),
+            self._tools.names_in(self._tools.resolve_name(name)),
+        )
         reader = LiteralReader(
             self._source,
             writer.of_json,
-            verbatim=tuple(begin for begin, _ in self._field.args.string_delims),
-            ends=Ends(self._closes, tuple(stop for stop in stops.literals if stop not in self._closes)),
+            form,
             call=index,
             bare=lambda key: "any" if writer.is_untyped(writer.schema(key)) else "text" if writer.is_text(key) else "",
-            names=self._tools.names_in(self._tools.resolve_name(name)),
         )
         whole = yield from reader.arguments("}", ":")
         self._emit(CallEnded(index, complete=whole))

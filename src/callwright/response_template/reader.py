@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.readers.code_context import CodeContext
 from callwright.events import ContentDelta, Event, Markup, Problem, ReasoningDelta
+from callwright.reading.text.code_context import CodeContext
 from callwright.response_template.calls import CallReader, hold
 from callwright.response_template.declaration import Field, Role
 from callwright.response_template.plan import Mark, ReadingPlan

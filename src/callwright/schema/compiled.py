@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
@@ -70,16 +69,15 @@ def members_of(choices: Sequence[Schema]) -> Members:
 
 
 class CompiledSchema:
-    """The schema of a tool's arguments; an empty one where it has none. `bounds`: how large it may be."""
+    """The schema of a tool's arguments; an empty one where it has none."""
 
-    def __init__(self, schema: Schema | None, bounds: Bounds) -> None:
+    def __init__(self, schema: Schema | None) -> None:
         self.schema = schema or _EMPTY
-        self.bounds = bounds
 
     @cached_property
     def validator(self) -> Validator | None:
         """None where anything fits."""
-        return validator_of(self.schema, self.bounds) if self.schema else None
+        return validator_of(self.schema) if self.schema else None
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:
@@ -117,14 +115,14 @@ class CompiledSchema:
         return {id(part): place_of(part, self.schema) for part in declared} if len(declared) <= _MAX_KEPT else {}
 
 
-def compiled_schema(tool: FunctionTool | None, bounds: Bounds) -> CompiledSchema:
+def compiled_schema(tool: FunctionTool | None) -> CompiledSchema:
     """The schema of a tool, kept with it; an empty one for none."""
     if tool is None:
         return _NOTHING
     found: CompiledSchema | None = tool.kept.get("schema")
-    if found is None or (found.bounds is not bounds and found.bounds != bounds):
-        found = tool.kept["schema"] = CompiledSchema(tool_schema(tool), bounds)
+    if found is None:
+        found = tool.kept["schema"] = CompiledSchema(tool_schema(tool))
     return found
 
 
-_NOTHING: Final = CompiledSchema(None, Bounds())
+_NOTHING: Final = CompiledSchema(None)

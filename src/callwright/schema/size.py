@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from callwright.bounds import Bounds
+from callwright import bounds
 from callwright.schema.resolve import pointed_at
 
 __all__ = [
@@ -38,13 +38,14 @@ _ATOM: Final = re.compile(
 _LONGEST_COUNT: Final = 9
 # The words by which a schema can mean more than it says, an escape among them that can hide the others.
 _LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
-# A part of a schema takes no less in a text: `{},`.
-_PART_BYTES: Final = 3
+# A part of a schema takes no less in a text: `1,`.
+_PART_BYTES: Final = 2
 
 
 def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
-    """Whether a schema has more objects than this, those that it refers to included each time; a reference within
-    itself is not followed. So is one whose references lead through more than a hundred others.
+    """Whether a schema has more objects, and other values in its lists, than this, those that it refers to included
+    each time; a reference within itself is not followed. So is one whose references lead through more than a hundred
+    others.
     """
     places = _Places(schema)
     waiting: list[tuple[object, frozenset[str]]] = [(schema, frozenset())]
@@ -52,34 +53,40 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
     while waiting and parts <= most:
         value, inside = waiting.pop()
         if isinstance(value, list):
-            waiting += [(item, inside) for item in value]
+            inner = [(item, inside) for item in value if isinstance(item, dict | list)]
+            parts += len(value) - len(inner)
+            waiting += inner
         elif isinstance(value, dict):
             parts += 1
             for reference in {value[word] for word in _REFERENCES if isinstance(value.get(word), str)} - inside:
                 if len(inside) >= _MAX_CHAIN:
                     return True
                 waiting.append((places.find(reference), inside | {reference}))
-            waiting += [(item, inside) for key, item in value.items() if key not in _DEFINITIONS]
+            waiting += [
+                (item, inside)
+                for key, item in value.items()
+                if key not in _DEFINITIONS and isinstance(item, dict | list)
+            ]
     return parts > most
 
 
-def may_be_large(text: bytes | str, bounds: Bounds) -> bool:
+def may_be_large(text: bytes | str) -> bool:
     """Whether JSON could hold a schema of which `schema_fault` says something. Few do, and that is found fast."""
-    if len(text) > bounds.max_schema_parts * _PART_BYTES:
+    if len(text) > bounds.MAX_SCHEMA_PARTS * _PART_BYTES:
         return True
     if isinstance(text, bytes):
         return any(word.encode() in text for word in _LARGER)
     return any(word in text for word in _LARGER)
 
 
-def schema_fault(schema: Mapping[str, Any], bounds: Bounds) -> str | None:
+def schema_fault(schema: Mapping[str, Any]) -> str | None:
     """What is too much in a schema, in words."""
-    if has_more_parts(schema, bounds.max_schema_parts):
-        return f"expected at most {bounds.max_schema_parts} parts with all references followed, got more."
+    if has_more_parts(schema, bounds.MAX_SCHEMA_PARTS):
+        return f"expected at most {bounds.MAX_SCHEMA_PARTS} parts with all references followed, got more."
     size = sum(map(pattern_size, patterns(schema)))
-    if size > bounds.max_pattern_size:
+    if size > bounds.MAX_PATTERN_SIZE:
         return (
-            f"expected patterns of at most {bounds.max_pattern_size} characters with their repetitions written out, "
+            f"expected patterns of at most {bounds.MAX_PATTERN_SIZE} characters with their repetitions written out, "
             f"got {size}."
         )
     return None

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
-from callwright.bounds import Bounds
+from callwright.bounds import MAX_PROPERTIES
 from callwright.schema.size import most_properties
 from callwright.tolerant_json.codec import encode
 
@@ -50,7 +50,6 @@ _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/
 # An escaped character, a class of characters, or what opens a group that looks around.
 _PATTERN_PART: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\]|(?!))*+(?:\]|\\?\Z)|(?P<around>\(\?<?[=!])", re.DOTALL)
 
-_MAX_PROPERTIES: Final = Bounds().max_properties
 _MAX_NESTING: Final = 10
 _MAX_CHARACTERS: Final = 120_000
 _MAX_MEMBERS: Final = 1_000
@@ -75,8 +74,8 @@ def form_problems(schema: Schema) -> list[str]:
 
 def strict_problems(schema: Schema) -> list[str]:
     """Why OpenAI's strict mode refuses a schema, in its words, outermost first; empty when it accepts it."""
-    if (properties := most_properties(schema)) > _MAX_PROPERTIES:  # counted first: the rest takes longer
-        return [too_many_properties(properties, _MAX_PROPERTIES)]
+    if (properties := most_properties(schema)) > MAX_PROPERTIES:  # counted first: the rest takes longer
+        return [too_many_properties(properties, MAX_PROPERTIES)]
     if malformed := schema_problems(schema) or list(_of_form(schema, _DRAFTS[:1])):
         return malformed
     defined = [(group, name) for group in _DEFINITIONS for name in _mapping(schema.get(group))]

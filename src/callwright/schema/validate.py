@@ -6,19 +6,17 @@ engine would work on it for ever.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import jsonschema_rs
 import msgspec
 
-from callwright.bounds import Bounds
 from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_returns, may_be_large, schema_fault
 from callwright.tolerant_json.codec import encode
 
 __all__ = ["Fault", "Validator", "is_valid", "validator_of"]
 
-_BOUNDS: Final = Bounds()
 # Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
 _BACKTRACK_LIMIT = 20_000
 # To judge a value the engine goes each way once, to say what is wrong it goes all of them: so many take 20 ms.
@@ -65,9 +63,9 @@ class Validator(msgspec.Struct, frozen=True):
             return [Fault("$", f"not a JSON value: {error}")]
 
 
-def validator_of(schema: Mapping[str, Any], bounds: Bounds = _BOUNDS) -> Validator:
+def validator_of(schema: Mapping[str, Any]) -> Validator:
     """The schema compiled; the latest are kept. Who asks again and again for one schema keeps the answer."""
-    return _compiled(encode(schema), bounds)
+    return _compiled(encode(schema))
 
 
 def is_valid(schema: Mapping[str, Any], value: object) -> bool:
@@ -80,9 +78,9 @@ def _path(steps: list[str | int]) -> str:
 
 
 @kept_by_text
-def _compiled(text: bytes, bounds: Bounds) -> Validator:
+def _compiled(text: bytes) -> Validator:
     schema = msgspec.json.decode(text)
-    if may_be_large(text, bounds) and (fault := schema_fault(schema, bounds)):
+    if may_be_large(text) and (fault := schema_fault(schema)):
         return Validator(schema, None, fault.removesuffix("."))
     why = ""
     # Linear patterns first; the backtracking engine, bounded, only for those that need it.

@@ -5,7 +5,6 @@ form that the request asks the answer to have.
 from collections.abc import Iterator
 from functools import cached_property
 
-from callwright.bounds import Bounds
 from callwright.conversation import CallOutput, Conversation, Item, Message, parts_text
 from callwright.schema.keywords import properties
 from callwright.schema.validate import validator_of
@@ -17,8 +16,7 @@ __all__ = ["KnownTexts"]
 class KnownTexts:
     """The texts of one conversation; called with one that may be a call."""
 
-    def __init__(self, conversation: Conversation, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, conversation: Conversation) -> None:
         self._items = conversation.items
         form = conversation.response_format
         self._schema = form.schema if form is not None else None
@@ -43,7 +41,7 @@ class KnownTexts:
         declared = properties(self._schema)
         if not isinstance(value, dict) or not value.keys() <= declared.keys():
             return False
-        return validator_of(self._schema, self._bounds).is_valid(value)
+        return validator_of(self._schema).is_valid(value)
 
 
 def _texts(item: Item) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from callwright.bounds import Bounds
 from callwright.calls.aliases import ParameterAliases
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
@@ -66,7 +65,7 @@ class Model(Struct, frozen=True):
     `format_beside_tools`: it takes one beside tools, and calls nevertheless.
     `arguments_as_objects`: send a native server the arguments in a history as objects, not as JSON text.
     `supports_tool_choice`: False for a server without `tool_choice`; it is asked in mode prompt where a call is
-    required. `force_stream`: stream from the server even if the client does not.
+    required.
 
     `keeps_reasoning`: who keeps what clients drop may put the model's reasoning back into a history.
 
@@ -74,8 +73,7 @@ class Model(Struct, frozen=True):
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
     `observers` are called for each turn. `passes` says what of a request may go to the server, `requests`
     how strictly it is read, `mcp` names the MCP
-    servers whose tools each request has; whoever takes requests from others heeds these. `bounds`: how large a call and
-    a tool's schema may be.
+    servers whose tools each request has; whoever takes requests from others heeds these.
     """
 
     name: str
@@ -97,14 +95,12 @@ class Model(Struct, frozen=True):
     format_beside_tools: bool = True
     arguments_as_objects: bool = False
     supports_tool_choice: bool = True
-    force_stream: bool = False
     output_parser: Reads | None = None
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()
     passes: PassRules = PassRules()
     requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
-    bounds: Bounds = Bounds()
 
     async def close(self) -> None:
         """Close all connections."""

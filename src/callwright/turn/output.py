@@ -83,8 +83,7 @@ class GenerationReader:
             parallel=conversation.parallel_tool_calls,
             allowed=conversation.allowed_tools,
             hints=model.hints,
-            is_text=KnownTexts(conversation, model.bounds),
-            bounds=model.bounds,
+            is_text=KnownTexts(conversation),
         )
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
@@ -244,7 +243,7 @@ class GenerationReader:
     def _read_again(self, text: str, start: str = "assistant", *, choice: ToolChoice) -> list[Event]:
         """The events of a whole text that a native server did not read."""
         tools = self._tools
-        again = Toolset(tools.ordered, choice, hints=tools.hints, is_text=tools.is_text, bounds=tools.bounds)
+        again = Toolset(tools.ordered, choice, hints=tools.hints, is_text=tools.is_text)
         return OutputParser(get_dialect(_PRINTED), again, PassThrough(), start).finish("stop", text)
 
     def abandoned(self) -> list[Event]:

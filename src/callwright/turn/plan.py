@@ -38,12 +38,18 @@ __all__ = ["build_generation_request", "is_large", "is_slow"]
 # From so many items or characters on, to render a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
 _MANY_CHARACTERS: Final = 65_536
+# The same of tools, in characters of JSON: most are known, and what was made of them is kept.
+_MANY_OF_TOOLS: Final = 262_144
 
 
 def is_large(conversation: Conversation) -> bool:
     """Whether it takes its time to build a request of this conversation."""
     items = conversation.items
-    return len(items) > _MANY_ITEMS or kept_along(items, None, 0, _characters) > _MANY_CHARACTERS
+    return (
+        len(items) > _MANY_ITEMS
+        or kept_along(items, None, 0, _characters) > _MANY_CHARACTERS
+        or sum([len(tool.openai_json) for tool in conversation.tools]) > _MANY_OF_TOOLS
+    )
 
 
 def _characters(before: int, items: Sequence[Item], start: int) -> int:

@@ -13,7 +13,6 @@ from typing import Final, get_args
 
 import msgspec
 
-from callwright.bounds import Bounds
 from callwright.conversation import Conversation, Item
 from callwright.events import (
     ArgumentsDelta,
@@ -33,7 +32,6 @@ from callwright.turn.structured import StructuredAnswer
 
 __all__ = ["DemandNotMet", "RetryPolicy"]
 
-_BOUNDS: Final = Bounds()
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 _IS_GUARANTEED: Final = attrgetter("must_be_valid")
 _IS_RETRIED: Final = attrgetter("retry_invalid")
@@ -53,10 +51,10 @@ class RetryPolicy:
 
     `retries`: how many retries at most. `streamed`: what need not be held is sent as it comes. `holds`: whether the
     policy has anything to do; if not, the caller can pass events on by itself. `needs_form`: the text has to have a
-    form, so it matters what the server makes of it. `bounds`: how large the schema of an answer may be.
+    form, so it matters what the server makes of it.
     """
 
-    def __init__(self, conversation: Conversation, *, retries: int, streamed: bool, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
         tools = conversation.tools if conversation.tool_choice != "none" else ()
         # Without a loop of its own: most requests have tools, and most tools are neither.
         is_some = any(map(_IS_GUARANTEED, tools))
@@ -66,7 +64,7 @@ class RetryPolicy:
         self._holds_calls = bool(tools) and (not streamed or self._demands or holds_some)
         form = conversation.response_format
         is_judged = form is not None and not form.is_judged_later and not self._demands
-        self._form = StructuredAnswer(form, bounds) if form is not None and is_judged else None
+        self._form = StructuredAnswer(form) if form is not None and is_judged else None
         self.holds = self._holds_calls or self._form is not None
         self.needs_form = self._form is not None and self._form.is_demanded
         self._conversation = conversation

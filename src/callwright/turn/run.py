@@ -7,7 +7,7 @@ what may be a call and may not is asked about (`callwright.turn.ask_ambiguous`).
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -18,6 +18,7 @@ from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Markup, Problem, Usage
 from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, ask_ambiguous, question
+from callwright.turn.fair_pool import SLOW
 from callwright.turn.model import Model
 from callwright.turn.observe import FLOWING, Observation, Raw
 from callwright.turn.output import GenerationReader, RecordedReader, unread_call
@@ -58,7 +59,7 @@ async def run_turn(
         if mode_selector is not None:
             model = await mode_selector.choose(model)
         asked = conversation
-        retry = RetryPolicy(asked, retries=model.retries, streamed=streamed, bounds=model.bounds)
+        retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
         may_ask = model.ask_ambiguous and bool(asked.tools) and asked.tool_choice == "auto"
         ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
         deadline = time.monotonic() + model.retry_s
@@ -88,7 +89,7 @@ async def run_turn(
             conversation = replace(conversation, items=(*conversation.items, *more))
             generation = await _built(model, conversation, fields, today)
             timings = RequestTimings() if retry.needs_form else None  # they say whether a grammar was sent
-            generation = replace(generation, streamed=streamed or model.force_stream, timings=timings)
+            generation = replace(generation, streamed=streamed, timings=timings)
             raw: Raw | None = None
             if seen is not None:
                 generation, raw = seen.asks(generation, retry.again_for)
@@ -123,7 +124,7 @@ async def run_turn(
                 other = await mode_selector.instead(model, error) if mode_selector is not None else None
                 if other is not None and not has_sent:
                     model, conversation, more = other, asked, []
-                    retry = RetryPolicy(asked, retries=model.retries, streamed=streamed, bounds=model.bounds)
+                    retry = RetryPolicy(asked, retries=model.retries, streamed=streamed)
                     ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
                     continue
                 if certain := passed(attempt.abandoned()):
@@ -144,7 +145,7 @@ async def run_turn(
             in_time_s = deadline - time.monotonic()
             if unmet is None and in_time_s > 0 and (calls := ambiguous.candidates):
                 asks = partial(question, model, conversation, fields, today, ambiguous.said, calls)
-                generation = await asyncio.to_thread(asks) if is_large(conversation) or is_slow(model) else asks()
+                generation = await _made(model, conversation, asks)
                 reply = await ask_ambiguous(model, generation, in_time_s, seen)
                 counted = _sum(counted, reply.usage)
             left = [*left, *ambiguous.release(run=reply.outcome == "run")]
@@ -162,10 +163,15 @@ async def run_turn(
 
 
 async def _built(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:
-    """The request to the upstream. A large one is rendered beside the event loop, on which others wait."""
-    if is_large(conversation) or is_slow(model):
-        return await asyncio.to_thread(_rendered, model, conversation, fields, today)
-    return build_generation_request(model, conversation, fields, today)
+    """The request to the upstream."""
+    return await _made(model, conversation, partial(_rendered, model, conversation, fields, today))
+
+
+async def _made(model: Model, conversation: Conversation, make: Callable[[], GenerationRequest]) -> GenerationRequest:
+    """A request that is made of this conversation: a large one beside the event loop, on which others wait."""
+    if is_slow(model):
+        return await SLOW.run(make)
+    return await asyncio.to_thread(make) if is_large(conversation) else make()
 
 
 def _rendered(model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str) -> GenerationRequest:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.bounds import Bounds
 from callwright.calls.repair import repair_arguments
 from callwright.conversation import ResponseFormat
 from callwright.events import Problem
@@ -24,7 +23,6 @@ __all__ = ["JudgedAnswer", "StructuredAnswer"]
 _ANY_OBJECT: Final = {"type": "object"}
 _OPENERS: Final = {"object": "{", "array": "[", "string": '"'}
 _MAX_TOLD: Final = 3
-_BOUNDS: Final = Bounds()
 _BEGIN: Final = 40  # characters of what is no JSON that the model is told, so that another text is another mistake
 
 
@@ -38,10 +36,10 @@ class JudgedAnswer(Struct, frozen=True):
 class StructuredAnswer:
     """The form of one request. `is_demanded`: nothing else may leave, as `strict` and `json_object` say."""
 
-    def __init__(self, form: ResponseFormat, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, form: ResponseFormat) -> None:
         self.is_demanded = form.type == "json_object" or bool(form.strict)
         self._schema = form.schema if form.schema is not None else _ANY_OBJECT
-        self._validator = validator_of(self._schema, bounds)
+        self._validator = validator_of(self._schema)
         self._opener = _OPENERS.get(wanted(self._schema) or "")
 
     def may_begin(self, text: str) -> bool:

@@ -39,10 +39,7 @@ def read_json(data: bytes | bytearray, kind: type[T], most_values: int, tell: Te
     keeps_text = kind is RawAnswer  # type: ignore[comparison-overlap]
     counted = (b":",) if keeps_text else (b",", b"{", b"[")
     if len(data) > _SMALL_BYTES and sum(map(data.count, counted)) > most_values:
-        raise UnreadableError(
-            f"sent more than {most_values:,} values in one piece (`max_answer_values` in [limits]; a stream comes in "
-            "small ones)"
-        )
+        raise UnreadableError(f"sent more than {most_values:,} values in one piece (a stream comes in small ones)")
     try:
         read: msgspec.json.Decoder[T] = decoder(kind)  # type: ignore[arg-type]  # a type is hashable
         return read.decode(data)

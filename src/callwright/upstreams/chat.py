@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
@@ -84,7 +85,7 @@ class ChatUpstream(ConstrainedUpstream):
             **_offered(generation, self._server),
             **constraining,
         }
-        reader = ChatAnswer(self.name, self._bounds.max_answer_calls)
+        reader = ChatAnswer(self.name, bounds.MAX_ANSWER_CALLS)
 
         def instead(error: UpstreamError) -> Deltas | None:
             """Of an answer whose call the server's parser could not read: what is known of it."""

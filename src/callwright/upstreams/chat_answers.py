@@ -452,9 +452,7 @@ class ChatAnswer:
 
     def _new(self) -> int:
         if self._calls >= self._most_calls:
-            raise UnreadableError(
-                f"sent more than {self._most_calls:,} calls in one answer (`max_answer_calls` in [limits])"
-            )
+            raise UnreadableError(f"sent more than {self._most_calls:,} calls in one answer")
         self._calls += 1
         return self._calls - 1
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled, Target, compiled, constraint_key, ready
 from callwright.constraints.constraint import Constraint
@@ -125,7 +126,7 @@ class ConstrainedUpstream(HttpUpstream):
             path, read = page
             try:
                 body = await self._page(self.url.removesuffix("/v1"), path)
-                self._windows |= read(read_json(body, object, self._bounds.max_answer_values), names)
+                self._windows |= read(read_json(body, object, bounds.MAX_ANSWER_VALUES), names)
             except (UpstreamError, NotJsonError, UnreadableError) as error:
                 log.debug("%s tells no windows at %s: %.200r", self.name, path, str(error))
         return names

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError, encode
@@ -112,7 +113,7 @@ class HttpUpstream:
         self.name = without_credentials(self.url)
         self._timeouts = timeouts or Timeouts()
         self._errors = ServerErrors(self.url, headers or {}, self._timeouts.connect_s)
-        self._bounds = bounds or Bounds()
+        self._limits = bounds or Bounds()
         self._windows: dict[str, int] = {}
         self._owner: Any = None  # of the first model that is listed, which is the server's name for some
         usual = {"content-type": "application/json", "accept": "text/event-stream"}
@@ -125,7 +126,7 @@ class HttpUpstream:
         """The models that `GET /models` lists. Raises `UpstreamError` if the server answers anything else."""
         body = await self._page(self.url, "/models")
         try:
-            listed = read_json(body, _ModelList, self._bounds.max_answer_values).data
+            listed = read_json(body, _ModelList, bounds.MAX_ANSWER_VALUES).data
         except NotJsonError as error:
             raise self._errors.lied(f"answered no list of models ({error})", body[:_MAX_SHOWN]) from error
         except UnreadableError as error:
@@ -144,7 +145,7 @@ class HttpUpstream:
                     if response.status >= _REDIRECTS:
                         told = self._errors.shown(reported(await self._error_body(response)).words)
                         raise self._errors.answered(response, path, told)
-                    return await whole(response, self._bounds.max_answer_bytes, _LISTING_S)
+                    return await whole(response, self._limits.max_answer_bytes, _LISTING_S)
         except FAILURES as error:
             raise self._errors.named(error, _LISTING_S) from error
 
@@ -182,7 +183,7 @@ class HttpUpstream:
                     async for batch in self._whole(response, chunk, reader, silent_s):
                         yield batch
                     return
-                lines, event_time = SseLines(self._bounds.max_event_bytes), _EventTime(silent_s)
+                lines, event_time = SseLines(bounds.MAX_EVENT_BYTES), _EventTime(silent_s)
                 known = RepeatedEvents(partial(self._deltas_of, reader))
                 while chunk:
                     for part in _parts(chunk):
@@ -220,7 +221,7 @@ class HttpUpstream:
         if response.status >= _REDIRECTS:
             refusal = await self._error_body(response)
             raise self._errors.refused(response, refusal, path, body.get("model"))
-        response.most = self._bounds.max_answer_bytes
+        response.most = self._limits.max_answer_bytes
         if body.get("stream") or response.content_type != _JSON:
             return await _sniffed(response, reader.tell)
         return b"", False
@@ -249,7 +250,7 @@ class HttpUpstream:
         if response.content_type != _JSON and not _JSON_BEGIN(first):
             what = f"answered {response.content_type}, and neither events nor JSON"
             raise self._errors.lied(what, first + await self._error_body(response))
-        rest = await whole(response, self._bounds.max_answer_bytes, silent_s)
+        rest = await whole(response, self._limits.max_answer_bytes, silent_s)
         answer = first + rest if first else rest
         read: list[D] = []
         reader.read(await _beside(len(answer), self._last, answer, reader, None), read)
@@ -263,7 +264,7 @@ class HttpUpstream:
 
     async def _error_body(self, response: Response) -> bytes | bytearray:
         """The body of an error, as far as anybody reads it."""
-        most = min(_MAX_ERROR_BYTES, self._bounds.max_answer_bytes)
+        most = min(_MAX_ERROR_BYTES, self._limits.max_answer_bytes)
         return await whole(response, most, self._timeouts.idle_s, cut=True)
 
     def cut(self) -> UpstreamError:
@@ -272,7 +273,7 @@ class HttpUpstream:
 
     def _deltas_of(self, reader: EventReader[T, D], data: bytes) -> list[D]:
         deltas: list[D] = []
-        reader.read(read_json(data, reader.kind, self._bounds.max_answer_values, reader.tell), deltas)
+        reader.read(read_json(data, reader.kind, bounds.MAX_ANSWER_VALUES, reader.tell), deltas)
         return deltas
 
     def _read(
@@ -280,7 +281,7 @@ class HttpUpstream:
     ) -> tuple[list[D], Exception | None]:
         """The events in a chunk up to the first that is none, and what is wrong with that."""
         read: list[D] = []
-        kind, most = reader.kind, self._bounds.max_answer_values
+        kind, most = reader.kind, bounds.MAX_ANSWER_VALUES
         mark: bytes = getattr(kind, "mark", b"")
         too_large: TooLongLineError | None = None
         try:
@@ -309,7 +310,7 @@ class HttpUpstream:
 
     def _heed(self, data: bytes, reader: EventReader[T, D], read: list[D], mark: bytes) -> None:
         """Read an event that may be an error. What it says as an answer, too, is read before."""
-        failure = self._errors.maybe_reported(data, reader.kind, self._bounds.max_answer_values)
+        failure = self._errors.maybe_reported(data, reader.kind, bounds.MAX_ANSWER_VALUES)
         if failure is None:
             reader.read(self._known(data, reader), read)
             return
@@ -320,13 +321,13 @@ class HttpUpstream:
 
     def _known(self, data: bytes | bytearray, reader: EventReader[T, D]) -> T:
         try:
-            return read_json(data, reader.kind, self._bounds.max_answer_values, reader.tell)
+            return read_json(data, reader.kind, bounds.MAX_ANSWER_VALUES, reader.tell)
         except NotJsonError as error:
             raise self._errors.unknown(error, data) from error
 
     def _last(self, data: bytes | bytearray, reader: EventReader[T, D], broken: Exception | None) -> T:
         """The last event, or all of an answer: where that lacks its end it was cut off. `broken`: by what."""
-        if failure := self._errors.maybe_reported(data, reader.kind, self._bounds.max_answer_values):
+        if failure := self._errors.maybe_reported(data, reader.kind, bounds.MAX_ANSWER_VALUES):
             raise failure
         try:
             return self._known(data, reader)

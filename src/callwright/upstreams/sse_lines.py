@@ -9,10 +9,11 @@ the stream at once.
 import re
 from typing import Final
 
+from callwright.bounds import MAX_EVENT_BYTES
+
 __all__ = ["DONE", "ErrorData", "SseLines", "TooLongLineError"]
 
 DONE: Final = b"[DONE]"
-_MAX_EVENT_BYTES: Final = 16_777_216
 _SHOWN: Final = 500
 _BOM: Final = b"\xef\xbb\xbf"
 _CR: Final = 13
@@ -30,7 +31,7 @@ class TooLongLineError(Exception):
     """
 
     def __init__(self, shown: bytes, most: int, before: list[bytes]) -> None:
-        super().__init__(f"an event of more than {most:,} bytes (`max_event_bytes` in [limits])")
+        super().__init__(f"an event of more than {most:,} bytes")
         self.shown = shown
         self.before = before
 
@@ -40,7 +41,7 @@ class SseLines:
     one that has begun and not come to its end.
     """
 
-    def __init__(self, most: int = _MAX_EVENT_BYTES) -> None:
+    def __init__(self, most: int = MAX_EVENT_BYTES) -> None:
         self.is_over = False
         self.held = 0  # the data of the event so far, and the line that has begun
         self._most = most

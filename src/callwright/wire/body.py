@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.known_values import KnownList, KnownObject, levels_of, made_along
@@ -17,7 +18,7 @@ from callwright.schema.cache import kept_by_text
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.known_lists import KnownLists
 from callwright.tolerant_json.known_objects import KnownObjects
-from callwright.wire.bounds import check_bounds, check_depth
+from callwright.wire.bounds import check_bounds, check_depth, check_values
 from callwright.wire.errors import json_fault
 
 __all__ = ["decoded"]
@@ -31,31 +32,32 @@ _KNOWN: Final = KnownObjects(33_554_432)
 _KNOWN_LISTS: Final = KnownLists(33_554_432)
 
 
-def decoded(body: bytes | str, bounds: Bounds) -> object:
+def decoded(body: bytes | str, limits: Bounds) -> object:
     """The value of a body. Raises `RequestError` for one that is no JSON, or holds too much.
 
     Its tools, messages and items may be those of an earlier body: whoever reads them changes nothing in them.
     """
-    value = _with_kept_parts(body, bounds)
-    return _whole(body, bounds) if value is None else value
+    check_values(body)
+    value = _with_kept_parts(body, limits)
+    return _whole(body, limits) if value is None else value
 
 
-def _whole(body: bytes | str, bounds: Bounds) -> object:
+def _whole(body: bytes | str, limits: Bounds) -> object:
     try:
         value = decode(body)
     except NotJsonError as error:
         fault = json_fault(body if isinstance(body, bytes) else body.encode("utf-8", "replace"), error)
         raise RequestError(f"We could not parse the JSON body of your request. (It {fault}.)") from error
-    check_depth(body, value, bounds.max_depth)
-    check_bounds(value, body, bounds)
+    check_depth(body, value, bounds.MAX_DEPTH)
+    check_bounds(value, body, limits)
     return value
 
 
-def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None:
+def _with_kept_parts(body: bytes | str, limits: Bounds) -> dict[str, Any] | None:
     """The value of a body with tools, messages or items; None for another, and for one with anything wrong, which is
     told of the whole. Of a field that is given twice, the first is passed over.
     """
-    if len(body) > bounds.max_schema_bytes:  # a limit for all schemas of a body together
+    if len(body) > bounds.MAX_SCHEMA_BYTES:  # a limit for all schemas of a body together
         return None
     try:
         fields = decode(body, dict[str, msgspec.Raw])
@@ -67,25 +69,25 @@ def _with_kept_parts(body: bytes | str, bounds: Bounds) -> dict[str, Any] | None
         texts = [b"{", *others.values()]
         value: dict[str, Any] = dict.fromkeys(fields)
         value |= {name: decode(text) for name, text in others.items()}
-        check_depth(b"".join(texts), value, bounds.max_depth)
+        check_depth(b"".join(texts), value, bounds.MAX_DEPTH)
         for name, text in lists.items():
             texts.append(text)
-            value[name] = _known_objects(bytes(text), bounds)
-        check_bounds(value, b"".join(texts), bounds)
+            value[name] = _known_objects(bytes(text))
+        check_bounds(value, b"".join(texts), limits)
         if tools is not None:
-            value[_TOOLS] = _checked_tools(bytes(tools), bounds)
+            value[_TOOLS] = _checked_tools(bytes(tools), limits)
     except (NotJsonError, RequestError, _NotToBeKept):
         return None
     return value
 
 
-def _known_objects(text: bytes, bounds: Bounds) -> KnownList:
+def _known_objects(text: bytes) -> KnownList:
     part = _KNOWN_LISTS.find(text)
     values = part.values
     if values is None or part.rest is not None:
         more = _new_objects(part.rest or text)
         values = _KNOWN_LISTS.keep(text, part, more)
-    if made_along(values, 0, _levels) > bounds.max_depth - 2:
+    if made_along(values, 0, _levels) > bounds.MAX_DEPTH - 2:
         raise _NotToBeKept
     return values
 
@@ -106,10 +108,10 @@ class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
 
 
 @kept_by_text
-def _checked_tools(text: bytes, bounds: Bounds) -> object:
+def _checked_tools(text: bytes, limits: Bounds) -> object:
     if _SECRETIVE(text):
         raise _NotToBeKept
     value = decode(text)
-    check_depth(text, value, bounds.max_depth - 1)
-    check_bounds({_TOOLS: value}, text, bounds)
+    check_depth(text, value, bounds.MAX_DEPTH - 1)
+    check_bounds({_TOOLS: value}, text, limits)
     return KnownList(value) if isinstance(value, list) else value

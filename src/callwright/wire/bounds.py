@@ -7,6 +7,7 @@ no right shape is passed over here: reading it finds that out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.known_values import made_along, made_once
@@ -15,11 +16,14 @@ from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["check_bounds", "check_choices", "check_depth", "check_items"]
+__all__ = ["check_bounds", "check_choices", "check_depth", "check_items", "check_values"]
 
 _BAD_FORMAT: Final = "invalid_json_schema"
 # A property of a schema takes no less in a text: `"":{},`.
 _PROPERTY_BYTES: Final = 6
+# Values of one body, but for what stands in texts. The decoder takes four million numbers in one call, of 0.1 s, in
+# which nothing else runs; a context window of a million tokens, each a number, is within.
+_MAX_VALUES: Final = 1_048_576
 # Lists of messages and items; all lists in one of these but its tools are parts.
 _LISTS: Final = ("messages", "input", "items")
 _TOOLS: Final = "tools"
@@ -69,22 +73,40 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
         row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
 
 
-def check_items(items: Sequence[Any], bounds: Bounds, param: str, beside: Sequence[Any] = ()) -> None:
-    """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
-    if len(items) > bounds.max_items:
-        raise _too_long(param, bounds.max_items, len(items))
-    parts = len(beside) + made_along(items, 0, _number_of_parts)
-    if parts > bounds.max_parts:
+def check_values(text: bytes | str) -> None:
+    """Raises `RequestError` for a JSON text of more values than anybody asks with. It is not decoded for that."""
+    if len(text) <= 2 * _MAX_VALUES:  # a value takes no less: `1,`
+        return
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    if data.count(b",") <= _MAX_VALUES:
+        return
+    data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    values = data.count(b'"') // 2  # each text is one, and there are no more pieces than these
+    if values <= _MAX_VALUES:
+        values = sum([piece.count(b",") for piece in data.split(b'"')[::2]])
+    if values > _MAX_VALUES:
         raise RequestError(
-            f"Invalid '{param}': too many parts. Expected at most {bounds.max_parts} parts of content and calls in all "
-            f"of them together, but got {parts} instead. Join texts that stand side by side, or raise max_parts in the "
-            "gateway's configuration.",
+            f"We could not parse the JSON body of your request. (It has too many values: expected {_MAX_VALUES} at "
+            "most.)",
+            code="invalid_value",
+        )
+
+
+def check_items(items: Sequence[Any], limits: Bounds, param: str, beside: Sequence[Any] = ()) -> None:
+    """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
+    if len(items) > limits.max_items:
+        raise _too_long(param, limits.max_items, len(items))
+    parts = len(beside) + made_along(items, 0, _number_of_parts)
+    if parts > bounds.MAX_PARTS:
+        raise RequestError(
+            f"Invalid '{param}': too many parts. Expected at most {bounds.MAX_PARTS} parts of content and calls in all "
+            f"of them together, but got {parts} instead. Join texts that stand side by side.",
             param=param,
             code="array_above_max_length",
         )
 
 
-def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
+def check_bounds(given: object, text: bytes | str, limits: Bounds) -> None:
     """Raises `RequestError` for a request, decoded from this text, that holds too much of anything but depth."""
     if not isinstance(given, dict):
         return
@@ -92,38 +114,38 @@ def check_bounds(given: object, text: bytes | str, bounds: Bounds) -> None:
     for param in _LISTS:
         if isinstance(given.get(param), list):
             beside = system if param == "messages" and isinstance(system, list) else ()
-            check_items(given[param], bounds, param, beside)
+            check_items(given[param], limits, param, beside)
     if not _OPTIONS.isdisjoint(given):
-        _check_options(given, bounds)
+        _check_options(given, limits)
     lists, formats = list(_tool_lists(given)), [] if _FORMATS.isdisjoint(given) else list(_formats(given))
     if lists or formats:
-        _check_schemas(lists, formats, text, bounds)
+        _check_schemas(lists, formats, text, limits)
 
 
-def _check_schemas(lists: Sequence[_ToolList], formats: Sequence[_Schema], text: bytes | str, bounds: Bounds) -> None:
+def _check_schemas(lists: Sequence[_ToolList], formats: Sequence[_Schema], text: bytes | str, limits: Bounds) -> None:
     """Raises `RequestError` for schemas above a bound. A text shorter than what exceeds one is not searched."""
     for found in lists:
-        _check_number(found, bounds)
-    if len(text) > bounds.max_schema_bytes:
-        _check_bytes([*(found.tools for found in lists), *(schema.value for schema in formats)], bounds)
-    if len(text) > bounds.max_grammar_chars:
+        _check_number(found, limits)
+    if len(text) > bounds.MAX_SCHEMA_BYTES:
+        _check_bytes([*(found.tools for found in lists), *(schema.value for schema in formats)])
+    if len(text) > bounds.MAX_GRAMMAR_CHARS:
         for found in lists:
             for tool, path in _tools(found):
-                _check_grammar(tool, path, bounds)
-    if len(text) > bounds.max_properties * _PROPERTY_BYTES:
+                _check_grammar(tool, path)
+    if len(text) > bounds.MAX_PROPERTIES * _PROPERTY_BYTES:
         for schema in (*formats, *_schemas(lists)):
-            if schema.is_strict and (number := most_properties(schema.value)) > bounds.max_properties:
-                raise _invalid(schema, too_many_properties(number, bounds.max_properties))
-    if may_be_large(text, bounds):
+            if schema.is_strict and (number := most_properties(schema.value)) > bounds.MAX_PROPERTIES:
+                raise _invalid(schema, too_many_properties(number, bounds.MAX_PROPERTIES))
+    if may_be_large(text):
         for schema in (*formats, *_schemas(lists)):
-            if (fault := _fault(encode(schema.value), bounds)) is not None:
+            if (fault := _fault(encode(schema.value))) is not None:
                 raise _invalid(schema, fault)
 
 
-def _check_options(given: Mapping[str, Any], bounds: Bounds) -> None:
+def _check_options(given: Mapping[str, Any], limits: Bounds) -> None:
     servers = given.get(_SERVERS)
-    if isinstance(servers, list) and len(servers) > bounds.max_tools:  # each counts once, as a namespace does
-        raise _too_long(_SERVERS, bounds.max_tools, len(servers))
+    if isinstance(servers, list) and len(servers) > limits.max_tools:  # each counts once, as a namespace does
+        raise _too_long(_SERVERS, limits.max_tools, len(servers))
     edits = given.get(_EDITS)
     options = {
         _STOPS: given.get(_STOPS),
@@ -131,16 +153,16 @@ def _check_options(given: Mapping[str, Any], bounds: Bounds) -> None:
         f"{_EDITS}.edits": edits.get("edits") if isinstance(edits, dict) else None,
     }
     for param, listed in options.items():
-        if isinstance(listed, list) and len(listed) > bounds.max_options:
-            raise _too_long(param, bounds.max_options, len(listed))
+        if isinstance(listed, list) and len(listed) > bounds.MAX_OPTIONS:
+            raise _too_long(param, bounds.MAX_OPTIONS, len(listed))
 
 
-def check_choices(number: int | None, param: str, bounds: Bounds) -> None:
+def check_choices(number: int | None, param: str) -> None:
     """Raises `RequestError` for more answers to one request than there may be."""
-    if number is not None and number > bounds.max_choices:
+    if number is not None and number > bounds.MAX_CHOICES:
         raise RequestError(
-            f"Invalid '{param}': integer above maximum value. Expected a value <= {bounds.max_choices}, but got "
-            f"{number} instead. Send several requests, or raise max_choices in the gateway's configuration.",
+            f"Invalid '{param}': integer above maximum value. Expected a value <= {bounds.MAX_CHOICES}, but got "
+            f"{number} instead. Send several requests.",
             param=param,
             code="integer_above_max_value",
         )
@@ -289,11 +311,11 @@ def _format(given: Mapping[str, Any], param: str) -> _Schema:
 # --- what each may be ---
 
 
-def _check_number(found: _ToolList, bounds: Bounds) -> None:
+def _check_number(found: _ToolList, limits: Bounds) -> None:
     if found.paths is not None:
-        if len(found.tools) > bounds.max_tools:
+        if len(found.tools) > limits.max_tools:
             raise RequestError(
-                f"Invalid '{found.param}': too many tools. Expected at most {bounds.max_tools} of them in one message, "
+                f"Invalid '{found.param}': too many tools. Expected at most {limits.max_tools} of them in one message, "
                 f"but got {len(found.tools)} instead.",
                 param=found.param,
                 code="array_above_max_length",
@@ -301,15 +323,15 @@ def _check_number(found: _ToolList, bounds: Bounds) -> None:
         return
     # A namespace counts once: Codex puts all tools of an MCP server into one.
     number = sum(not (isinstance(tool, dict) and tool.get("defer_loading")) for tool in found.tools)
-    if number > bounds.max_tools:
-        raise _too_long(found.param, bounds.max_tools, number)
+    if number > limits.max_tools:
+        raise _too_long(found.param, limits.max_tools, number)
 
 
-def _check_bytes(parts: Sequence[object], bounds: Bounds) -> None:
+def _check_bytes(parts: Sequence[object]) -> None:
     size = sum(len(encode(part)) for part in parts)
-    if size > bounds.max_schema_bytes:
+    if size > bounds.MAX_SCHEMA_BYTES:
         raise RequestError(
-            f"Invalid 'tools': schemas too large. Expected at most {bounds.max_schema_bytes} bytes of tools and "
+            f"Invalid 'tools': schemas too large. Expected at most {bounds.MAX_SCHEMA_BYTES} bytes of tools and "
             f"schemas in a request, but got {size} instead.",
             param="tools",
             code="string_above_max_length",
@@ -317,21 +339,21 @@ def _check_bytes(parts: Sequence[object], bounds: Bounds) -> None:
 
 
 @kept_by_text
-def _fault(schema: bytes, bounds: Bounds) -> str | None:
+def _fault(schema: bytes) -> str | None:
     """What is too much in a schema; clients send the same ones again and again."""
-    return schema_fault(decode(schema), bounds)
+    return schema_fault(decode(schema))
 
 
-def _check_grammar(tool: Mapping[str, Any], path: str, bounds: Bounds) -> None:
+def _check_grammar(tool: Mapping[str, Any], path: str) -> None:
     format_ = tool.get("format")
     inner = format_.get("grammar") if isinstance(format_, dict) else None
     where = f"{path}.format.grammar" if isinstance(inner, dict) else f"{path}.format"
     grammar = inner if isinstance(inner, dict) else format_
     definition = grammar.get("definition") if isinstance(grammar, dict) else None
-    if isinstance(definition, str) and len(definition) > bounds.max_grammar_chars:
+    if isinstance(definition, str) and len(definition) > bounds.MAX_GRAMMAR_CHARS:
         raise RequestError(
             f"Invalid '{where}.definition': string too long. Expected a string with maximum length "
-            f"{bounds.max_grammar_chars}, but got a string with length {len(definition)} instead.",
+            f"{bounds.MAX_GRAMMAR_CHARS}, but got a string with length {len(definition)} instead.",
             param=f"{where}.definition",
             code="string_above_max_length",
         )

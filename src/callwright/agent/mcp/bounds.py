@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.schema.size import schema_fault
 
@@ -27,27 +28,27 @@ _BETWEEN_EVENTS: Final = re.compile(rb"(?:\r\n|\r|\n){2}")
 class _Count:
     """Counts what came of one answer."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, limits: Bounds) -> None:
+        self._limits = limits
         self._bytes = self._values = 0
 
     def maybe_fault(self, piece: bytes) -> str | None:
         """What is wrong, in words, with a further piece."""
         self._bytes += len(piece)
-        if self._bytes > self._bounds.max_answer_bytes:
-            return f"{TOO_MUCH} {self._bounds.max_answer_bytes:,} bytes in one answer (`max_answer_bytes`)."
+        if self._bytes > self._limits.max_answer_bytes:
+            return f"{TOO_MUCH} {self._limits.max_answer_bytes:,} bytes in one answer (`max_answer_bytes`)."
         self._values += sum(piece.count(byte) for byte in _VALUES)
-        if self._values > self._bounds.max_answer_values:
-            return f"{TOO_MUCH} {self._bounds.max_answer_values:,} values in one answer (`max_answer_values`)."
+        if self._values > bounds.MAX_ANSWER_VALUES:
+            return f"{TOO_MUCH} {bounds.MAX_ANSWER_VALUES:,} values in one answer."
         return None
 
 
-def list_fault(tools: list[Any], sizes: int, bounds: Bounds) -> str | None:
+def list_fault(tools: list[Any], sizes: int) -> str | None:
     """What is too much in a list of tools, as the SDK has them, which take `sizes` bytes together."""
-    if sizes > bounds.max_schema_bytes:
-        return f"its tools take more than {bounds.max_schema_bytes:,} bytes (`max_schema_bytes`)"
+    if sizes > bounds.MAX_SCHEMA_BYTES:
+        return f"its tools take more than {bounds.MAX_SCHEMA_BYTES:,} bytes"
     for tool in tools:
-        if fault := schema_fault(tool.input_schema, bounds):
+        if fault := schema_fault(tool.input_schema):
             return f"the schema of its tool {str(tool.name)[:64]!r}: {fault.removesuffix('.')}"
     return None
 
@@ -55,7 +56,7 @@ def list_fault(tools: list[Any], sizes: int, bounds: Bounds) -> str | None:
 # --- HTTP ---
 
 
-def bounded_responses(bounds: Bounds) -> Callable[[Any], Any]:
+def bounded_responses(limits: Bounds) -> Callable[[Any], Any]:
     """A hook for the responses of an `httpx2.AsyncClient` that asks for no compression."""
     import httpx2
 
@@ -67,10 +68,10 @@ def bounded_responses(bounds: Bounds) -> Callable[[Any], Any]:
             self._has_end = response.request.method != "GET"
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            count = _Count(bounds)
+            count = _Count(limits)
             async for piece in self._stream:
                 if not self._has_end and _BETWEEN_EVENTS.search(piece):
-                    count = _Count(bounds)
+                    count = _Count(limits)
                 if fault := count.maybe_fault(piece):
                     # The SDK hands on the words of these errors, of each kind of answer another.
                     raise httpx2.SSEError(fault) if self._is_of_events else httpx2.StreamError(fault)
@@ -95,11 +96,11 @@ _bounded: ContextVar[tuple[Bounds, Callable[[str], None]]] = ContextVar("callwri
 
 
 @contextmanager
-def bounded_output(bounds: Bounds, failed: Callable[[str], None]) -> Iterator[None]:
-    """What is started within reads what comes as `OUTPUT` within these bounds. `failed` is told once what is wrong, in
+def bounded_output(limits: Bounds, failed: Callable[[str], None]) -> Iterator[None]:
+    """What is started within reads what comes as `OUTPUT` within these limits. `failed` is told once what is wrong, in
     words; nothing more is read then.
     """
-    token = _bounded.set((bounds, failed))
+    token = _bounded.set((limits, failed))
     try:
         yield
     finally:
@@ -111,8 +112,8 @@ class _Lines(codecs.IncrementalDecoder):
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
-        self._bounds, self._failed = _bounded.get()
-        self._count = _Count(self._bounds)
+        self._limits, self._failed = _bounded.get()
+        self._count = _Count(self._limits)
         self._line = bytearray()
         self._is_over = False
 
@@ -128,7 +129,7 @@ class _Lines(codecs.IncrementalDecoder):
             self._line += line
             if line.endswith(b"\n"):
                 whole += self._line
-                self._line, self._count = bytearray(), _Count(self._bounds)
+                self._line, self._count = bytearray(), _Count(self._limits)
         return whole.decode("utf-8", self.errors)
 
 

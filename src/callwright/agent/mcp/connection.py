@@ -294,7 +294,7 @@ class _Owner:
 
     async def list_tools(self) -> None:
         """Take what the server has. Raises `ConfigError` for more than is read of it."""
-        self.tools, self.forms = await _listed(self.client, self._bounds)
+        self.tools, self.forms = await _listed(self.client)
 
     def begin_call(self) -> None:
         """Before each call."""
@@ -372,7 +372,7 @@ class _Owner:
     async def _asked(self, _: Any, params: Any) -> Any:
         """The server asks a person."""
         assert self._elicit is not None
-        return await answer_of(self._elicit, self.server_name or str(self._target), params, self._bounds)
+        return await answer_of(self._elicit, self.server_name or str(self._target), params)
 
     async def _heard(self, message: Any) -> None:
         """What a server of the protocol before 2026 says unasked."""
@@ -428,7 +428,7 @@ class _Owner:
         return self._target.without_secrets(words) if isinstance(self._target, Url) else words
 
 
-async def _listed(client: Any, bounds: Bounds) -> tuple[list[Any], dict[str, str]]:
+async def _listed(client: Any) -> tuple[list[Any], dict[str, str]]:
     """The tools, and each as one text. Raises `ConfigError` for more than is read."""
     found: list[Any] = []
     forms: dict[str, str] = {}
@@ -439,7 +439,7 @@ async def _listed(client: Any, bounds: Bounds) -> tuple[list[Any], dict[str, str
         for tool in page.tools:
             forms[tool.name] = tool.model_dump_json()
             size += len(forms[tool.name])
-        if fault := list_fault(page.tools, size, bounds):
+        if fault := list_fault(page.tools, size):
             raise ConfigError(fault)
         found += page.tools
         cursor = page.next_cursor

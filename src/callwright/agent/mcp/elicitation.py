@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from callwright.agent.results import cut_text
 from callwright.agent.threads import in_thread
-from callwright.bounds import Bounds
 from callwright.schema import validate
 from callwright.schema.size import schema_fault
 
@@ -37,12 +36,12 @@ class Question(Struct, frozen=True):
 Elicit: TypeAlias = Callable[[Question], Any]
 
 
-async def answer_of(elicit: Elicit, server: str, params: Any, bounds: Bounds) -> Any:
+async def answer_of(elicit: Elicit, server: str, params: Any) -> Any:
     """The `ElicitResult` for what a server asks. Whatever goes wrong here is a cancellation, and is logged."""
     from mcp import types
 
     schema = getattr(params, "requested_schema", None)
-    if schema is not None and schema_fault(schema, bounds):
+    if schema is not None and schema_fault(schema):
         log.warning("MCP server %s asks with a schema that is too large: not asked", server)
         return types.ElicitResult(action="cancel")
     message = cut_text(str(params.message), _MAX_MESSAGE)

@@ -20,7 +20,7 @@ from callwright.cli.chat.questions import asking_in
 from callwright.cli.chat.screen import Screen, plain
 from callwright.cli.chat.tools_file import load_tools
 from callwright.cli.chat.transcript import Transcript
-from callwright.cli.options import checked, server_options, state_folder, told_as_options
+from callwright.cli.options import checked, model_settings, server_options, state_folder, told_as_options
 from callwright.cli.terminal import counted
 from callwright.errors import CallwrightError, ConfigError, did_you_mean
 from callwright.gateway.config.build_models import build_models, default_name
@@ -70,24 +70,14 @@ _PATIENCE_S: Final = 600.0
     "--save", type=click.Path(path_type=Path), metavar="FILE.jsonl", help="Keep the conversation, one message a line."
 )
 @click.option("--session", metavar="NAME", help="Go on with the conversation of this name, and keep it.")
-@click.option(
-    "--store", metavar="URL", help="Where it is kept: sqlite:///FILE or postgresql://…  [default: a file of yours]"
-)
 def chat(
-    upstream: str | None,
-    model: str | None,
-    dialect: str | None,
-    template: str | None,
-    mode: str | None,
-    server: str | None,
-    key_env: str | None,
     tools: Sequence[Path],
     mcp: Sequence[str],
     system: str,
     yes: bool,
     save: Path | None,
     session: str | None,
-    store: str | None,
+    **model: str | None,
 ) -> None:
     """Talk to a model with tools; through a pipe, each line is a turn.
 
@@ -99,12 +89,6 @@ def chat(
       callwright chat --session alice
       echo "What is the weather in Oslo?" | callwright chat --tools tools.py
     """
-    if template is not None and dialect is None:
-        dialect = AUTO
-    given = {"model": model, "dialect": dialect, "template": template, "mode": mode, "server": server}
-    given["api_key_env"] = key_env
-    if store is not None and session is None:
-        raise ConfigError("--store is where a session is kept: add --session NAME.")
     logging.getLogger().addHandler(logging.NullHandler())  # what is to be seen stands in the talk
     functions: list[Tool] = []
     hidden: dict[str, Any] = {}
@@ -112,7 +96,7 @@ def chat(
         found, values = load_tools(path, number)
         functions += found
         hidden |= values
-    config = _config(upstream, {key: value for key, value in given.items() if value is not None})
+    config = _config(**model_settings(model))
     with Background() as background:
         try:
             asked = background.enter(_model(config))
@@ -125,23 +109,23 @@ def chat(
             transcript = None if save is None else Transcript(save, system)
             kept = None
             if session is not None:
-                kept = _session(background, session, store or f"sqlite:///{state_folder() / 'sessions.db'}")
+                kept = _session(background, session)
             _Chat(agent, screen, background, hidden, transcript, kept, says_yes=yes).run()
         except KeyboardInterrupt:  # while it starts, or twice in a row
             click.echo()
 
 
-def _session(background: Background, name: str, store: str) -> "Session":
+def _session(background: Background, name: str) -> "Session":
     from callwright.agent.sessions.session import Session  # a chat without one loads no database
 
     with told_as_options():
-        return background.enter(Session(name, store))
+        return background.enter(Session(name, f"sqlite:///{state_folder() / 'sessions.db'}"))
 
 
 # --- the model ---
 
 
-def _config(upstream: str | None, given: Mapping[str, Any]) -> ModelConfig:
+def _config(upstream: str | None = None, **given: str) -> ModelConfig:
     if upstream is None:
         name = given.get("model", "simulated")
         rest = {key: value for key, value in given.items() if key != "model"}

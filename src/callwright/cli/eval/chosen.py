@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from callwright.errors import ConfigError
 from callwright.eval.report.words import told_pair, told_share
 from callwright.eval.summary import Summary, WaySummary
 from callwright.gateway.config.config import ModelConfig
@@ -14,14 +13,14 @@ from callwright.gateway.config.config import ModelConfig
 __all__ = ["chosen_toml"]
 
 
-def chosen_toml(summary: Summary, entries: Mapping[str, ModelConfig]) -> str:
-    """A `callwright.toml` with the best of the ways that a gateway can be configured for, and why it is the best.
-    Raises `ConfigError` where none was measured.
+def chosen_toml(summary: Summary, entries: Mapping[str, ModelConfig]) -> str | None:
+    """A `callwright.toml` with the best of the ways that a gateway can be configured for, and why it is the best;
+    None where only the server itself was measured, which needs none.
     """
     known = Summary([way for way in summary.ways if way.way in entries], summary.pairs)
     best = known.best
     if best is None:
-        raise ConfigError("--choose: only the server itself was measured, which needs no configuration. Add --way.")
+        return None
     pairs = [pair for pair in summary.pairs if best.way in (pair.first, pair.second)]
     lines = [f"# {_why(best)}", *(f"# {told_pair(pair)}" for pair in pairs), *_entry(entries[best.way])]
     return "\n".join(lines) + "\n"

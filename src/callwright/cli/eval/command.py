@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import click
 import msgspec
@@ -36,6 +36,9 @@ __all__ = ["measure"]
 
 _COMPARE: Final = "compare"
 _REPORT: Final = "report.html"
+_CHOSEN: Final = "callwright.toml"
+# Ten minutes for one case: a dialogue of a dozen answers, on a machine that writes ten tokens a second.
+_TIMEOUT_S: Final = 600.0
 
 
 @click.command("eval")
@@ -51,10 +54,8 @@ _REPORT: Final = "report.html"
 @click.option("--way", "ways", multiple=True, metavar="WAY", help="A way of asking; without it those that make sense.")
 @click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field for each request: temperature=0.")
-@click.option("--size", type=click.Choice(get_args(Size)), help="How many cases.  [default: normal]")
-@click.option("--quick", is_flag=True, help="The same as --size quick.")
+@click.option("--size", type=click.Choice(get_args(Size)), default="normal", show_default=True, help="How many cases.")
 @click.option("--group", "groups", multiple=True, type=click.Choice(tuple(GROUPS)), help="Only cases of this group.")
-@click.option("--seed", type=int, default=0, metavar="N", help="Another seed gives other cases.  [default: 0]")
 @click.option(
     "--cases",
     "own",
@@ -66,14 +67,6 @@ _REPORT: Final = "report.html"
 @click.option("--faults", default="", metavar="SPEC", help="Let the simulated model misbehave, e.g. all:0.3.")
 @click.option(
     "--at-once", type=click.IntRange(1, 256), default=4, show_default=True, metavar="N", help="Cases at once."
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1, 86_400),
-    default=600.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds for one case.",
 )
 @click.option(
     "--engine",
@@ -93,34 +86,8 @@ _REPORT: Final = "report.html"
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
 @click.option("--fail-under", type=click.FloatRange(0, 1), metavar="SHARE", help="End with 1 if no way is as right.")
-@click.option(
-    "--choose", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the best way there."
-)
 @click.pass_context
-def measure(
-    ctx: click.Context,
-    targets: Sequence[str],
-    config: Path | None,
-    model: str | None,
-    dialect: str | None,
-    ways: Sequence[str],
-    api_key_env: str | None,
-    fields: Sequence[str],
-    size: Size | None,
-    quick: bool,
-    groups: Sequence[str],
-    seed: int,
-    own: Sequence[Path],
-    faults: str,
-    at_once: int,
-    timeout: float,
-    engine: str,
-    out: Path,
-    dry_run: bool,
-    as_json: bool,
-    fail_under: float | None,
-    choose: Path | None,
-) -> None:
+def measure(ctx: click.Context, /, targets: Sequence[str], **given: Any) -> None:
     """Measure how right a model calls tools: a server, a model in a file, or without one the simulated model.
 
     `compare A B` compares two folders of results, case by case. When it is stopped, the same command goes on where it
@@ -128,109 +95,102 @@ def measure(
 
     \b
     Examples:
-      callwright eval --quick --out before
-      callwright eval --quick --out after
+      callwright eval --size quick --out before
+      callwright eval --size quick --out after
       callwright eval compare before after
       callwright eval http://localhost:8000/v1 --dry-run
       callwright eval http://localhost:8000/v1 --way native --way raw:hermes --fail-under 0.8
       callwright eval http://localhost:8000/v1 --way direct:chat --way reread:hermes
-      callwright eval model.gguf --choose callwright.toml
+      callwright eval model.gguf
       callwright eval --cases rain.yaml
       callwright eval --config fleet.toml --engine ray
     """
+    options = _Options(**given)
     if targets[:1] == (_COMPARE,):
-        _compare(targets[1:], as_json=as_json)
+        _compare(targets[1:], as_json=options.as_json)
         return
     if len(targets) > 1:
         raise ConfigError(f"Expected one server or file, got {len(targets)}. Two results are compared by: compare A B")
-    size = _size(size, quick=quick)
-    cases = [case for path in own for case in read_cases(path)] or suite(size, seed, groups or tuple(GROUPS))
-    given = Asked(
-        ways=tuple(read_way(way) for way in dict.fromkeys(ways)),
-        model=model,
-        dialect=dialect,
-        api_key_env=api_key_env,
-        fields=dict(map(named_value, fields)),
-    )
-    if dry_run:
-        _tell_cost(cases, len(given.ways))
+    cases = [case for path in options.own for case in read_cases(path)]
+    cases = cases or suite(options.size, groups=options.groups or tuple(GROUPS))
+    asked = options.asked()
+    if options.dry_run:
+        _tell_cost(cases, len(asked.ways))
         return
-    plan = Plan("", digest_of(cases), ", ".join(map(str, own)) or size, seed, callwright.__version__)
-    pace = _Pace(at_once, timeout)
-    failed = ""
+    size = ", ".join(map(str, options.own)) or options.size
+    plan = Plan("", digest_of(cases), size, callwright=callwright.__version__)
+    at = targets[0] if targets else None
+    out, failed = options.out, ""
+    if options.engine == "ray" and options.config is None:
+        raise ConfigError("--engine ray: it is for the models of a configuration. Give --config FILE.")
     try:
-        if engine == "ray":
-            target = _ray_target(config, given)
+        if options.engine == "ray" and options.config is not None:
+            target = config_target(options.config, asked)
             plan = msgspec.structs.replace(plan, target=target.name)
-            failed = _measured_on_ray(target, given, cases, plan, out, pace)
+            failed = _measured_on_ray(target, options, cases, plan)
         else:
-            at = targets[0] if targets else None
-            target = asyncio.run(_measured(at, config, given, faults, cases, plan, out, pace))
+            target = asyncio.run(_measured(at, options, cases, plan))
     except (click.Abort, KeyboardInterrupt):
         click.echo(f"Stopped. What is done is kept in {out}: the same command goes on with the rest.", err=True)
         raise click.Abort from None
     summary = _reported(out, cases, target)
-    _tell(summary, out, as_json=as_json)
-    if choose is not None:
-        _write(choose, chosen_toml(summary, target.entries))
-        click.echo(f"Wrote {choose}.", err=True)
+    chosen = chosen_toml(summary, target.entries)
+    if chosen is not None:
+        _write(out / _CHOSEN, chosen)
+    _tell(summary, out, as_json=options.as_json, is_chosen=chosen is not None)
     if failed:
         raise click.ClickException(failed)
-    if fail_under is not None and not _reaches(summary, fail_under):
+    best = summary.best
+    if options.fail_under is not None and (best is None or best.interval.share < options.fail_under):
         ctx.exit(1)
 
 
-def _size(size: Size | None, *, quick: bool) -> Size:
-    if quick and size not in (None, "quick"):
-        raise ConfigError(f"--quick and --size {size} are two sizes: leave out one.")
-    return "quick" if quick else size or "normal"
+class _Options(Struct, frozen=True, kw_only=True):
+    """What the command was given, by the names of its options."""
 
-
-def _ray_target(config: Path | None, given: Asked) -> Target:
-    if config is None:
-        raise ConfigError("--engine ray: it is for the models of a configuration. Give --config FILE.")
-    return config_target(config, given)
-
-
-def _reaches(summary: Summary, share: float) -> bool:
-    return summary.best is not None and summary.best.interval.share >= share
-
-
-class _Pace(Struct, frozen=True):
-    """How many cases at once, and how long one may take."""
-
+    config: Path | None
+    model: str | None
+    dialect: str | None
+    ways: tuple[str, ...]
+    api_key_env: str | None
+    fields: tuple[str, ...]
+    size: Size
+    groups: tuple[str, ...]
+    own: tuple[Path, ...]
+    faults: str
     at_once: int
-    timeout_s: float
+    engine: str
+    out: Path
+    dry_run: bool
+    as_json: bool
+    fail_under: float | None
+
+    def asked(self) -> Asked:
+        """How it is asked."""
+        ways = tuple(read_way(way) for way in dict.fromkeys(self.ways))
+        return Asked(ways, self.model, self.dialect, self.api_key_env, dict(map(named_value, self.fields)))
 
 
-async def _measured(
-    at: str | None,
-    config: Path | None,
-    given: Asked,
-    faults: str,
-    cases: Sequence[Case],
-    plan: Plan,
-    out: Path,
-    pace: _Pace,
-) -> Target:
-    target = await _target(at, config, given, faults)
+async def _measured(at: str | None, options: _Options, cases: Sequence[Case], plan: Plan) -> Target:
+    target = await _target(at, options)
     try:
         await target.open()
-        plan = msgspec.structs.replace(plan, target=f"{target.name} {faults}".strip())
-        with ResultFile(out, plan) as results:
-            await _watched(cases, target, results, pace)
+        plan = msgspec.structs.replace(plan, target=f"{target.name} {options.faults}".strip())
+        with ResultFile(options.out, plan) as results:
+            await _watched(cases, target, results, options.at_once)
     finally:
         await target.close()
     return target
 
 
-def _measured_on_ray(target: Target, given: Asked, cases: Sequence[Case], plan: Plan, out: Path, pace: _Pace) -> str:
+def _measured_on_ray(target: Target, options: _Options, cases: Sequence[Case], plan: Plan) -> str:
     """Ask on Ray. Answers which servers kept failing, where some did: what the others have answered is told all the
     same.
     """
-    with ResultFile(out, plan) as results:
+    with ResultFile(options.out, plan) as results:
         missed = _told_cost(cases, target, results)
-        parts = parts_of(target.entries.values(), missed, given.fields, at_once=pace.at_once, timeout_s=pace.timeout_s)
+        how: dict[str, Any] = {"at_once": options.at_once, "timeout_s": _TIMEOUT_S}
+        parts = parts_of(target.entries.values(), missed, options.asked().fields, **how)
         progress = _Progress(results, len(missed))
         with live(progress.lines):
             try:
@@ -258,17 +218,18 @@ def _ordered(found: Sequence[Result], cases: Sequence[Case], ways: Sequence[str]
     return sorted(found, key=lambda one: (order.get(one.way, len(order)), one.way, places[one.case]))
 
 
-async def _target(at: str | None, config: Path | None, given: Asked, faults: str) -> Target:
-    if config is not None:
+async def _target(at: str | None, options: _Options) -> Target:
+    asked, faults = options.asked(), options.faults
+    if options.config is not None:
         if at is not None or faults:
             raise ConfigError("--config says what is asked: leave out the server, and --faults.")
-        return config_target(config, given)
+        return config_target(options.config, asked)
     if at is None:
         Faults.parse(faults)
-        return simulated_target(given, faults)
+        return simulated_target(asked, faults)
     if faults:
         raise ConfigError("--faults is for the simulated model: leave out the server.")
-    return file_target(at, given) if is_file(at) else await url_target(at, given)
+    return file_target(at, asked) if is_file(at) else await url_target(at, asked)
 
 
 class _Progress:
@@ -308,7 +269,7 @@ def _told_cost(cases: Sequence[Case], target: Target, results: ResultFile) -> li
     return missed
 
 
-async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, pace: _Pace) -> None:
+async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, at_once: int) -> None:
     """Ask, with a table that grows. Ctrl-C ends it; what is done is kept."""
     progress = _Progress(results, len(_told_cost(cases, target, results)))
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -320,8 +281,8 @@ async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, p
                 cases,
                 target.askers,
                 results,
-                at_once=pace.at_once,
-                timeout_s=pace.timeout_s,
+                at_once=at_once,
+                timeout_s=_TIMEOUT_S,
                 told=progress.told,
                 together=target.together,
             )
@@ -331,16 +292,15 @@ async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, p
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def _tell(summary: Summary, out: Path, *, as_json: bool) -> None:
+def _tell(summary: Summary, out: Path, *, as_json: bool, is_chosen: bool) -> None:
     if as_json:
         _echo_json(summary)
         return
     _, found = read_results(out)
     for line in (*lines_of(summary), "", *failing_lines(found)):
         click.echo(line)
-    click.echo(
-        f"\nWrote {out / _REPORT}; `callwright replay {out}/turns.jsonl --page` shows what was written.", err=True
-    )
+    wrote = f"{out / _REPORT}{f', and the best way as {out / _CHOSEN}' if is_chosen else ''}"
+    click.echo(f"\nWrote {wrote}; `callwright replay {out}/turns.jsonl --page` shows what was written.", err=True)
 
 
 def _tell_cost(cases: Sequence[Case], ways: int) -> None:

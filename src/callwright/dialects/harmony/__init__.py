@@ -6,7 +6,7 @@ commentary = preambles and calls, final = the answer) and, for a call, its recip
 """
 
 from callwright.calls.history import HistoryRules
-from callwright.dialects.base import Dialect, ReadBy
+from callwright.dialects.base import Dialect, ParsedBy
 from callwright.dialects.harmony import prompt
 from callwright.dialects.harmony.output import parse
 from callwright.dialects.harmony.prompt import Options
@@ -35,5 +35,5 @@ DIALECT = Dialect(
         text_enums=True,
     ),
     prompt=prompt,
-    calls=ReadBy(CALLS, parse),
+    calls=ParsedBy(CALLS, parse),
 )

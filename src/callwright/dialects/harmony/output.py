@@ -17,8 +17,10 @@ from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, B
 from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
-from callwright.dialects.readers.other_answers import reads_others
 from callwright.events import Markup, Problem, ProblemKind
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import Formats
+from callwright.reading.text.other_answers import reads_others
 from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
 
 __all__ = ["parse"]
@@ -54,14 +56,14 @@ Place = Literal["assistant", "start", "boundary"]
 _OWN = (START, CHANNEL, MESSAGE, CONSTRAIN)
 
 
-def parse(source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
+def parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Events of a Harmony output.
 
     `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
     open analysis message).
     """
-    if not (yield from reads_others(source, start, tools, own=_OWN)):
-        yield from _Reader(source, tools).read(start)
+    if not (yield from reads_others(text, start, formats, own=_OWN)):
+        yield from _Reader(text.source, text.tools).read(start)
 
 
 class _Pending(Struct, frozen=True):

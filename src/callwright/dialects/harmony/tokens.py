@@ -3,7 +3,7 @@
 from typing import Final
 
 from callwright.dialects.base import TurnMarks
-from callwright.dialects.call_layout import CallLayout
+from callwright.layout.calls import CallLayout
 
 __all__ = [
     "CALL",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Call, Conversation
-from callwright.dialects.call_layout import CallLayout
+from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder
 
 __all__ = ["in_words", "put_example", "tell_tools", "tool_lines"]

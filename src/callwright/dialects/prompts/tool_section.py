@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from callwright.conversation import Conversation, FunctionTool
 from callwright.dialects.base import RenderOptions
-from callwright.dialects.call_layout import CallLayout
 from callwright.dialects.prompts.in_words import put_example, tell_tools, tool_lines
 from callwright.dialects.prompts.kept_parts import put_tools
 from callwright.dialects.prompts.layouts import Layout, compile_layout, put_each
 from callwright.dialects.prompts.options import option_values
+from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder
 
 __all__ = ["ToolSection", "WriteTools"]

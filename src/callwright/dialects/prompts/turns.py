@@ -21,7 +21,6 @@ from callwright.conversation import (
     ToolTurn,
 )
 from callwright.dialects.base import RenderOptions, TurnMarks
-from callwright.dialects.call_layout import CallLayout, filled
 from callwright.dialects.prompts.chat_messages import (
     choice_note,
     format_note,
@@ -36,6 +35,7 @@ from callwright.dialects.prompts.layouts import Layout, Values, compile_layout, 
 from callwright.dialects.prompts.options import option_values
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.dialects.prompts.tool_section import ToolSection, WriteTools
+from callwright.layout.calls import CallLayout, filled
 from callwright.prompt import Collected, Prompt, PromptBuilder, own_words
 
 __all__ = ["Result", "Turns", "WriteResults"]

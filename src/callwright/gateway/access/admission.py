@@ -40,13 +40,10 @@ def shutting_down() -> RequestError:
     )
 
 
-def _too_many(client: Client, what: str, setting: str) -> RequestError:
+def _too_many(client: Client, what: str, instead: str = "") -> RequestError:
     who = f"The key '{client.name}'" if client.is_key else "This address"
     most = client.requests if what.startswith("requests") else client.connections
-    return busy(
-        f"{who} has {most} {what} already, which is its limit. Please try again when one has ended, or raise {setting} "
-        "in the gateway's configuration."
-    )
+    return busy(f"{who} has {most} {what} already, which is its limit. Please try again when one has ended{instead}.")
 
 
 class AdmissionControl:
@@ -76,7 +73,8 @@ class AdmissionControl:
             raise busy(f"The gateway answers {self._most} requests already, which is its limit. Please try again.")
         client = served()
         if not self._clients.take(client, "requests", limited=limited):
-            raise _too_many(client, "requests under way", "max_requests of the key, or max_requests_per_key")
+            instead = ", or raise max_requests of the key, or max_requests_per_key, in the gateway's configuration"
+            raise _too_many(client, "requests under way", instead)
         self.running += 1
         return client
 
@@ -95,7 +93,7 @@ class AdmissionControl:
         client = served()
         with self._clients.place(client, "connections") as is_taken:
             if not is_taken:
-                raise _too_many(client, "WebSockets open", "max_connections_per_key")
+                raise _too_many(client, "WebSockets open")
             self.sockets += 1
             try:
                 yield

@@ -15,11 +15,13 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from starlette.types import Scope
 
+from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.gateway.access.keys import ApiKey
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import KeyConfig
 from callwright.gateway.config.hosts import is_loopback
+from callwright.turn.fair_pool import CLIENT
 
 __all__ = ["EVERYBODY", "Client", "Clients", "Kind", "for_client", "served"]
 
@@ -54,6 +56,7 @@ def served() -> Client:
 def for_client(client: Client) -> None:
     """From here on, this task and those that it starts run for this client."""
     _SERVED.set(client)
+    CLIENT.set(client.name)
 
 
 class Clients:
@@ -61,7 +64,7 @@ class Clients:
 
     def __init__(
         self,
-        bounds: Bounds,
+        limits: Bounds,
         keys: Sequence[KeyConfig] = (),
         counters: SharedCounters | None = None,
         begin: int = 0,
@@ -69,9 +72,9 @@ class Clients:
         workers: int = 1,
     ) -> None:
         """`counters` holds `size` numbers of these keys from `begin` on, a column for each worker."""
-        self._bounds = bounds
+        self._limits = limits
         self._workers = workers
-        self._of_keys = {key.name: key.max_requests or bounds.max_requests_per_key for key in keys}
+        self._of_keys = {key.name: key.max_requests or limits.max_requests_per_key for key in keys}
         self._place = {name: number * len(_KINDS) for number, name in enumerate(self._of_keys)}
         column = len(keys) * len(_KINDS)
         self._counters = counters or SharedCounters(begin + self.size(keys, workers))
@@ -90,7 +93,7 @@ class Clients:
     def client(self, who: ApiKey, scope: Scope) -> Client:
         """Whom a request is counted for."""
         if who.name:
-            return Client(who.name, True, self._of_keys[who.name], self._bounds.max_connections_per_key)
+            return Client(who.name, True, self._of_keys[who.name], bounds.MAX_CONNECTIONS_PER_KEY)
         address = scope.get("client")
         if address is None or not (network := _network(address[0])):
             return EVERYBODY
@@ -138,7 +141,7 @@ class Clients:
         return self._place[client.name] + _KINDS.index(kind)
 
     def _most(self) -> tuple[int, int]:
-        return self._bounds.max_requests_per_key, self._bounds.max_connections_per_key
+        return self._limits.max_requests_per_key, bounds.MAX_CONNECTIONS_PER_KEY
 
     def _share(self, most: int) -> int:
         return -(-most // self._workers)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from callwright import bounds
 from callwright.errors import RequestError
 from callwright.gateway.request_context import current
 
@@ -16,17 +17,16 @@ _SWEPT_EVERY_S: Final = 1.0
 
 
 class BodyTimeout:
-    """ASGI middleware: `receive` raises `RequestError` (408) if the body is not complete after `limit_s` seconds."""
+    """ASGI middleware: `receive` raises `RequestError` (408) if the body is not complete after `RECEIVE_S`."""
 
-    def __init__(self, app: ASGIApp, limit_s: float) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._limit_s = limit_s
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """See ASGI."""
         if scope["type"] != "http":
             return self._app(scope, receive, send)
-        until = asyncio.get_running_loop().time() + self._limit_s
+        until = asyncio.get_running_loop().time() + bounds.RECEIVE_S
         is_there = False
         exchange = getattr(receive, "__self__", None)
 
@@ -41,7 +41,7 @@ class BodyTimeout:
                     async with asyncio.timeout_at(until):
                         message = await receive()
                 except TimeoutError:
-                    raise _too_slow(self._limit_s) from None
+                    raise _too_slow() from None
             if not message.get("more_body"):
                 is_there = True
                 if (context := current()) is not None:
@@ -52,13 +52,12 @@ class BodyTimeout:
 
 
 class HeaderTimeout:
-    """Has connections close whose request headers, or whose message over WebSocket, are not complete after `limit_s`
-    seconds, and those that are idle for too long. `connections` are of our own protocols.
+    """Has connections close whose request headers, or whose message over WebSocket, are not complete after `RECEIVE_S`,
+    and those that are idle for too long. `connections` are of our own protocols.
     """
 
-    def __init__(self, connections: set[Any], limit_s: float) -> None:
+    def __init__(self, connections: set[Any]) -> None:
         self._connections = connections
-        self._limit_s = limit_s
         self._swept_s = 0.0
 
     def sweep(self, now_s: float) -> None:
@@ -67,13 +66,12 @@ class HeaderTimeout:
             return
         self._swept_s = now_s
         for one in [*self._connections]:
-            one.sweep(now_s, self._limit_s)
+            one.sweep(now_s, bounds.RECEIVE_S)
 
 
-def _too_slow(limit_s: float) -> RequestError:
+def _too_slow() -> RequestError:
     return RequestError(
-        f"Request timed out: its body was not here within {limit_s:g} s. Please try again, or raise receive_s in the "
-        "gateway's configuration.",
+        f"Request timed out: its body was not here within {bounds.RECEIVE_S:g} s. Please try again.",
         code="request_timeout",
         status=408,
         headers={"connection": "close"},

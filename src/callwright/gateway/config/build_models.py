@@ -130,11 +130,9 @@ def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
         arguments_as_objects=given.arguments == "object",
         output_parser=_response_template(given),
         supports_tool_choice=given.server not in NO_TOOL_CHOICE,
-        force_stream=given.always_stream,
         requests=RequestRules(is_lenient=given.requests == "lenient"),
         passes=_pass_rules(given, bool(config.keys)),
         mcp=given.mcp,
-        bounds=config.limits,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model
@@ -297,8 +295,6 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
         raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
     if given.faults and given.servers != (_SIMULATED,):
         raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
-    if given.sample and (given.servers != (_SIMULATED,) or mode == "native"):
-        raise ConfigError("sample is for the simulated model in the modes 'raw' and 'prompt': leave it out.")
     if given.balance != "prefix" and len(given.servers) == 1:
         raise ConfigError("balance is for several servers: leave it out, or write upstream = ['http://…', 'http://…'].")
     for name in given.fields:
@@ -320,7 +316,6 @@ _OF_SERVERS: Final = (
     "api_key_env",
     "connect_timeout_s",
     "idle_timeout_s",
-    "always_stream",
 )
 
 
@@ -337,7 +332,7 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
 
 def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
     if given.servers == (_SIMULATED,):
-        return SimulatedUpstream(Faults.parse(given.faults), samples=given.sample)
+        return SimulatedUpstream(Faults.parse(given.faults))
     if given.file is not None:
         return EmbeddedUpstream(read_gguf(given.file), given.engine)
     for url in given.servers:

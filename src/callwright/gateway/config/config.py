@@ -19,8 +19,6 @@ from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
 from callwright.upstreams.embedded.gguf import is_file
-from callwright.wire.chat.response import ReasoningField
-from callwright.wire.responses.response import ApiDialect
 
 __all__ = [
     "ALL_MODELS",
@@ -78,34 +76,16 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     workers takes its share. The process raises its own limit of open files to what they and `max_connections` need, as
     far as the system's hard limit allows.
     """
-    heartbeat_s: _Seconds = 10.0
-    """A stream without news sends an empty chunk this often."""
-    receive_s: _Seconds = 60.0
-    """A request whose head, and then its body, does not come within so long is given up: without its head the
-    connection is closed, without its body it gets a 408. A message over WebSocket that has begun has as long.
-    """
-    idle_s: _Seconds = 1_800.0
-    """A WebSocket on which nothing is asked for so long is closed. It may be long, so that clients keep theirs between
-    turns: where there are too many (`max_connections`) silent ones end sooner.
-    """
-    stall_s: _Seconds = 60.0
-    """A client that reads nothing of its stream for so long is given up."""
     drain_s: Annotated[float, Meta(ge=0, le=86_400)] = 25.0
     """When the gateway is told to end (SIGTERM, Ctrl-C), how long what is under way may go on. Meanwhile `/healthz`
     answers 503 and nothing new is taken; then every answer ends with an error as its last event. A second signal ends
     them at once.
     """
-    reasoning: ReasoningField = "both"
-    """The field of answers that reasoning goes into."""
-    keep_reasoning_s: Annotated[float, Meta(ge=0, le=86_400)] = 3_600.0
-    """For how long the [reasoning before a call is kept](reasoning.md) since it was last used; `0` keeps none."""
     history: Literal["strict", "mend"] = "strict"
     """Calls and outputs in the messages that do not belong together: `strict` refuses them as OpenAI does; `mend` pairs
     late outputs and lost ids, says which call was not run, tells orphans in words, keeps one system message at the
     start.
     """
-    responses: ApiDialect = "openai"
-    """The dialect of `/v1/responses`; below `/openresponses/v1` it is always `open_responses`."""
     log_level: LogLevel = "info"
     """From where on is logged; above `debug` nothing of what was said is in a [log](operations.md#logs)."""
     log_format: LogFormat = "plain"
@@ -116,8 +96,6 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What the [pages](inspection.md) show of turns: `full`, with all that was said; `metadata`, without a word of it;
     `off`, nothing. By default `full` on this machine's own addresses without keys and `hosts`, else `metadata`.
     """
-    traces: Literal["auto", "off"] = "auto"
-    """[Spans](operations.md#traces) where OpenTelemetry is installed, or `off`."""
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,12 +120,8 @@ class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     dir: _Text
     """The folder; it is made where it does not exist."""
-    max_turn_bytes: Annotated[int, Meta(ge=1_024)] = 4_194_304
-    """A longer turn is recorded without what went in, then without what came out."""
-    max_file_bytes: Annotated[int, Meta(ge=1_024)] = 67_108_864
-    """Then a new file is begun."""
     max_total_bytes: Annotated[int, Meta(ge=1_024)] = 1_073_741_824
-    """Then the oldest files are erased."""
+    """Then the oldest files are erased. One has a third of it, and 64 MiB at most."""
 
 
 class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -217,10 +191,6 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How long to wait for a connection."""
     idle_timeout_s: _Seconds = 300.0
     """How long the upstream may be silent, twice as long before an answer that comes whole."""
-    always_stream: bool = False
-    """Whether a whole answer is fetched as a stream, too: for an upstream behind a proxy that ends silent
-    connections.
-    """
     aliases: list[Annotated[list[_Text], Meta(min_length=2)]] = []
     """More groups of parameter names that mean the same, such as `[["depot", "warehouse"]]`; a name that the tool
     declares is never taken for another.
@@ -282,8 +252,6 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """For a model in a file."""
     faults: str = ""
     """Simulated only: how it misbehaves, see [the simulated model](simulated.md)."""
-    sample: bool = False
-    """Simulated only, modes raw and prompt: random calls where one is demanded."""
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -349,8 +317,6 @@ class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Until it has started and listed its tools."""
     timeout_s: _Seconds = 60.0
     """How long a call may take."""
-    result_chars: Annotated[int, Meta(ge=100)] = 60_000
-    """Characters that the model reads of a result; the middle of what is longer is left out."""
 
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -368,12 +334,6 @@ class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """For a `url`: environment variable that holds the key, sent as `Authorization: Bearer`."""
     max_results: Annotated[int, Meta(ge=1, le=50)] = 8
     """Pages that the model reads of one search."""
-    max_searches: Annotated[int, Meta(ge=1, le=100)] = 10
-    """Searches in one answer; a request may allow fewer."""
-    result_chars: Annotated[int, Meta(ge=100, le=20_000)] = 2_000
-    """Characters that the model reads of a page: a third of it where the request has `search_context_size` `low`, twice
-    as many for `high`.
-    """
     timeout_s: _Seconds = 15.0
     """How long a search may take."""
 
@@ -423,11 +383,10 @@ def load_config(path: Path) -> Config:
     return config
 
 
-def simulated_config(server: ServerConfig, faults: str = "", *, sample: bool = False) -> Config:
+def simulated_config(server: ServerConfig, faults: str = "") -> Config:
     """The simulated model in each way of asking it."""
     given: dict[str, Any] = {"upstream": "simulated", "media": "tell", "faults": faults}
     models = [
-        ModelConfig(name=name, mode=mode, dialect=dialect, sample=sample and mode != "native", **given)
-        for name, (mode, dialect) in SIMULATED.items()
+        ModelConfig(name=name, mode=mode, dialect=dialect, **given) for name, (mode, dialect) in SIMULATED.items()
     ]
     return Config(server=server, models=tuple(models))

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from callwright.bounds import MAX_KEPT_EVENT_BYTES
 from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.http import cancel_quietly
@@ -41,7 +42,7 @@ class BackgroundResponses:
         self._admission = admission
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()  # cancelled, which is not stored yet
-        self.logs = EventLogs(turns.bounds.max_kept_event_bytes)
+        self.logs = EventLogs(MAX_KEPT_EVENT_BYTES)
 
     @property
     def makes_some(self) -> bool:

@@ -99,7 +99,7 @@ class ChatEndpoint:
 
         given = await off_loop(read, slow=slow)
         note_given(given.given)
-        check_choices(given.body.n or 1, "n", self._bounds)
+        check_choices(given.body.n or 1, "n")
         model = self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
         opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)
@@ -128,9 +128,9 @@ class ChatEndpoint:
             return await cancel_on_disconnect(request, self._whole(chat, events))
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
-        await peeked.begin(request, self._server.heartbeat_s)
+        await peeked.begin(request)
         stream = _stream(chunks, peeked)
-        return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
+        return EventStream(stream, chunks.heartbeat)
 
     def _rules(self, given: object) -> RequestRules:
         """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
@@ -159,7 +159,6 @@ class ChatEndpoint:
             usage,
             others=others,
             legacy=chat.legacy,
-            reasoning=self._server.reasoning,
             **self._identity(chat),
         )
         told = problems_told([problem for each in (turn, *others) for problem in each.problems])
@@ -169,7 +168,6 @@ class ChatEndpoint:
         how = {
             "include_usage": chat.include_usage,
             "legacy": chat.legacy,
-            "reasoning": self._server.reasoning,
             **self._identity(chat),
         }
         choices = [ChatChunks(choice=index, **how) for index in range(chat.choices)]

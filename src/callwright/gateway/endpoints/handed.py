@@ -104,9 +104,9 @@ class HandedEndpoints:
         assert isinstance(checked, CompletionRequestBody)
         with_usage = bool(checked.stream_options and checked.stream_options.include_usage)
         peeked = PeekedStream(answers)
-        await peeked.begin(request, self._server.heartbeat_s)
+        await peeked.begin(request)
         stream = _stream(peeked, with_usage=with_usage)
-        return EventStream(stream, lambda: _HEARTBEAT, self._server.heartbeat_s, self._server.stall_s)
+        return EventStream(stream, lambda: _HEARTBEAT)
 
     def _read(self, body: bytes, endpoint: HandedEndpoint) -> tuple[dict[str, Any], HandedBody]:
         given = decoded(body, self._bounds)
@@ -116,8 +116,8 @@ class HandedEndpoints:
             raise from_validation(error, given, {}) from error
         assert isinstance(given, dict)
         if isinstance(checked, CompletionRequestBody):
-            check_choices(checked.n, "n", self._bounds)
-            check_choices(checked.best_of, "best_of", self._bounds)
+            check_choices(checked.n, "n")
+            check_choices(checked.best_of, "best_of")
         return given, checked
 
 

@@ -106,9 +106,9 @@ class MessagesEndpoint:
         if not parsed.stream:
             return await cancel_on_disconnect(request, _whole(prepared, events))
         peeked = PeekedStream(events)
-        await peeked.begin(request, self._server.heartbeat_s)
+        await peeked.begin(request)
         writer = _writer(prepared)
-        return EventStream(_stream(writer, peeked), writer.heartbeat, self._server.heartbeat_s, self._server.stall_s)
+        return EventStream(_stream(writer, peeked), writer.heartbeat)
 
     async def count_tokens(self, request: Request) -> Response:
         """About how many tokens a request has, counted as the usage of an answer is estimated."""

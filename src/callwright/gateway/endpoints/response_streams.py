@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from starlette.responses import Response
 
 from callwright.errors import RequestError
-from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import EventStream
 from callwright.gateway.responses.event_log import EventLog, not_kept
 from callwright.gateway.store.store import ENDED, StoredResponse
@@ -57,7 +56,7 @@ def asked_stream(query: Mapping[str, str]) -> int | None:
     return int(after)
 
 
-def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect, server: ServerConfig) -> Response:
+def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect) -> Response:
     """The events that are kept behind this number, and those that come. Raises `RequestError` if some were let go."""
     if after + 1 < log.first:
         raise not_kept(id_, after, log.first)
@@ -77,7 +76,7 @@ def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect, serv
     def beat() -> bytes:
         return _numbered({"type": "keepalive"}, max(told, 0))  # nobody else sees it: it has no number of its own
 
-    return EventStream(stream(), beat, server.heartbeat_s, server.stall_s)
+    return EventStream(stream(), beat)
 
 
 def stored_stream(
@@ -85,7 +84,6 @@ def stored_stream(
     read: Callable[[], Awaitable[StoredResponse | None]],
     after: int,
     flavour: ApiDialect,
-    server: ServerConfig,
 ) -> Response:
     """The events of what is stored; `read` reads it again, as long as it has not ended. Raises `RequestError` where not
     all are wanted: only who has made it knows its numbers.
@@ -114,7 +112,7 @@ def stored_stream(
     def beat() -> bytes:
         return written(replayed_begin(stored.body)[1:])[0]
 
-    return EventStream(stream(), beat, server.heartbeat_s, server.stall_s)
+    return EventStream(stream(), beat)
 
 
 def _numbered(event: Replayed, number: int) -> bytes:

@@ -59,9 +59,9 @@ def event_bytes(event: ResponseStreamEvent, number: int) -> bytes:
     return encode(event)
 
 
-def api_dialect_of(path: str, server: ServerConfig) -> ApiDialect:
+def api_dialect_of(path: str) -> ApiDialect:
     """The dialect of the API that is spoken on a path."""
-    return "open_responses" if path.startswith(OPEN_RESPONSES) else server.responses
+    return "open_responses" if path.startswith(OPEN_RESPONSES) else "openai"
 
 
 def _is_unmet(error: BaseException | None) -> bool:
@@ -92,13 +92,13 @@ class ResponsesEndpoint:
     async def create(self, request: Request) -> Response:
         """A response: streamed, whole, or in the background."""
         body = await read_body(request, self._server.max_body_bytes)
-        flavour = api_dialect_of(request.url.path, self._server)
+        flavour = api_dialect_of(request.url.path)
         prepared = await self._turns.prepare(body, flavour=flavour)
         note(prepared.id, prepared.request.conversation_id)
         if prepared.request.background:
             stored, log = await self._background.begin(prepared)
             if prepared.request.stream:
-                return logged_stream(prepared.id, log, -1, flavour, self._server)
+                return logged_stream(prepared.id, log, -1, flavour)
             return json_response({**stored.body, "output": []})
         if prepared.request.stream:
             return await self._streamed(prepared, request, flavour)
@@ -111,10 +111,10 @@ class ResponsesEndpoint:
         after = asked_stream(request.query_params)
         stored = await self._stored(request)
         if after is not None:
-            flavour = api_dialect_of(request.url.path, self._server)
+            flavour = api_dialect_of(request.url.path)
             if (log := self._background.logs.get(stored.id)) is not None:
-                return logged_stream(stored.id, log, after, flavour, self._server)
-            return stored_stream(stored, partial(self._read, stored.id), after, flavour, self._server)
+                return logged_stream(stored.id, log, after, flavour)
+            return stored_stream(stored, partial(self._read, stored.id), after, flavour)
         return json_response({**stored.body, "output": list(stored.output)})
 
     async def delete(self, request: Request) -> Response:
@@ -166,7 +166,7 @@ class ResponsesEndpoint:
 
     async def _streamed(self, prepared: PreparedResponse, request: Request, flavour: ApiDialect) -> Response:
         peeked = PeekedStream(self._turns.ask(prepared, streamed=True))
-        await peeked.begin(request, self._server.heartbeat_s, _is_unmet)
+        await peeked.begin(request, _is_unmet)
         numbers = itertools.count()
 
         def written(event: ResponseStreamEvent) -> bytes:
@@ -183,8 +183,7 @@ class ResponsesEndpoint:
             if flavour == "open_responses":
                 yield [DONE]
 
-        heartbeat_s, stall_s = self._server.heartbeat_s, self._server.stall_s
-        return EventStream(stream(), lambda: written(prepared.writer.heartbeat()), heartbeat_s, stall_s)
+        return EventStream(stream(), lambda: written(prepared.writer.heartbeat()))
 
     async def _compacted(self, prepared: PreparedResponse) -> CompactedResponse:
         output: list[Item] = []

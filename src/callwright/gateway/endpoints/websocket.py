@@ -17,6 +17,7 @@ from typing import Any, Final
 from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from callwright import bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.keys import caller
@@ -83,16 +84,15 @@ class ResponsesSocket:
         self, turns: ResponseService, server: ServerConfig, admission: AdmissionControl, contexts: RequestContexts
     ) -> None:
         self._turns = turns
-        self._server = server
         self._admission = admission
         self._contexts = contexts
-        self._waiting = _WaitingBytes(turns.bounds.max_waiting_bytes, server.max_body_bytes)
+        self._waiting = _WaitingBytes(bounds.MAX_WAITING_BYTES, server.max_body_bytes)
 
     async def serve(self, websocket: WebSocket) -> None:
         """Answer one connection until it ends."""
         await websocket.accept()
         waiting = _WaitingFrames(self._waiting)
-        connection = _Connection(websocket, self._turns, self._server, self._admission, self._contexts, waiting)
+        connection = _Connection(websocket, self._turns, self._admission, self._contexts, waiting)
         try:
             async with asyncio.timeout(_LONGEST_S):
                 ended = await connection.run()
@@ -171,19 +171,17 @@ class _Connection:
         self,
         websocket: WebSocket,
         turns: ResponseService,
-        server: ServerConfig,
         admission: AdmissionControl,
         contexts: RequestContexts,
         waiting: _WaitingFrames,
     ) -> None:
         self._websocket = websocket
         self._turns = turns
-        self._server = server
         self._admission = admission
         self._contexts = contexts
         self._answering = asyncio.Lock()
         self._memory = ConnectionCache()
-        self._flavour = api_dialect_of(websocket.url.path, server)
+        self._flavour = api_dialect_of(websocket.url.path)
         self._waiting = waiting
         self._place: Connection | None = websocket.scope.get("state", {}).get(STATE)
         self._unwanted = asyncio.Event()  # set where others need its place
@@ -246,8 +244,8 @@ class _Connection:
                 code="rate_limit_exceeded",
             )
         return RequestError(
-            f"Nothing was asked on this connection for {self._server.idle_s:g} s, which is the limit. Open another one "
-            "with the next request, or raise idle_s in the gateway's configuration.",
+            f"Nothing was asked on this connection for {bounds.IDLE_S:g} s, which is the limit. Open another one "
+            "with the next request.",
             status=408,
             code="websocket_idle_limit_reached",
         )
@@ -259,7 +257,7 @@ class _Connection:
         coming = asyncio.ensure_future(self._waiting.get())
         unwanted = asyncio.ensure_future(self._unwanted.wait())
         try:
-            await asyncio.wait((coming, unwanted), timeout=self._server.idle_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((coming, unwanted), timeout=bounds.IDLE_S, return_when=asyncio.FIRST_COMPLETED)
             return coming.result() if coming.done() else None
         finally:
             if self._place is not None:
@@ -349,7 +347,7 @@ class _Connection:
         while True:
             coming = asyncio.ensure_future(anext(batches, None))
             try:
-                while not (await asyncio.wait({coming}, timeout=self._server.heartbeat_s))[0]:
+                while not (await asyncio.wait({coming}, timeout=bounds.HEARTBEAT_S))[0]:
                     yield prepared.writer.heartbeat()
                 batch = coming.result()
             finally:
@@ -367,7 +365,7 @@ class _Connection:
             if (context := current()) is not None and context.first_s is None:
                 context.first_s = time.monotonic()
             try:
-                async with asyncio.timeout(self._server.stall_s):
+                async with asyncio.timeout(bounds.STALL_S):
                     await self._websocket.send_text(frame.decode())
             except TimeoutError:
                 log.info("a websocket client reads nothing: it is given up")

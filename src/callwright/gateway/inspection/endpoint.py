@@ -139,9 +139,7 @@ class InspectionEndpoint:
             raise busy(f"{_MAX_LIVE} browsers follow the turns of this gateway already, which is the limit.")
         who = caller()
         rows = self._turns.live() if self._turns is not None else _nothing()
-        return EventStream(
-            self._events(rows, who), lambda: comment("live"), self._server.heartbeat_s, self._server.stall_s
-        )
+        return EventStream(self._events(rows, who), lambda: comment("live"))
 
     async def turn(self, request: Request) -> Response:
         """One turn, whole for an operator."""

@@ -115,7 +115,6 @@ class RunAgain:
             response_template=None,
             options=given.options if is_same else {},
             constrain="auto",
-            sample=given.sample and mode != "native",
             arguments=given.arguments if mode == "native" else "text",
         )
         if mode == "raw":

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -19,28 +20,30 @@ from callwright.gateway.http import off_loop
 from callwright.gateway.kept_items.written_turn import CallId, WrittenTurn
 from callwright.gateway.request_context import note_put_back
 from callwright.gateway.store.store import Store, StoreError
+from callwright.turn.fair_pool import SLOW
 from callwright.turn.model import Model
 from callwright.turn.past_reasoning import PastReasoning, past_reasoning
-from callwright.turn.plan import is_large
+from callwright.turn.plan import is_large, is_slow
 from callwright.wire.server_events import TurnEvent
 
 __all__ = ["ItemKeeper"]
 
 log = logging.getLogger("callwright.gateway")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
+# An agent asks again within minutes. An hour spans a build, or a user who reads first.
+_LASTS_S: Final = 3_600.0
 # What is in use is kept on: its time is written anew when so much of it has gone by.
 _REFRESHED_AFTER: Final = 1 / 8
 _FORGOTTEN_EVERY: Final = 1 / 4
 
 
 class ItemKeeper:
-    """Keeps items for `lasts_s` seconds since they were last used; for none it keeps nothing, nor without a `store`.
-    `now` is the time in seconds since the epoch.
+    """Keeps items for a while since they were last used; without a `store` none. `now` is the time in seconds since the
+    epoch.
     """
 
-    def __init__(self, store: Store | None, lasts_s: float, now: Callable[[], float] = time.time) -> None:
-        self._store = store if lasts_s > 0 else None
-        self._lasts_s = lasts_s
+    def __init__(self, store: Store | None, now: Callable[[], float] = time.time) -> None:
+        self._store = store
         self._now = now
 
     @property
@@ -60,8 +63,8 @@ class ItemKeeper:
         now = self._now()
         try:
             await self._store.check()  # one that is down is not waited for again and again
-            found = await self._store.find_kept(model.name, gaps, now - self._lasts_s, comes_once)
-            old = [key for key, one in found.items() if one.used_at < now - self._lasts_s * _REFRESHED_AFTER]
+            found = await self._store.find_kept(model.name, gaps, now - _LASTS_S, comes_once)
+            old = [key for key, one in found.items() if one.used_at < now - _LASTS_S * _REFRESHED_AFTER]
             if old:
                 await self._store.use_kept(model.name, old, now)
         except StoreError as error:
@@ -99,7 +102,7 @@ class ItemKeeper:
             await self._store.note_bare(model.name, turn.bare, now)
             if kept:
                 await self._store.check()
-                await self._store.keep(model.name, kept, now, now - self._lasts_s)
+                await self._store.keep(model.name, kept, now, now - _LASTS_S)
         except StoreError as error:
             log.warning("reasoning could not be kept: %s", error)
 
@@ -107,10 +110,10 @@ class ItemKeeper:
         """Erase what was not used for so long, again and again."""
         while self._store is not None:
             try:
-                await self._store.forget_kept(self._now() - self._lasts_s)
+                await self._store.forget_kept(self._now() - _LASTS_S)
             except StoreError as error:
                 log.warning("old reasoning could not be erased: %s", error)
-            await asyncio.sleep(max(1.0, self._lasts_s * _FORGOTTEN_EVERY))
+            await asyncio.sleep(max(1.0, _LASTS_S * _FORGOTTEN_EVERY))
 
 
 async def _shown(model: Model) -> PastReasoning:
@@ -123,4 +126,5 @@ async def _shown(model: Model) -> PastReasoning:
         model = await model.mode_selector.choose(model)
     if model.mode == "native" or model.dialect is None:
         return "task"
-    return past_reasoning(model.dialect, is_raw=model.mode == "raw")
+    look = partial(past_reasoning, model.dialect, is_raw=model.mode == "raw")
+    return await SLOW.run(look) if is_slow(model) else look()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import callwright
-from callwright.bounds import Bounds
+from callwright import bounds
 from callwright.gateway.config.config import InspectLevel
 from callwright.gateway.observability.recorder import request_without_keys
 from callwright.gateway.request_context import RequestContext, current
@@ -32,14 +32,14 @@ _ASKING: Final = ("POST", "WEBSOCKET")
 
 
 class Inspector:
-    """Keeps the turns of one process; `level` is `metadata` or `full`, `worker` its number among several."""
+    """Keeps the turns of one process; `level` is `metadata` or `full`, `worker` its number among the `workers`."""
 
-    def __init__(self, level: InspectLevel, bounds: Bounds, worker: int = 0) -> None:
+    def __init__(self, level: InspectLevel, worker: int = 0, workers: int = 1) -> None:
         self.level = level
         self.counts = QualityCounts()
-        most_bytes = bounds.max_inspected_bytes if level == "full" else 0
+        most, most_bytes = -(-bounds.MAX_INSPECTED_TURNS // workers), -(-bounds.MAX_INSPECTED_BYTES // workers)
         name = f"{worker + 1}{os.urandom(2).hex()}"  # a process that is started again has other ids
-        self.turns = KeptTurns(bounds.max_inspected_turns, most_bytes, name, told=self.counts.add)
+        self.turns = KeptTurns(most, most_bytes if level == "full" else 0, name, told=self.counts.add)
 
     def observer(self, again_of: str | None = None, told: Callable[[str], None] | None = None) -> Observer:
         """Keeps the turns of a model. `again_of`: the turn that is asked again by hand; `told`: gets the id."""

@@ -176,7 +176,6 @@ def configure(level: LogLevel, format_: LogFormat) -> None:
     plain = _PlainFormatter("%(asctime)s %(levelname)s %(message)s")
     handler = _LoopHandler(sys.stderr, JsonFormatter() if format_ == "json" else plain)
     logging.basicConfig(level=level.upper(), handlers=[handler])
-    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def _line(record: logging.LogRecord) -> Line | None:

@@ -13,7 +13,7 @@ from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.logs import is_quiet, log_request
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Left
-from callwright.gateway.observability.recorder import Recorder, RecordLimits
+from callwright.gateway.observability.recorder import Recorder
 from callwright.gateway.request_context import RequestContext, RequestContexts, current, observer
 from callwright.turn.model import Model
 from callwright.turn.observe import Observer
@@ -30,14 +30,13 @@ class Observability:
     def __init__(self, config: Config, left: Left = dict, worker: int = 0) -> None:
         self.metrics = Metrics(left)
         level = inspect_level(config)
-        self.inspector = None if level == "off" else Inspector(level, config.limits, worker)
+        self.inspector = None if level == "off" else Inspector(level, worker, config.server.workers)
         keeps = config.record is not None or level == "full"
         self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
-            limits = RecordLimits(record.max_turn_bytes, record.max_file_bytes, record.max_total_bytes)
-            self._recorder = Recorder(path_of(record.dir), limits, self.metrics.recorded)
-        self._traces = config.server.traces == "auto" and is_available()
+            self._recorder = Recorder(path_of(record.dir), record.max_total_bytes, self.metrics.recorded)
+        self._traces = is_available()
 
     def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:
         """A model with the observers of its turns; `name` is its name in the configuration. `inspecting` stands in for

@@ -25,11 +25,16 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, record_of
 
-__all__ = ["RecordLimits", "Recorder", "request_without_keys", "without_keys"]
+__all__ = ["Recorder", "request_without_keys", "without_keys"]
 
 log = logging.getLogger("callwright.gateway")
 Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
 _PATTERN: Final = "turns-*.jsonl"
+# A longer turn is recorded without what went in, then without what came out: more than this nobody reads again, and one
+# turn in memory is to cost no more.
+_MAX_TURN_BYTES: Final = 4_194_304
+# Then a new file is begun, which tools still load at once.
+_MAX_FILE_BYTES: Final = 67_108_864
 # How many turns wait to be written at most, and how many bytes in all.
 _MAX_WAITING: Final = 1_024
 _MAX_WAITING_BYTES: Final = 67_108_864
@@ -37,14 +42,6 @@ _COMPLAINS_EVERY_S: Final = 60.0
 # Fields with such names may hold a key. Within schemas and messages the names are the user's.
 _KEYS = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
 _NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
-
-
-class RecordLimits(Struct, frozen=True):
-    """Limits in bytes: of one turn, of one file, of all files in the folder."""
-
-    turn_bytes: int = 4_194_304
-    file_bytes: int = 67_108_864
-    total_bytes: int = 1_073_741_824
 
 
 class _Waiting(Struct):
@@ -56,12 +53,13 @@ class _Waiting(Struct):
 
 
 class Recorder:
-    """Records turns in a folder, which it creates. Raises `ConfigError` if it cannot write there."""
+    """Records turns in a folder, which it creates. The oldest files go when all of them have more than `max_bytes`.
+    Raises `ConfigError` if it cannot write there.
+    """
 
-    def __init__(self, folder: Path, limits: RecordLimits, told: Told) -> None:
-        self._limits = limits
+    def __init__(self, folder: Path, max_bytes: int, told: Told) -> None:
         self._told = told
-        self._files = _Files(folder, limits)
+        self._files = _Files(folder, max_bytes)
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue(_MAX_WAITING)
         self._waiting_bytes = 0
         self._counting = threading.Lock()
@@ -84,7 +82,7 @@ class Recorder:
         """See `callwright.turn.observe.Observer`. What is no chat has nothing to read again, and is not recorded."""
         if seen.operation != "chat":
             return None
-        seen.keeps = max(seen.keeps, self._limits.turn_bytes)
+        seen.keeps = max(seen.keeps, _MAX_TURN_BYTES)
         context = current()
         body = context.body if context is not None else None
         return lambda: self._put(seen, context, body)
@@ -111,7 +109,7 @@ class Recorder:
     def _work(self) -> None:
         while (waiting := self._waiting.get()) is not None:
             try:
-                self._files.write(_line(waiting, self._limits.turn_bytes), waiting.time_s)
+                self._files.write(_line(waiting, _MAX_TURN_BYTES), waiting.time_s)
             except Exception as error:
                 self._told("failed")
                 # The message may quote the turn: only the kind of failure is logged.
@@ -136,9 +134,10 @@ class Recorder:
 class _Files:
     """The files of a folder. A new one begins each day (UTC), when one is full, and in each process."""
 
-    def __init__(self, folder: Path, limits: RecordLimits) -> None:
+    def __init__(self, folder: Path, max_bytes: int) -> None:
         self._folder = folder
-        self._limits = limits
+        self._max_bytes = max_bytes
+        self._max_file_bytes = min(_MAX_FILE_BYTES, max_bytes // 3)
         self._open: int | None = None
         self._day = ""
         self._size = 0
@@ -153,7 +152,7 @@ class _Files:
     def write(self, line: bytes, time_s: float) -> None:
         """Append a line. After a failure the next line goes into a new file, as half a line may be left in this one."""
         day = datetime.fromtimestamp(time_s, UTC).strftime("%Y%m%d")
-        if self._is_gone() or day != self._day or self._size + len(line) > self._limits.file_bytes:
+        if self._is_gone() or day != self._day or self._size + len(line) > self._max_file_bytes:
             self._begin(day)
         assert self._open is not None
         left = memoryview(line)
@@ -191,9 +190,9 @@ class _Files:
             with suppress(FileNotFoundError):  # another process erases, too
                 stat = path.stat()
                 found.append((stat.st_mtime, path, stat.st_size))
-        total = sum(size for _, path, size in found if path != kept) + self._limits.file_bytes
+        total = sum(size for _, path, size in found if path != kept) + self._max_file_bytes
         for _, path, size in sorted(found):
-            if total <= self._limits.total_bytes:
+            if total <= self._max_bytes:
                 break
             if path != kept:
                 total -= size

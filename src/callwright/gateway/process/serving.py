@@ -16,6 +16,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
+from callwright.bounds import STALL_S
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.request_timeout import HeaderTimeout
 from callwright.gateway.config.config import Config
@@ -40,10 +41,10 @@ def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callab
     server, connections = config.server, app.state.connections
     connections.most = allow_requests(server.max_requests, connections.most)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system, too, drops a client that reads nothing
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(server.stall_s * 1_000))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALL_S * 1_000))
     settings = ProtocolSettings(app, config, log_level="warning", timeout_graceful_shutdown=_CLOSING_S)
     _spare_collector()
-    serving = _Server(settings, Drain(app.state.admission, server.drain_s), server.receive_s, ready)
+    serving = _Server(settings, Drain(app.state.admission, server.drain_s), ready)
     serving.run(sockets=[listener])
     if not serving.started:
         raise SystemExit(1)
@@ -103,10 +104,10 @@ class Drain:
 class _Server(uvicorn.Server):
     """A uvicorn server that reports when it is ready, and drains before it ends."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain, receive_s: float, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, drain: Drain, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._drain = drain
-        self._heads = HeaderTimeout(self.server_state.connections, receive_s)
+        self._heads = HeaderTimeout(self.server_state.connections)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

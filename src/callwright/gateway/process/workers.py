@@ -78,9 +78,6 @@ def share_of(config: Config, number: int) -> Config:
     most = -(-config.server.max_requests // count)
     connections = -(-config.limits.max_connections // count)
     bodies = -(-config.limits.max_bodies_bytes // count)
-    rows, contents = (
-        -(-most // count) for most in (config.limits.max_inspected_turns, config.limits.max_inspected_bytes)
-    )
     models = tuple(
         msgspec.structs.replace(model, max_requests=_share(model.max_requests, number, count))
         for model in config.models
@@ -88,13 +85,7 @@ def share_of(config: Config, number: int) -> Config:
     return msgspec.structs.replace(
         config,
         server=msgspec.structs.replace(config.server, max_requests=most),
-        limits=msgspec.structs.replace(
-            config.limits,
-            max_connections=connections,
-            max_bodies_bytes=bodies,
-            max_inspected_turns=rows,
-            max_inspected_bytes=contents,
-        ),
+        limits=msgspec.structs.replace(config.limits, max_connections=connections, max_bodies_bytes=bodies),
         models=models,
     )
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from callwright.agent.agent import Limits
 from callwright.agent.mcp.connection import Connection
 from callwright.agent.mcp.targets import Command, Url
 from callwright.agent.mcp.tools import mcp_command, needs_sdk, server_tool
@@ -33,6 +34,8 @@ log = logging.getLogger("callwright.gateway")
 
 # The list of a server's tools is refreshed when it is this old.
 _LISTED_EVERY_S: Final = 300.0
+# Characters that the model reads of a result; the middle of what is longer is left out. As agents read them.
+_RESULT_CHARS: Final = Limits().result_chars
 # How many connections with clients' headers are kept; the least recently used goes first.
 _MAX_OF_CLIENTS: Final = 64
 # Headers that clients may not set: they belong to the connection or the protocol.
@@ -55,7 +58,7 @@ class OpenServer(Struct, frozen=True):
 
     def tool(self, name: str, definition: FunctionTool) -> Tool:
         """One of its tools, ready to run. `definition` is how the model knows it."""
-        options = ToolOptions(timeout_s=self.config.timeout_s, result_chars=self.config.result_chars)
+        options = ToolOptions(timeout_s=self.config.timeout_s, result_chars=_RESULT_CHARS)
         return server_tool(self.connection, self.listed[name], definition, options, describe_media=True)
 
 

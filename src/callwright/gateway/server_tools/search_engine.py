@@ -14,9 +14,9 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct
 
+from callwright import bounds
 from callwright.agent.annotations import Failed
 from callwright.agent.mcp.results import result_of
-from callwright.bounds import Bounds
 from callwright.calls.web_search import WebSearchTool, one_line
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import SearchConfig
@@ -81,7 +81,7 @@ class SearchEngine(Protocol):
         ...
 
 
-def search_engine(config: SearchConfig, servers: McpServers, labels: Sequence[str], bounds: Bounds) -> SearchEngine:
+def search_engine(config: SearchConfig, servers: McpServers, labels: Sequence[str]) -> SearchEngine:
     """The engine of a configuration. `labels` are those of its MCP servers. Raises `ConfigError`."""
     if (config.url is None) == (config.mcp is None):
         got = "neither" if config.url is None else "both: leave one of them out"
@@ -89,7 +89,7 @@ def search_engine(config: SearchConfig, servers: McpServers, labels: Sequence[st
     if config.url is not None:
         if config.tool is not None:
             raise ConfigError("[search]: tool is for mcp; a url has none.")
-        return _SearXng(config, bounds)
+        return _SearXng(config)
     for field in ("headers", "api_key_env"):
         if getattr(config, field):
             raise ConfigError(f"[search]: {field} is for a url; an MCP server has its own in [[mcp]].")
@@ -122,7 +122,7 @@ class _Answer(Struct):
 class _SearXng:
     """The JSON API of a SearXNG."""
 
-    def __init__(self, config: SearchConfig, bounds: Bounds) -> None:
+    def __init__(self, config: SearchConfig) -> None:
         assert config.url is not None
         check_url(
             config.url, f"[search]: url {without_credentials(config.url)!r}: expected one such as http://host:8888"
@@ -137,7 +137,6 @@ class _SearXng:
         for name, value in headers.items():
             check_header(name, value, f"[search]: headers.{name}")
         self._config = config
-        self._bounds = bounds
         self._connections = Connections(headers, Timeouts(config.timeout_s, config.timeout_s))
 
     async def search(self, query: str, wanted: WebSearchTool) -> Found:
@@ -149,11 +148,11 @@ class _SearXng:
         except (TimeoutError, TooSlowError) as error:
             raise _failed(f"no whole answer within {self._config.timeout_s:g} s") from error
         except TooLargeError as error:
-            raise _failed(f"{error} (`max_search_bytes` in [limits])") from error
+            raise _failed(str(error)) from error
         except HttpError as error:
             raise _failed(f"no connection, or one that broke ({type(error).__name__})") from error
         try:
-            answer = await asyncio.to_thread(read_json, body, _Answer, self._bounds.max_answer_values)
+            answer = await asyncio.to_thread(read_json, body, _Answer, bounds.MAX_ANSWER_VALUES)
         except (NotJsonError, UnreadableError) as error:
             raise _failed("an answer that is no JSON of SearXNG") from error
         results = [msgspec.convert(one, _Result) for one in answer.results if isinstance(one, dict)]
@@ -172,7 +171,7 @@ class _SearXng:
             if response.status != _OK:
                 hint = " (does its settings.yml have json in search.formats?)" if response.status == _NO_JSON else ""
                 raise _failed(f"status {response.status}{hint}")
-            return await whole(response, self._bounds.max_search_bytes, self._config.timeout_s)
+            return await whole(response, bounds.MAX_SEARCH_BYTES, self._config.timeout_s)
 
     async def close(self) -> None:
         """See `SearchEngine`."""

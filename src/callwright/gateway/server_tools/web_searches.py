@@ -31,7 +31,11 @@ __all__ = ["WebSearch", "WebSearches"]
 log = logging.getLogger("callwright.gateway")
 
 _PARALLEL: Final = 4
-# Of the text of each page the model reads so many of the configured characters, by what the request says.
+# Searches in one answer; a request may allow fewer. Who needs more goes round in a circle.
+_MAX_SEARCHES: Final = 10
+# Of the text of each page the model reads so many characters, by what the request says: eight pages are a few thousand
+# tokens, which the smallest windows still have room for.
+_PAGE_CHARS: Final = 2_000
 _SHARES: Final = {"low": 1 / 3, "medium": 1.0, "high": 2.0}
 _FAILED: Final = "Error: the search has failed, so nothing is known of what it would have found. {words}"
 # Called for each search: the outcome, the seconds it took.
@@ -59,7 +63,7 @@ class WebSearch:
             raise
         finally:
             self._told(outcome, time.monotonic() - begun_s)
-        most = int(self.config.result_chars * _SHARES[wanted.context])
+        most = int(_PAGE_CHARS * _SHARES[wanted.context])
         if found.text is not None:
             # nobody can tell of which domains it speaks
             if wanted.allowed_domains or wanted.blocked_domains:
@@ -85,8 +89,7 @@ class WebSearches:
         self._wanted = wanted
         self._search = search
         self._budget = budget
-        limits = (search.config.max_searches, wanted.most)
-        self._own = CallBudget(min(most for most in limits if most is not None))
+        self._own = CallBudget(_MAX_SEARCHES if wanted.most is None else min(_MAX_SEARCHES, wanted.most))
         self._last = max(asked.sources, default=0)
         self.names = frozenset({asked.offer.names.flat(NAME)})
 

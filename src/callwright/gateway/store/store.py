@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from callwright.bounds import Bounds
+from callwright import bounds
 from callwright.database.makers import is_dead, this_process
 from callwright.database.transactions import StoreDownError, StoreError, Transactions
 from callwright.gateway.store import kept_items, limits, queries
@@ -25,7 +25,6 @@ _DAY_S = 86_400
 _CHECKED_FOR_S = 1.0
 # The error of a response whose process has died.
 _GONE = {"code": "server_error", "message": "The gateway that made this response has ended before it was finished."}
-_BOUNDS = Bounds()
 _ERASED_AT_ONCE = 100  # so that a long prune holds up nobody who stores
 
 
@@ -43,13 +42,12 @@ class Store:
         owner: Callable[[], str] = lambda: "",
         *,
         told: Callable[..., None] | None = None,
-        bounds: Bounds = _BOUNDS,
     ) -> None:
         """`retention_days`: for how long `prune` leaves responses alone; None is for ever. `owner` says on whose behalf
         a method is called: it stores for that owner, and sees what that owner has. `told(operation, seconds, failed=…)`
-        is called after each transaction. `bounds`: how much is kept of what clients do not send back.
+        is called after each transaction.
         """
-        self._most_kept = (bounds.max_kept_reasoning, bounds.max_kept_reasoning_bytes)
+        self._most_kept = (bounds.MAX_KEPT_REASONING, bounds.MAX_KEPT_REASONING_BYTES)
         self._database = Transactions(url, told)
         self._retention_days = retention_days
         self._owner = owner

@@ -23,6 +23,9 @@ Meaning: TypeAlias = Callable[[AssistantTurn, Conversation], AssistantTurn]
 Writing: TypeAlias = Callable[[str], str]
 
 
+_SAMPLE: Final = "sample"
+
+
 class SimulatedFault(Struct, frozen=True):
     """One way to be wrong. `dialect`: the only one it can be written in, `""` for any. `name`: as in `FAULTS`."""
 
@@ -35,20 +38,27 @@ class SimulatedFault(Struct, frozen=True):
 
 
 class Faults:
-    """Chooses the faults of each request: names with the share of requests they befall.
+    """Chooses the faults of each request: names with the share of requests they befall. `samples`: where a constraint
+    says what an answer must look like, it is a random one of those.
 
     The choice depends on nothing but the seed and the number of the request.
     """
 
-    def __init__(self, rates: Mapping[str, float] | None = None, seed: int = 0) -> None:
+    def __init__(self, rates: Mapping[str, float] | None = None, seed: int = 0, *, samples: bool = False) -> None:
         self._rates = dict(rates or {})
+        self.samples = samples
         self._random = random.Random(seed)
 
     @classmethod
     def parse(cls, spec: str, seed: int = 0) -> "Faults":
-        """Read `string_numbers,cut_stream:0.3` or `all:0.3`; a name alone befalls every request."""
+        """Read `string_numbers,cut_stream:0.3` or `all:0.3`; a name alone befalls every request. `sample` is no fault:
+        it makes random calls of what is allowed.
+        """
         rates: dict[str, float] = {}
-        for entry in filter(None, (part.strip() for part in spec.split(","))):
+        entries = [entry for part in spec.split(",") if (entry := part.strip())]
+        for entry in entries:
+            if entry == _SAMPLE:
+                continue
             name, colon, rate = entry.partition(":")
             try:
                 share = float(rate) if colon else 1.0
@@ -57,11 +67,10 @@ class Faults:
             if not 0 <= share <= 1:
                 raise ConfigError(f"Fault {name!r}: expected a share from 0 to 1, got {rate!r}. Example: {name}:0.3")
             if name != "all" and name not in FAULTS:
-                raise ConfigError(
-                    f"Unknown fault {name!r}.{did_you_mean(name, FAULTS)} Known faults: {', '.join(FAULTS)}."
-                )
+                known = (*FAULTS, _SAMPLE)
+                raise ConfigError(f"Unknown fault {name!r}.{did_you_mean(name, known)} Known are: {', '.join(known)}.")
             rates |= dict.fromkeys(FAULTS, share) if name == "all" else {name: share}
-        return cls(rates, seed)
+        return cls(rates, seed, samples=_SAMPLE in entries)
 
     def choose(self, dialect: str) -> list[SimulatedFault]:
         """The faults of the next request, which is written in `dialect` (`""` = by a chat server)."""

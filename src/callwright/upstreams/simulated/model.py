@@ -46,9 +46,9 @@ _DRAWS: Final = 16  # some values are written in a way of their own, which a gra
 
 
 class SimulatedUpstream:
-    """Answers like a model server. `token_s`: seconds between two pieces of text. `samples`: where a constraint says
-    what the answer must look like, it is a random one of those, by the request's `seed` or else by its number. `told`
-    is called with each request and the names of the faults that changed its answer, before that begins.
+    """Answers like a model server. `token_s`: seconds between two pieces of text. Samples of `faults` are drawn by the
+    request's `seed`, or else by its number. `told` is called with each request and the names of the faults that changed
+    its answer, before that begins.
     """
 
     name = "simulated"
@@ -58,13 +58,11 @@ class SimulatedUpstream:
         faults: Faults | None = None,
         token_s: float = 0.0,
         *,
-        samples: bool = False,
         told: Told = lambda _, __: None,
     ) -> None:
         self._faults = faults or Faults()
         self._told = told
         self._token_s = token_s
-        self._samples = samples
         self._asked = 0
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
@@ -116,7 +114,7 @@ class SimulatedUpstream:
         """What it wants to say or call, as the request of this number."""
         if words := _words(generation):
             return chosen_word(words, generation.conversation)
-        if generation.constraint is None or not self._samples:
+        if generation.constraint is None or not self._faults.samples:
             return answer(generation.conversation)
         seed = generation.fields.get("seed")
         chooser = Random(f"{number if seed is None else seed}")

@@ -114,7 +114,7 @@ def _fits(text: bytes, schema: Mapping[str, Any]) -> bool:
         return False
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(32)  # of 3 MB each at most
 def _engine(grammar: str) -> Engine | None:
     """What knows the sentences of a grammar; None where it has none, or more than can be run."""
     try:

@@ -4,7 +4,7 @@ Reasoning has no official place there; it goes out under the two names that clie
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
 from msgspec import UNSET
@@ -51,15 +51,8 @@ from callwright.wire.chat.types import (
 )
 from callwright.wire.sse import data
 
-__all__ = ["ChatChunks", "ReasoningField", "completion", "completion_usage"]
+__all__ = ["ChatChunks", "completion", "completion_usage"]
 
-ReasoningField: TypeAlias = Literal["both", "reasoning_content", "reasoning", "none"]
-_REASONING_NAMES: Final[dict[ReasoningField, tuple[str, ...]]] = {
-    "both": ("reasoning_content", "reasoning"),
-    "reasoning_content": ("reasoning_content",),
-    "reasoning": ("reasoning",),
-    "none": (),
-}
 _CUT: Final = ("length", "content_filter")
 
 
@@ -83,7 +76,6 @@ def completion(
     model: str,
     call_id: Callable[[], str],
     legacy: bool = False,
-    reasoning: ReasoningField = "both",
     others: Sequence[Turn] = (),
 ) -> ChatCompletion:
     """The whole answer, with the `others` where several were asked for. `call_id` makes ids for calls without
@@ -91,7 +83,7 @@ def completion(
 
     A call that the limit has cut is there as far as it was written, as in OpenAI's answers and in a stream.
     """
-    how: dict[str, Any] = {"call_id": call_id, "legacy": legacy, "reasoning": reasoning}
+    how: dict[str, Any] = {"call_id": call_id, "legacy": legacy}
     return ChatCompletion(
         id=id_,
         created=created,
@@ -102,12 +94,11 @@ def completion(
     )
 
 
-def _chosen(turn: Turn, index: int, *, call_id: Callable[[], str], legacy: bool, reasoning: ReasoningField) -> Choice:
+def _chosen(turn: Turn, index: int, *, call_id: Callable[[], str], legacy: bool) -> Choice:
     """One answer of a whole one."""
     message = ChatCompletionMessage(content=turn.content, refusal=turn.refusal, annotations=turn.annotations or UNSET)
     if turn.reasoning is not None:
-        for name in _REASONING_NAMES[reasoning]:
-            setattr(message, name, turn.reasoning)
+        message.reasoning_content = message.reasoning = turn.reasoning
     calls = [call for call in turn.calls if call.complete or turn.finish_reason in _CUT]
     reason: ChatFinishReason = turn.finish_reason
     if calls and legacy:
@@ -167,9 +158,8 @@ _CONTENT: Final = _choice(ChoiceDelta(content=_TEXT))
 _REFUSAL: Final = _choice(ChoiceDelta(refusal=_VALUE), logprobs=_VALUE)
 _ANNOTATIONS: Final = _choice(ChoiceDelta(annotations=_VALUE))
 _CONTENT_AND_LOGPROBS: Final = _choice(ChoiceDelta(content=_VALUE), logprobs=_VALUE)
-_REASONING: Final = {
-    field: _choice(ChoiceDelta(**dict.fromkeys(names, _TEXT))) for field, names in _REASONING_NAMES.items() if names
-}
+# Some clients read the one field and some the other.
+_REASONING: Final = _choice(ChoiceDelta(reasoning_content=_TEXT, reasoning=_TEXT))
 # How a call begins: its index, id and name; and how it goes on: its index and more of its text.
 _CALL_BEGINS: Final[dict[CallKind, bytes]] = {
     "function": _call(id=_VALUE, type="function", function=DeltaFunction(name=_VALUE, arguments="")),
@@ -196,14 +186,12 @@ class ChatChunks:
         call_id: Callable[[], str],
         include_usage: bool = False,
         legacy: bool = False,
-        reasoning: ReasoningField = "both",
         choice: int = 0,
     ) -> None:
         self._index = _INDEX % choice
         self._empty = ChatCompletionChunk(
             id=id_, created=created, model=model, choices=[_TEXT], usage=None if include_usage else UNSET
         )
-        self._reasoning_choice = _REASONING.get(reasoning)
         self._call_choices: dict[int, bytes] = {}  # how each call goes on, by its index
         self._arguments: dict[int, list[bytes]] = {}  # the same, around the places of the text
         self._lay_out()
@@ -216,7 +204,7 @@ class ChatChunks:
         head, self._tail = data(encode(self._empty)).split(_SPLIT)
         self._head = head + self._index
         self._content = self._around(_CONTENT)
-        self._reasoning = self._around(self._reasoning_choice) if self._reasoning_choice else None
+        self._reasoning = self._around(_REASONING)
         for index, choice in self._call_choices.items():
             self._arguments[index] = self._around(choice)
 
@@ -239,7 +227,7 @@ class ChatChunks:
             case ContentDelta(text, logprobs):
                 return self._chunk(_CONTENT_AND_LOGPROBS % (encode(text), encode(logprobs)))
             case ReasoningDelta(text):
-                return encode(text).join(self._reasoning) if self._reasoning else b""
+                return encode(text).join(self._reasoning)
             case RefusalDelta(text, logprobs):
                 return self._chunk(_REFUSAL % (encode(text), encode(logprobs)))
             case AnnotationsDelta(annotations):

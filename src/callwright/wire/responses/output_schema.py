@@ -5,7 +5,6 @@ An output is never refused for it: it is what the tool has answered, and the cli
 
 from typing import Final
 
-from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -14,7 +13,6 @@ __all__ = ["unfit_words"]
 
 _MOST: Final = 3  # faults that are told
 _MAX_TOLD: Final = 200  # characters of each
-_BOUNDS: Final = Bounds()
 
 
 def unfit_words(tool: FunctionTool, output: str) -> str | None:
@@ -23,7 +21,7 @@ def unfit_words(tool: FunctionTool, output: str) -> str | None:
     """
     if tool.output_schema is None:
         return None
-    validator = validator_of(tool.output_schema, _BOUNDS)
+    validator = validator_of(tool.output_schema)
     try:
         value = decode(output.encode("utf-8", "replace"))
     except NotJsonError:

@@ -21,6 +21,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
+from callwright import bounds
 from callwright.errors import RequestError
 from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.process.protocols.exchange import Exchange
@@ -75,7 +76,7 @@ class HttpProtocol(asyncio.Protocol):
             self._app = self._app.app
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # what was sent ahead is told apart here
-        self._most: int = config.bounds.max_head_bytes
+        self._most: int = bounds.MAX_HEAD_BYTES
         self._place: Connection | None = None
         # what is read
         self._url = b""

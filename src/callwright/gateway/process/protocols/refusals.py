@@ -19,7 +19,7 @@ def head_too_large(limit: int) -> RequestError:
     """The 431 for a head above the limit."""
     return RequestError(
         f"Request head too large: expected at most {limit} bytes of request line and headers, got more. Send fewer or "
-        "shorter headers, or raise max_head_bytes in [limits] of the gateway's configuration.",
+        "shorter headers.",
         code="request_head_too_large",
         status=_TOO_LARGE,
     )
@@ -29,8 +29,7 @@ def framing_too_large(limit: int) -> RequestError:
     """The 431 for a body that comes with too much that is none of it."""
     return RequestError(
         f"Request body broken: expected at most {limit} bytes of chunk sizes, their extensions and trailers in a row, "
-        "got more. Send the body with a content-length, or raise max_head_bytes in [limits] of the gateway's "
-        "configuration.",
+        "got more. Send the body with a content-length.",
         code="request_head_too_large",
         status=_TOO_LARGE,
     )

@@ -19,14 +19,12 @@ class ProtocolSettings(uvicorn.Config):
 
     def __init__(self, app: Starlette, config: Config, *, http: type[asyncio.Protocol] | None = None, **more: Any):
         """`http`: another protocol; `more`: for uvicorn."""
-        server, self.bounds = config.server, config.limits
         self.connections: Connections = app.state.connections
-        self.receive_s = server.receive_s
         super().__init__(
             app,
             http=http or HttpProtocol,
             ws=BoundedWebSocket,
-            ws_max_size=server.max_body_bytes,
+            ws_max_size=config.server.max_body_bytes,
             ws_per_message_deflate=False,  # a small frame must not stand for a large one
             access_log=False,
             **more,

@@ -1,0 +1,1 @@
+"""Reads the outputs of models: text, thoughts, and calls of each shape."""

@@ -1,0 +1,1 @@
+"""Calls as JSON between marks."""

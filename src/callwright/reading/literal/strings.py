@@ -1,0 +1,259 @@
+"""Strings in notations that look like program code, streamed as JSON.
+
+Nothing that was written is taken back. So what shows too late that a string may have been another one, makes the
+arguments uncertain: `Brackets.sound` is False from there on.
+"""
+
+import re
+from typing import Final
+
+from callwright.events import ArgumentsDelta, Markup
+from callwright.reading.literal.brackets import Brackets, closes_more
+from callwright.reading.literal.ends import StringEnds
+from callwright.reading.literal.escapes import CERTAIN_ESCAPE, read_escape, read_escapes, with_escapes
+from callwright.reading.literal.form import QUOTES, LiteralForm, looked_for
+from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken, comes_next, read_blanks
+from callwright.tolerant_json.codec import encode_inside
+
+__all__ = ["StringReader"]
+
+# Characters of a string's text that are looked at before a quote in it, and at its end.
+_MAX_BEFORE: Final = 400
+_MAX_END: Final = 1_000
+_PREFIX = re.compile(r"[rRbBuUfF]{0,2}(?=[\"'])")
+_MAY_BE_PREFIX = re.compile(r"[rRbBuUfF]{0,2}\Z")
+# Before an opening quote in the text of a string.
+_BEFORE_QUOTATION = re.compile(r"[\s(\[{=:<>/,]?\Z").match
+# Closers at the end of a string that was never closed: they belong to the call, so they are held back.
+_MAX_SWALLOWED: Final = 64
+_SWALLOWED = re.compile(rf"[\s)\]}}]{{1,{_MAX_SWALLOWED}}}\Z")
+_SWALLOWABLE: Final = BLANKS + ")]}"
+
+
+class StringReader:
+    """Reads strings inside the brackets of a call, where `ends` says they end."""
+
+    def __init__(self, source: StreamReader, form: LiteralForm, brackets: Brackets, ends: StringEnds) -> None:
+        self._source = source
+        self._form = form
+        self._brackets = brackets
+        self._ends = ends
+        self._markers = looked_for(form.verbatim, form.ends).in_string
+        self._raw = False
+
+    def quote(self) -> Parse[str]:
+        """Read the quote that opens a string here, with a prefix such as `r`; `""` if there is none."""
+        source = self._source
+        if (yield from comes_next(source, *self._form.verbatim)):
+            return self._taken(self._form.verbatim)
+        while source.more(5) and _MAY_BE_PREFIX.match(source.ahead(5)):
+            yield
+        prefix = _PREFIX.match(source.ahead(5))
+        if prefix is None or set(prefix.group().lower()) & {"f", "b"}:  # an expression, or no text
+            return ""
+        while source.more(prefix.end() + 3):
+            yield
+        self._raw = "r" in prefix.group().lower()
+        source.markup(source.take(source.at + prefix.end()))
+        return self._taken(QUOTES)
+
+    def _taken(self, quotes: tuple[str, ...]) -> str:
+        """Read an opening quote."""
+        source = self._source
+        quote = next(quote for quote in quotes if source.text.startswith(quote, source.at))
+        source.emit(Markup(source.take(source.at + len(quote))))
+        return quote
+
+    def next_part(self) -> Parse[str]:
+        """Read the quote that opens the next part of a string, as Python joins them: `"a" "b"`; `""` if there is no
+        more.
+        """
+        source = self._source
+        blanks = yield from read_blanks(source)
+        if source.text.startswith(('"', "'"), source.at):
+            source.markup(blanks)
+            return (yield from self.quote())
+        source.unread(blanks)
+        return ""
+
+    def read(self, quote: str, aside: list[str] | None = None) -> Parse[bool]:
+        """Read a string to its end; False if it has none. It is written, or put `aside` if it is in foreign text."""
+        source, ends, markers = self._source, self._form.ends, self._markers[quote]
+        verbatim = quote in self._form.verbatim
+        text_of = _StringText(source, self._brackets, markers, aside, escapes=quote in QUOTES and not self._raw)
+        stretch = text_of.stretch()
+        quotes, odd = 0, False  # quotes in its text, and whether a quotation in it is open
+        while True:
+            text, marker = source.scan(markers)
+            text, stretch.held = stretch.held + text, ""
+            if marker == "\\":
+                source.unread(marker)
+                text_of.put(text)
+                text_of.put((yield from read_escape(source, raw=self._raw)), escape=True)
+                continue
+            if marker == quote:
+                inner = False
+                if not (yield from self._ends.closes(quote, odd=odd)):
+                    before = text_of.before(text)
+                    if not odd and (opening := self._opening(before)):
+                        # Its closer is missing: what it opens is the next value.
+                        text_of.put(text)
+                        source.unread(opening + quote)
+                        self._brackets.tell("markup_repaired", "a text without its closing quote")
+                        return False
+                    begins = not source.ahead(1).isspace() and _BEFORE_QUOTATION(before[-1:]) is not None
+                    in_word = before[-1:].isalnum() and source.ahead(1).isalnum()
+                    inner = not verbatim and (odd or begins or in_word)
+                    odd = not odd and begins
+                if not inner:
+                    text_of.put(text)
+                    source.emit(Markup(quote))
+                    if quotes:
+                        self._quoted(text_of.whole, odd=odd)
+                    return True
+                quotes += 1
+            elif marker in ends.begins and verbatim and (size := (yield from self._ends.whole_calls(quote))):
+                # Calls of this format, from their opening to their closer, are quoted in the text.
+                self._brackets.tell("markers_in_value", "a call in a text", doubt=False)
+                text_of.put(text + marker + source.take(source.at + size))
+                continue
+            elif marker and (yield from self._ends.ends_call(marker, quote)):
+                source.unread(marker)
+                self._swallowed(text, text_of, quotes)
+                # A quote that cannot be escaped closes as it opens: one that is missing leaves all others open.
+                if marker in ends.begins and verbatim:
+                    self._brackets.lost, self._brackets.sound = True, False
+                return False
+            text += marker
+            if source.done:
+                text_of.put(text)
+                return False
+            if found := _SWALLOWED.search(text, max(0, len(text) - _MAX_SWALLOWED)):
+                text, stretch.held = text[: found.start()], found.group()
+            text_of.put(text)
+            if not marker:
+                if aside is None:
+                    source.wait_in(stretch)
+                yield
+                if stretch.held.endswith("\\"):  # half of an escape, which the source does not have
+                    stretch.held = stretch.held[:-1]
+                    source.text, source.at = "\\" + source.text[source.at :], 0
+
+    def _opening(self, before: str) -> str:
+        """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""
+        levels = self._brackets.levels
+        key = rf"[\w.$-]+\s*[{re.escape(levels[-1].separator)}][\s\[{{(]*\Z"
+        opening = rf",\s*{key}"
+        if levels[0].closer == ")":
+            opening = rf",\s*{key}|\)\s*\]?\s*[,;\n]\s*[^\W\d][\w./-]*\(\s*{key}"
+        found = re.search(opening, before)
+        return found.group() if found else ""
+
+    def _quoted(self, text: str, *, odd: bool) -> None:
+        """Name the quotes in a text. If a quotation is open, or members seem to stand in it, it may be another text."""
+        separator = re.escape(self._brackets.levels[-1].separator)
+        doubt = odd or re.search(rf"[,(]\s*[\w.$-]+\s*[{separator}]", text) is not None
+        self._brackets.tell("markers_in_value", "quotes in a text", doubt=doubt)
+
+    def _swallowed(self, text: str, text_of: "_StringText", quotes: int) -> None:
+        """Write the rest of a string that was never closed, without closers at its end: `f(a="x)` is `f(a="x")`."""
+        levels = self._brackets.levels
+        listed = levels[0].closer == ")" and text.rstrip().endswith("]")  # the `]` of a list of calls, too
+        found = re.search(rf"[)\]}}]{{1,{len(levels) + listed}}}\s*\Z", text[-_MAX_END:])
+        end = len(text) - (len(found.group()) if found else 0)
+        text_of.put(text[:end])
+        self._source.markup(text[end:])
+        whole = text_of.whole
+        separator = re.escape(levels[-1].separator)
+        doubt = quotes or self.holds_piece(whole) or re.search(rf",\s*[\w.$-]+\s*[{separator}]", whole)
+        self._brackets.tell(
+            "markup_repaired", "a text without its closing quote", doubt=bool(doubt) or closes_more(whole)
+        )
+
+    def holds_piece(self, text: str) -> bool:
+        """Whether a piece of a quote may stand in a text whose own quote is missing."""
+        return any(char in text for quote in self._form.verbatim for char in quote if not char.isalnum())
+
+
+class _StringText:
+    """The text of one string: what was said of it, and how more of it is written.
+
+    `escapes`: there may be some in it. It is put `aside`, or written.
+    """
+
+    def __init__(
+        self, source: StreamReader, brackets: Brackets, markers: Markers, aside: list[str] | None, *, escapes: bool
+    ) -> None:
+        self._source = source
+        self._brackets = brackets
+        self._markers = markers
+        self._aside = aside
+        self._escapes = with_escapes(markers.firsts) if escapes else None
+        self._said: list[str] = []
+        self._plain = 0  # from where on it holds no escape
+
+    @property
+    def whole(self) -> str:
+        """All of it."""
+        return "".join(self._said)
+
+    def before(self, text: str) -> str:
+        """The end of what was said, and of `text` behind it, without any escape."""
+        return ("".join(self._said[max(self._plain, len(self._said) - _MAX_BEFORE) :]) + text)[-_MAX_BEFORE:]
+
+    def put(self, text: str, *, escape: bool = False) -> None:
+        """Say more."""
+        self._said.append(text)
+        if escape:
+            self._plain = len(self._said)
+        if text and self._aside is not None:
+            self._aside.append(text)
+        elif text:
+            self._brackets.put(encode_inside(text))
+
+    def stretch(self) -> Stretch:
+        """What reads it, where nothing but text and whole escapes come."""
+        return Stretch(
+            self._take,
+            self._made,
+            self._markers.firsts,
+            self._markers.literals,
+            holds=_SWALLOWABLE,
+            most=_MAX_SWALLOWED,
+            call=self._brackets.call,
+            certain=CERTAIN_ESCAPE if self._escapes else "",
+            inside=self._inside,
+            marks=self._marks if self._escapes else None,
+            note=lambda text: self._made(text).text,
+        )
+
+    def _inside(self, text: str) -> str:
+        return read_escapes(text).inside if self._escapes and "\\" in text else encode_inside(text)
+
+    def _marks(self, text: str) -> None:
+        if self._escapes and "\\" in text:
+            self._source.emit(read_escapes(text).markup)
+
+    def _made(self, text: str) -> ArgumentsDelta:
+        if not self._escapes or "\\" not in text:
+            self._said.append(text)
+            return self._brackets.make(encode_inside(text))
+        read = read_escapes(text)
+        self._said += read.said
+        self._plain = len(self._said) - 1
+        return self._brackets.make(read.inside)
+
+    def _take(self, stretch: Stretch, text: str) -> Taken:
+        whole, half = stretch.held + text, ""
+        if self._markers.first(whole):
+            found = self._escapes(whole) if self._escapes else None
+            if found is None:
+                return None
+            half = found[1]
+        flowing = whole.removesuffix(half).rstrip(_SWALLOWABLE)
+        held = whole[len(flowing) :]
+        if len(held) > _MAX_SWALLOWED:
+            return None
+        stretch.held = held
+        self._marks(flowing)
+        return [self._made(flowing)] if flowing else ()

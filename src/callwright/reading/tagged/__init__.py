@@ -1,0 +1,1 @@
+"""Calls as named parameters between tags."""

@@ -1,0 +1,67 @@
+"""The tags of a format whose values stand between tags as plain text: `<function=f><parameter=k>v</parameter>`."""
+
+import re
+
+from msgspec import Struct
+
+from callwright.layout.calls import CallLayout, TaggedArguments
+
+__all__ = ["ParameterTags"]
+
+
+class ParameterTags(Struct, frozen=True):
+    """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
+
+    `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
+    `gap` are the line breaks behind a value's closer. `inner` are further tags between the name of a parameter and its
+    value. `control`: the tags are tokens of their own, which nobody types.
+    """
+
+    call: str
+    call_end: str
+    parameter: str
+    parameter_end: str
+    blocks: tuple[tuple[str, str], ...] = ()
+    lines: bool = False
+    gap: str = ""
+    end: str = ">"
+    inner: tuple[str, ...] = ()
+    control: bool = True
+
+    @classmethod
+    def of(
+        cls, layout: CallLayout, *, blocks: tuple[tuple[str, str], ...] | None = None, control: bool = True
+    ) -> "ParameterTags":
+        """The tags that stand in a layout. `blocks` where they are not all that stands around a call."""
+        arguments = layout.arguments
+        assert isinstance(arguments, TaggedArguments), "the arguments stand between tags"
+        head, tail = layout.open + layout.begin, layout.end + layout.close
+        call, parameter, call_end = _NAMED.search(head), _NAMED.search(arguments.begin), _TAG.search(tail)
+        assert call is not None, "a tag names the tool"
+        assert parameter is not None, "a tag names the parameter"
+        assert call_end is not None, "a tag ends the call"
+        around = (head[: call.start()].strip(), tail[call_end.end() :].strip())
+        return cls(
+            call=call["tag"],
+            call_end=call_end.group(),
+            parameter=parameter["tag"],
+            parameter_end=arguments.end.strip(),
+            blocks=blocks if blocks is not None else (around,) if any(around) else (),
+            lines=arguments.begin.endswith("\n") and arguments.end.startswith("\n"),
+            gap=_gap_of(arguments),
+            control=control,
+        )
+
+
+def _gap_of(arguments: TaggedArguments) -> str:
+    """The white space between the closer of a value and the tag of the next."""
+    behind = arguments.end.lstrip() + arguments.between + arguments.begin
+    found = _GAP.match(behind)
+    return found["gap"] if found else ""
+
+
+# A closer, and what stands behind it.
+_GAP = re.compile(r"<[^<>]*>(?P<gap>\s*)")
+# In a layout: a tag that goes on with a name, without the quote before it; any tag.
+_NAMED = re.compile(r"""(?P<tag><[^<>]*?)["']?\$\{(?:name|key)\}""")
+_TAG = re.compile(r"<[^<>]*>")

@@ -1,0 +1,436 @@
+"""Decides where a value between tags ends, for all formats that write values as plain text.
+
+A value may hold the tags themselves, as in a page about them. What follows a tag decides, never a guess: a value's
+closer ends it where another tag of the format follows. Else another closer before the next tag says that the value goes
+on; if none comes, the text behind the closer is no value. An opening is part of a value if all that it opens is closed
+again before the value's own closer; if not, the value's closer is missing, and it ends there. What is not decided yet
+is held; a value that holds tags is named.
+
+A closer may be written twice, or be named as its parameter is, or as another format names it: where nothing that it may
+close was opened in the value, and what follows a value comes behind it, it is no part of the value.
+
+The formats themselves, how a key is written and what a call begins with, are the lexer's (`TagLexer`).
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, NamedTuple
+
+from callwright.calls.toolset import Toolset
+from callwright.reading.arguments_writer import ArgumentsWriter, written_stretch
+from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.literals import Tag, TagKind, TagLiterals
+from callwright.reading.tagged.nesting import Fit, Nesting
+from callwright.reading.tagged.other_closers import OTHER_CLOSER
+from callwright.stream_reader import Parse, StreamReader
+
+__all__ = ["Ending", "TaggedValue", "ValueReader", "too_many_parameters"]
+
+# The most times that a value's closer is read again.
+_MAX_AGAIN: Final = 16
+_NO_TAG: Final = Tag("", "", TagKind.STOP)  # the end of the output
+
+
+class Ending(Enum):
+    """How a value ended: at its closer; at another tag, its own is missing; not at all, the output ended first."""
+
+    CLOSED = "closed"
+    MISSING = "missing"
+    CUT = "cut"
+
+
+class TaggedValue(NamedTuple):
+    """A value that was read: its pieces, how it ended, and what was odd about it.
+
+    `holds`: it holds tags of the format. `odd`: what is odd about its end, `""` if nothing is. `sure`: it is certain
+    that all of this, and nothing else, was meant.
+    """
+
+    pieces: list[str]
+    ending: Ending
+    holds: bool
+    odd: str
+    sure: bool
+
+    @property
+    def text(self) -> str:
+        """The value."""
+        return "".join(self.pieces)
+
+
+class ValueReader:
+    """Reads values of one format. `lines`: a line break on each side of a value is the format's; `gap`: so is this
+    before a missing closer.
+    """
+
+    def __init__(self, reader: TagLexer, known: TagLiterals, *, lines: bool = False, gap: str = "") -> None:
+        self._reader = reader
+        self._known = known
+        self._lines = lines
+        self._gap = gap
+        # Of one source: openings that are known to be never closed, from a search that came by them, so that none
+        # begins there again; and up to where it is not known what was meant.
+        self._source: StreamReader | None = None
+        self._never_closed: set[int] = set()
+        self._doubt_to = -1
+        self._lost = False
+        # Of the value that is being read: its closer and its key, the names of the elements around it, the parameters
+        # that may come next, its text, the text between the tags behind its closer, and what is odd about its end.
+        self._own = self._key = ""
+        self._around: tuple[str, ...] = ()
+        self._declares: Callable[[str], bool] = bool
+        self._pieces: list[str] = []
+        self._text = self._between = ""
+        self._ends_odd = ""
+        self._is_odd = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether a value has ended where nobody knows whether it did: nothing behind it is certain."""
+        self._here()
+        return self._lost
+
+    def read(
+        self,
+        own: str,
+        key: str,
+        writer: ArgumentsWriter | None,
+        declares: Callable[[str], bool],
+        around: tuple[str, ...] = (),
+    ) -> Parse[TaggedValue]:
+        """Read the value of a parameter to its end; its closer (`own`) is read, and any other tag that ends it is not.
+
+        `writer` writes the pieces of a value that flows. `declares`: whether a parameter of this name may come next.
+        `around` are the closers of the elements that hold it.
+        """
+        source, marks, lines, others = self._reader.source, self._known.flowing, self._lines, self._known.others
+        self._own, self._key, self._declares, self._around = own, key, declares, around
+        pieces = self._pieces = []
+        keep = pieces.append
+        holds, lost, begun = False, self.lost, ""
+        self._ends_odd, self._is_odd = "", False
+        if lines:
+            while source.more(1):
+                yield
+            if source.text.startswith("\n", source.at):
+                begun = source.take(source.at + 1)
+                source.markup(begun)
+        keeps = len(self._gap) + lines
+        stretch = written_stretch(marks, writer, keep, holds="\n" if keeps else "", most=keeps)
+        tag: Tag | None = None
+        hopeless = opened = False  # an opening in it was never closed; something was opened in it
+        stray = ""  # a closer of a call that nothing opened, with which the value may end
+        while True:
+            text, literal = source.scan(marks)
+            text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
+            ending: Ending | None = None
+            if text.strip():
+                stray = ""
+            if literal == OTHER_CLOSER:
+                text += literal + (yield from others.rest(source, key))
+            elif literal and (tag := (yield from self._reader.tag(literal))):
+                self._text = text
+                ending, inside = yield from self._judge(tag, hopeless=hopeless)
+                if ending is None:
+                    text += tag.text + (inside or "")
+                    holds = holds or inside != "" or not tag.opens
+                    hopeless, opened = hopeless or inside is None, opened or tag.opens
+                    is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (opened or (inside or "").strip())
+                    stray = tag.text if is_stray else ""
+                elif ending is Ending.MISSING:
+                    self._lost = self._in_doubt() or hopeless
+            elif literal:
+                text += literal
+            elif source.done:
+                ending = Ending.CUT
+            if ending is not None:
+                text, held = self._ended(key, text, ending)
+            elif text:
+                at = others.place(text, key)
+                kept = max(at - keeps, len(text[:at].rstrip("\n"))) if keeps else at
+                text, stretch.held = text[:kept], text[kept:]
+            if text:
+                keep(text)
+                if writer is not None:
+                    writer.text(text)
+            if ending is not None:
+                break
+            if not literal:
+                source.wait_in(stretch)
+                yield
+        source.markup(held)
+        whole = "".join(pieces)
+        if ending is Ending.MISSING:
+            self._lost = self._lost or self._known.is_markup(whole) or (self._known.named and f"</{own}" in whole)
+            self._is_odd = self._is_odd or not pieces  # it never came
+        elif tag is not None and ending is Ending.CLOSED:
+            holds = holds or tag.text[:-1] in whole
+            self._is_odd = self._is_odd or (stray != "" and whole.strip() != stray)
+            if lines and bool(begun) != bool(held) and any(pieces):
+                self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
+        return TaggedValue(pieces, ending, holds, self._ends_odd, (lost or not self._lost) and not self._is_odd)
+
+    def _in_doubt(self) -> bool:
+        """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
+        nothing of what follows is certain.
+        """
+        return self._lost or self._here() < self._doubt_to
+
+    def _ended(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
+        """The end of a value, and what is the format's behind it: line breaks, or another tag for its closer."""
+        said, others = text, self._known.others
+        if ending is Ending.MISSING:
+            at = others.place(text, key)
+            closes = at < len(text) and others.closes(self._pieces, text, at)
+            closes = closes and not self._known.pieces.search("".join((*self._pieces, text[:at])))
+            said = text[:at] if closes else text.removesuffix(self._gap)
+        if self._lines:
+            said = said.removesuffix("\n")
+        return said, text[len(said) :]
+
+    # --- what a tag in a value means ---
+
+    def _judge(self, tag: Tag, *, hopeless: bool) -> Parse[tuple[Ending | None, str | None]]:
+        """How a tag, which was just read, ends the value. If it does not: None, and the text behind it that is the
+        value's, too; no text if the tag opens what is never closed.
+        """
+        source = self._reader.source
+        if tag.closes and tag.closer == self._own:
+            return (yield from self._closer(tag))
+        if tag.opens:
+            inside = None if hopeless else (yield from self._balanced(tag))
+            if inside is not None:
+                return None, inside
+            is_next = self._is_next(tag)
+            is_value = tag.kind is TagKind.VALUE
+            self._is_odd = self._is_odd or (tag.key == self._key if is_value else is_next)
+            if is_next:
+                source.unread(tag.text)
+                return Ending.MISSING, ""
+            return None, None
+        if tag.closes and tag.kind is TagKind.VALUE and tag.closer not in self._around:
+            return None, ""
+        ending = Ending.MISSING if tag.closes else Ending.CUT
+        inside = None
+        follows = yield from self._what_follows()
+        if follows is None or not (follows is _NO_TAG or self._may_follow(follows, ending)):
+            inside = yield from self._up_to_closer()
+        if inside is None and follows is not _NO_TAG and ending is Ending.CUT:
+            inside = yield from self._balanced(None)
+        if inside is None:
+            yield from self._closes_again()
+            source.unread(tag.text)
+            return ending, ""
+        return None, inside
+
+    def _is_next(self, tag: Tag) -> bool:
+        """Whether an opening is that of a neighbour: the next parameter, or a call of a known tool."""
+        return self._declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
+
+    def _may_follow(self, tag: Tag, ending: Ending) -> bool:
+        """Whether a tag behind another closer, or a stop token, shows that this one is markup."""
+        if self._around or tag.kind is TagKind.BLOCK:
+            return tag.opens or ending is Ending.MISSING
+        return tag.kind is TagKind.CALL if tag.opens else ending is Ending.MISSING and tag.kind is TagKind.STOP
+
+    def _closer(self, closer: Tag) -> Parse[tuple[Ending | None, str]]:
+        """Whether the value's closer, which was just read, ends it."""
+        source = self._reader.source
+        follows = yield from self._what_follows()
+        if follows is None and (again := (yield from self._comes_again())):
+            if self._known.others.is_open(self._pieces, self._text):
+                source.unread(again)
+                return None, ""
+            source.markup(closer.text + again)
+            self._ends_odd = f"{closer.text} stands there more than once"
+            yield from self._closes_again()
+            return Ending.CLOSED, ""
+        if follows is None:
+            inside = yield from self._up_to_closer()
+            if inside is not None and not self._known.pieces.search(self._between):
+                self._is_odd = self._is_odd or inside.lstrip().startswith(self._known.openings)
+                return None, inside
+            source.unread(inside or "")
+        elif not follows.opens and follows.kind is not TagKind.VALUE and follows is not _NO_TAG:
+            yield from self._closes_again()
+        source.markup(closer.text)
+        return Ending.CLOSED, ""
+
+    def _comes_again(self) -> Parse[str]:
+        """Read the value's closer where it comes again, if what follows a value stands behind it; else nothing is read,
+        and this is `""`.
+        """
+        source = self._reader.source
+        read: list[str] = []
+        follows: Tag | None = None
+        while follows is None and len(read) < 2 * _MAX_AGAIN:
+            blanks = yield from self._reader.gap()
+            tag = yield from self._next()
+            if tag is None or not tag.closes or tag.closer != self._own:
+                source.unread(blanks)
+                break
+            read += (blanks, source.take(source.at + len(tag.text)))
+            follows = yield from self._what_follows()
+        if follows is None:
+            source.unread("".join(read))
+            return ""
+        return "".join(read)
+
+    def _closes_again(self) -> Parse[None]:
+        """Look behind the closers of calls that come next: where one of a value stands there, nobody knows whether they
+        were a value's.
+        """
+        source = self._reader.source
+        read: list[str] = []
+        is_own = False
+        while not is_own:
+            read.append((yield from self._reader.gap()))
+            tag = yield from self._next()
+            is_value = tag is not None and tag.kind is TagKind.VALUE
+            if tag is None or tag.opens or (is_value and tag.closer != self._own):
+                break
+            read.append(source.take(source.at + len(tag.text)))
+            is_own = is_value
+        source.unread("".join(read))
+        self._lost = self._lost or is_own
+
+    def _what_follows(self) -> Parse[Tag | None]:
+        """The tag that follows white space, `_NO_TAG` at the end of the output, None if there is other text, or another
+        closer of the value.
+        """
+        source = self._reader.source
+        blanks = yield from self._reader.gap()
+        tag = yield from self._next()
+        if tag is not None and tag.kind is TagKind.STOP:  # with other text behind it, it is only mentioned
+            source.take(source.at + len(tag.text))
+            behind = yield from self._reader.gap()
+            is_over = (yield from self._literal()) not in ("", self._own) or source.done
+            source.unread(tag.text + behind)
+            tag = tag if is_over else None
+        if tag is None and source.done:
+            tag = _NO_TAG
+        source.unread(blanks)
+        is_again = tag is not None and tag.closes and tag.closer == self._own and self._own not in self._around
+        return None if is_again else tag
+
+    def _next(self) -> Parse[Tag | None]:
+        """The tag that comes next, None if there is none. Nothing is read."""
+        source = self._reader.source
+        literal = yield from self._literal()
+        if not literal:
+            return None
+        source.take(source.at + len(literal))
+        tag = yield from self._reader.tag(literal)
+        source.unread(tag.text if tag else literal)
+        return tag
+
+    def _literal(self) -> Parse[str]:
+        """The literal that comes next, with which a tag may begin; `""` if there is none."""
+        source, literals = self._reader.source, self._known.behind
+        size = len(literals[0])
+        while True:
+            begin = source.ahead(size)
+            if not (source.more(size) and any(literal.startswith(begin) for literal in literals if literal != begin)):
+                return next((literal for literal in literals if begin.startswith(literal)), "")
+            yield
+
+    # --- what is not decided by the next tag ---
+
+    def _up_to_closer(self) -> Parse[str | None]:
+        """Read up to the value's next closer, if it comes before the next parameter or call and before a closer further
+        out that counts, as a tag or the end follows it; else None, and nothing is read.
+        """
+        source = self._reader.source
+        read: list[str] = []
+        between: list[str] = []
+        while True:
+            text, literal = source.scan(self._known.in_value)
+            tag = (yield from self._reader.tag(literal)) if literal else None
+            if tag is not None and tag.closes and tag.closer == self._own:
+                source.unread(tag.text)
+                self._between = "".join((*between, text))
+                return "".join((*read, text))
+            between += (text, "\0" if tag else literal)
+            read += (text, tag.text if tag else literal)
+            if tag is not None:
+                is_outer = not tag.opens and self._is_outer(tag)
+                if self._is_next(tag) if tag.opens else is_outer and (yield from self._what_follows()) is not None:
+                    break
+            elif not literal:
+                if source.done:
+                    break
+                yield
+        source.unread("".join(read))
+        return None
+
+    def _balanced(self, opening: Tag | None) -> Parse[str | None]:
+        """Read behind an opening, or a stop token (None), up to the value's closer, if all that was opened is closed by
+        then; else None, and nothing is read. Where it is not known which of the two was meant, the calls up to there
+        are in doubt.
+        """
+        source = self._reader.source
+        start = self._here()
+        if start in self._never_closed:
+            return None
+        nesting = Nesting(self._own, named=self._known.named)
+        if opening is not None:
+            nesting.opens(opening.closer)
+        read: list[str] = []
+        between: list[str] = []
+        fit = Fit.OUTER
+        call, foreign = "", False  # the tool that it came by last, and whether it has parameters of another
+        shows_answer = opening is not None  # an answer is shown, whose own opening the prompt writes
+        tag = opening
+        while True:
+            if tag is not None and tag.opens:
+                if tag.kind is TagKind.CALL:
+                    call = tag.key
+                elif tag.kind is TagKind.VALUE and call and not foreign:
+                    foreign = self._reader.is_foreign(call, tag.key)
+            text, literal = source.scan(self._known.in_value)
+            tag = (yield from self._reader.tag(literal)) if literal else None
+            between += (text, "\0" if tag else literal)
+            read += (text, tag.text if tag else literal)
+            if tag is None:
+                if not literal:
+                    if source.done:
+                        break
+                    yield
+            elif tag.opens:
+                shows_answer = shows_answer or not nesting.is_open()
+                nesting.opens(tag.closer, source.place)
+            elif tag.closes:
+                fit = nesting.closes(tag.closer)
+                if fit is Fit.OWN:
+                    source.unread(read.pop())
+                    return "".join(read)
+                if fit is Fit.OUTER and shows_answer and tag.closer == self._known.outermost and not nesting.is_open():
+                    shows_answer = False
+                elif fit is Fit.UNKNOWN or (fit is Fit.OUTER and self._is_outer(tag)):
+                    yield from self._closes_again()
+                    break
+        written = "".join(read)
+        unclosed = source.done and nesting.is_open(self._own, self._known.call_closer)
+        broken = self._known.pieces.search("".join(between)) is not None
+        if fit is Fit.UNKNOWN or unclosed or foreign or broken:
+            self._doubt_to = max(self._doubt_to, self._here())
+        # No search has to begin there again.
+        self._never_closed.update((start, *nesting.never_closed))
+        source.unread(written)
+        return None
+
+    def _is_outer(self, tag: Tag) -> bool:
+        """Whether a closer is that of a call, or of an element that holds the value."""
+        return tag.kind is not TagKind.VALUE or tag.closer in self._around
+
+    def _here(self) -> int:
+        """The place that comes next. What is known of places is known of one source."""
+        source = self._reader.source
+        if source is not self._source:
+            self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
+        return source.place
+
+
+def too_many_parameters(tools: Toolset) -> str:
+    """What is wrong with a call of more parameters than are read."""
+    return f"a call of more than {tools.max_parameters} parameters: the others are not read"

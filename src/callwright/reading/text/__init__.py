@@ -1,0 +1,1 @@
+"""The text of an answer: prose, thoughts, doubt, calls without marks or of other formats."""

@@ -1,0 +1,51 @@
+"""A closed thought that is all of an answer: the calls with which it ends are meant, for nothing else was said."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from callwright.events import CallStarted, Event, Problem
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import valid_calls
+from callwright.reading.text.trial import has_words
+from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
+
+__all__ = ["calls_at_end", "is_over"]
+
+# From so many places a thought is read on trial, for the calls with which it ends.
+_MAX_TRIED: Final = 8
+
+
+def is_over(source: StreamReader, ends: tuple[str, ...]) -> Parse[bool]:
+    """Whether nothing comes any more but white space and stop tokens; nothing is read."""
+    read: list[str] = []
+    token: str | None = ""
+    while token is not None:
+        read += [token, (yield from read_blanks(source))]
+        token = None
+        for end in ends if not source.done else ():
+            if (yield from comes_next(source, end)):
+                token = source.take(source.at + len(end))
+                break
+    over = source.done
+    source.unread("".join(read))
+    return over
+
+
+def calls_at_end(
+    thought: str, last: int, tags: Collection[str], text: AnswerText, read: Callable[[str], Sequence[Event]]
+) -> tuple[int, Problem | None]:
+    """Where the calls begin with which a thought ends, perhaps at `last`, and what is said of them; the length of the
+    thought if other words end it. `tags` open calls, `read` reads a part of the thought.
+    """
+    begins = {thought.find(tag) for tag in tags} | {last, 0}
+    begins |= {thought.rfind(tag) for tag in (*tags, "\n{", "\n[", "\n```")}
+    broken: Problem | None = None
+    for at in sorted(begins - {-1, len(thought)})[-_MAX_TRIED:]:
+        events = read(thought[at:])
+        calls = [event.name for event in events if isinstance(event, CallStarted)]
+        if calls and not has_words(events):
+            if len(valid_calls(events, text.tools)) == len(calls):
+                return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", text.calls)
+            told = f"a thought ends with a call of {calls[0]!r} that does not hold, and nothing follows"
+            broken = broken or Problem("malformed_call", told)
+    return len(thought), broken

@@ -1,0 +1,152 @@
+"""Calls in the markup of another family, in the text of an answer: read with all that follows them, and judged."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from callwright.events import Problem
+from callwright.free_text.intent import find_runs, verdict
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.foreign import (
+    Formats,
+    Reading,
+    Way,
+    numbered_from,
+    read_foreign,
+    takes_as_much,
+    wrong_with,
+)
+from callwright.reading.text.trial import TrialSpan
+from callwright.stream_reader import Parse
+
+__all__ = ["ForeignInText"]
+
+# The name of a tool follows so soon, and that of a parameter; and so often is looked for foreign calls in one answer.
+_MAX_NAME_AHEAD: Final = 200
+_MAX_CALL_AHEAD: Final = 600
+_MAX_FOREIGN: Final = 8
+# Characters of look-ahead for a header at the begin of an answer.
+_MAX_HEADER: Final = 300
+
+
+class ForeignInText:
+    """Reads foreign calls in the text of an answer. `left`: so often may still be looked for some."""
+
+    def __init__(self, text: AnswerText, formats: Formats) -> None:
+        self._text = text
+        self._formats = formats
+        self.left = 0 if text.alone else _MAX_FOREIGN
+        self._own = text.layout
+
+    def header(self, own: tuple[str, ...]) -> Parse[Sequence[Way]]:
+        """In which ways calls with which the answer begins may be read, that have a header and no tag before it; none
+        where it begins with a tag of its `own`, or as its own calls do. Nothing is read.
+        """
+        source, tools = self._text.source, self._text.tools
+        header = ""
+        ways: Sequence[Way] = ()
+        firsts = self._formats.header_firsts(tools.names) if self.left else ""
+        while firsts:
+            begin = source.ahead(_MAX_HEADER).lstrip()
+            if begin and (begin[0] not in firsts or begin.startswith(own)):
+                break
+            header, ways, may_be = self._formats.header_at(begin, tools)
+            if header or not may_be or not source.more(_MAX_HEADER):
+                break
+            yield
+        # A format whose own calls begin so reads them itself.
+        if not header or any(way.form.layout == self._own and not way.lead for way in ways):
+            return ()
+        return ways
+
+    def own_tag(self, blanks: str, tag: str) -> Parse[Sequence[Way]]:
+        """In which ways calls may be read behind a tag of the format itself that does not go on as its calls do."""
+        ways = [way for way in self._formats.openings[tag] if way.is_sure and way.form.layout != self._own]
+        source = self._text.source
+        while not ways and source.more(_MAX_CALL_AHEAD):
+            yield
+        if not ways and self.left:
+            self._note(blanks, tag + source.ahead(_MAX_CALL_AHEAD), None)
+        return ways
+
+    def may_come(self, opening: str) -> Parse[bool]:
+        """Whether to look for foreign calls behind this opening."""
+        text = self._text
+        source = text.source
+        while source.more(_MAX_NAME_AHEAD):
+            yield
+        ahead = source.ahead(_MAX_NAME_AHEAD)
+        begins = not text.before or text.at_line_start(opening)
+        if not self.left or not (begins or any(name in ahead for name in text.tools.names)):
+            return False
+        self.left -= 1
+        return True
+
+    def read(self, opening: str, ways: Sequence[Way], *, strict: bool) -> bool:
+        """Read calls behind an `opening` on trial. False, and nothing is read, if there are none. `strict`: what is not
+        read without any problem is read in another way.
+        """
+        text = self._text
+        ways = [way for way in ways if way.lead or way.form.layout != self._own]
+        blanks = opening[: len(opening) - len(opening.lstrip())]
+        begin = text.source.at - len(opening) + len(blanks)
+        written = text.source.text[begin:]
+        reading = read_foreign(written, ways, text.tools)
+        if reading is None or not reading.good or (strict and (reading.bad or reading.problems)):
+            self._note(blanks, written, reading)
+            return False
+        self._tell(reading, blanks, begin)
+        return True
+
+    def _tell(self, reading: Reading, blanks: str, begin: int) -> None:
+        """Emit the calls that were read at this place, behind some `blanks`."""
+        text = self._text
+        text.markup(blanks)
+        trial = text.trial
+        assert trial is not None  # see `AnswerReader`
+        first = len(trial.events)
+        text.emit(Problem("foreign_format", f"a call as {reading.way.form.name} writes it", call=text.calls))
+        for event in numbered_from(reading.events, text.calls):
+            text.emit(event)
+        if trial.source is text.source:
+            span = TrialSpan(
+                begin, begin + reading.end, first, len(trial.events), own=False, is_sure=reading.way.is_sure
+            )
+            trial.spans.append(span)
+        text.source.at = begin + reading.end
+        text.calls += reading.good + reading.bad
+        text.call_begins()
+
+    def _note(self, blanks: str, written: str, reading: Reading | None) -> None:
+        """Note what is wrong with what is no call, though it begins as one does. Where it may only be shown that is not
+        asked about.
+        """
+        text = self._text
+        begins = not text.before or text.at_line_start(blanks)
+        problem = wrong_with(written, reading, text.tools, begins=begins)
+        if text.unread is not None or problem is None:
+            return
+        end = reading.end if reading is not None else len(written.rstrip())
+        runs = find_runs(written, [(0, end)], text.before, text.tools.is_text)
+        meant = verdict(runs, demanded=text.tools.choice != "auto", names=text.tools.names)
+        if meant == "ambiguous" and problem.kind != "unknown_tool":
+            problem = Problem("incomplete_arguments", f"{problem.detail}; it may only be shown")
+        if meant != "text":
+            text.note_unread(problem)
+
+    def tell_unread(self) -> None:
+        """At the end of an answer, name calls that could not be read: without their tokens, or of unknown tools."""
+        text = self._text
+        said = text.before.lstrip()
+        if self.left and not text.calls and said and (ways := self._formats.unoffered_header(said, text.tools)):
+            reading = read_foreign(said, ways, text.tools)
+            if reading is not None and (reading.way.is_sure or takes_as_much(reading, text.tools)):
+                self._note("", said, reading)
+        if (
+            self.left
+            and not text.calls
+            and text.unread is None
+            and (name := self._formats.stripped_call(text.begun, text.tools))
+        ):
+            text.unread = Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
+        if text.unread is not None:
+            self._text.emit(text.unread)

@@ -1,0 +1,41 @@
+"""Answers that are another family's from their begin on, for formats whose answers begin with a header."""
+
+from functools import lru_cache
+from typing import Final
+
+from callwright.reading.text.answer import AnswerReader
+from callwright.reading.text.answer_text import AnswerText
+from callwright.reading.text.call_reader import CallReader
+from callwright.reading.text.foreign import Formats
+from callwright.stream_reader import Parse
+
+__all__ = ["reads_others"]
+
+# White space before an answer is looked over so far.
+_MAX_LEAD: Final = 64
+
+
+@lru_cache(maxsize=16)
+def _beginnings(others: tuple[str, ...]) -> tuple[frozenset[str], int]:
+    """What may become one of these texts, and the length of the longest."""
+    begun = {mark[:size] for mark in others for size in range(len(mark))}
+    return frozenset(begun), max(map(len, others))
+
+
+def reads_others(text: AnswerText, start: str, formats: Formats, *, own: tuple[str, ...]) -> Parse[bool]:
+    """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
+    and nothing is read, where it does not, or begins with one of the format's `own` tokens.
+    """
+    if start == "reasoning" or not text.tools.ordered or text.alone:
+        return False
+    source, others = text.source, formats.foreign_to(own)
+    begun, longest = _beginnings(others)
+    while True:
+        begin = source.ahead(longest + _MAX_LEAD).lstrip()
+        found = begin.startswith(others)
+        if found or begin not in begun or not source.more(longest + _MAX_LEAD):
+            break
+        yield
+    if found:
+        yield from AnswerReader(CallReader(text), formats).read("assistant")
+    return found
