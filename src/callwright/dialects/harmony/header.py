@@ -57,8 +57,8 @@ class Header(Struct, frozen=True):
 
 
 class _Pieces(Struct, frozen=True):
-    """A header taken apart. `words` are the channel words, `constrained` the texts after `<|constrain|>`, `leftover` the
-    words that belong to nothing. `channel` may be in the place of the role. `is_malformed`: a piece occurs twice
+    """A header taken apart. `words` are the channel words, `constrained` the texts after `<|constrain|>`, `leftover`
+    the words that belong to nothing. `channel` may be in the place of the role. `is_malformed`: a piece occurs twice
     or where another belongs.
     """
 
