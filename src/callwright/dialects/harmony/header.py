@@ -57,8 +57,8 @@ class Header(Struct, frozen=True):
 
 
 class _Pieces(Struct, frozen=True):
-    """A header taken apart. `words` are the channel words, `constrained` what follows each `<|constrain|>`, `leftover`
-    the words that belong to nothing. `channel` may stand in the place of the role. `is_malformed`: a piece occurs twice
+    """A header taken apart. `words` are the channel words, `constrained` the texts after `<|constrain|>`, `leftover`
+    the words that belong to nothing. `channel` may be in the place of the role. `is_malformed`: a piece occurs twice
     or where another belongs.
     """
 
@@ -71,7 +71,7 @@ class _Pieces(Struct, frozen=True):
 
 
 def read_header(text: str, tools: Toolset, *, has_role: bool) -> Header:
-    """Read a header; `has_role`: it begins with the role, as behind `<|start|>`."""
+    """Read a header; `has_role`: it begins with the role, as after `<|start|>`."""
     clean = _clean(text, tools, has_role=has_role)
     if clean is not None:
         return clean
@@ -135,7 +135,7 @@ def _pieces(text: str, *, has_role: bool) -> _Pieces:
 def _recipient(
     text: str, recipients: Sequence[re.Match[str]], words: Sequence[str], tools: Toolset
 ) -> tuple[str, list[ProblemKind]]:
-    """The tool that the last recipient means, and the problems of where it stands."""
+    """The tool that the last recipient means, and the problems of its place."""
     last = recipients[-1]
     name, bent = resolve(last[1], tools, tail=text[last.start(1) :])
     problems = [bent] if bent else []
