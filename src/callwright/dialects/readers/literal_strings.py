@@ -151,8 +151,7 @@ class StringReader:
 
     def _quoted(self, text: str, *, odd: bool) -> None:
         """Name the quotes in a text. If a quotation is open, or members seem to stand in it, it may be another text."""
-        separator = re.escape(self._brackets.levels[-1].separator)
-        doubt = odd or re.search(rf"[,(]\s*[\w.$-]+\s*[{separator}]", text) is not None
+        doubt = odd or self._member(r"[,(]", text)
         self._brackets.tell("markers_in_value", "quotes in a text", doubt=doubt)
 
     def _swallowed(self, text: str, text_of: "_StringText", quotes: int) -> None:
@@ -164,11 +163,13 @@ class StringReader:
         text_of.put(text[:end])
         self._source.markup(text[end:])
         whole = text_of.whole
-        separator = re.escape(levels[-1].separator)
-        doubt = quotes or self.holds_piece(whole) or re.search(rf",\s*[\w.$-]+\s*[{separator}]", whole)
-        self._brackets.tell(
-            "markup_repaired", "a text without its closing quote", doubt=bool(doubt) or closes_more(whole)
-        )
+        doubt = quotes > 0 or self.holds_piece(whole) or self._member(",", whole) or closes_more(whole)
+        self._brackets.tell("markup_repaired", "a text without its closing quote", doubt=doubt)
+
+    def _member(self, before: str, text: str) -> bool:
+        """Whether a member of an open bracket seems to begin in a text, after a pattern."""
+        separators = re.escape("".join(level.separator for level in self._brackets.levels))
+        return re.search(rf"{before}\s*[\w.$-]+\s*[{separators}]", text) is not None
 
     def holds_piece(self, text: str) -> bool:
         """Whether a piece of a quote may stand in a text whose own quote is missing."""
