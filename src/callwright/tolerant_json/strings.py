@@ -15,6 +15,8 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 __all__ = [
     "AHEAD",
+    "JSON",
+    "LOOSE_JSON",
     "QUOTES",
     "Notation",
     "Pattern",
@@ -109,6 +111,8 @@ JSON: Final = Notation(
     ),
     tokens=re.compile(r'(?P<string>"(?:[^"\\\n]|\\.|(?!))*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer,
 )
+# The same inside an object whose keys are not strict JSON: the next one may not be either.
+LOOSE_JSON: Final = JSON._replace(keys=lambda depth, bare: _KEYS[":="])
 
 
 def closes_string(
@@ -119,14 +123,13 @@ def closes_string(
     open_: Sequence[str],
     *,
     ended: bool,
-    loose: bool = False,
     odd: bool = False,
+    notation: Notation = JSON,
 ) -> bool | None:
     """Whether the quote at `text[at]` ends its string; None if that is not known yet.
 
-    `open_` are the opening brackets around the string, outermost first. `ended`: no text will follow. `loose`: the
-    string's own key was not strict JSON, so the next key may not be either. `odd`: the string has an odd number of
-    quotes inside, so this may be the second of a pair.
+    `open_` are the opening brackets around the string, outermost first. `ended`: no text will follow. `odd`: the string
+    has an odd number of quotes inside, so this may be the second of a pair.
     """
     if len(closing) == 3:
         ahead = text[at : at + 3]
@@ -134,7 +137,8 @@ def closes_string(
     if where == "top" or (where == "key" and text.startswith(":", at + 1)):
         return True
     odd = odd and closing == '"' and where != "key"
-    return is_delimited(text[at + 1 : at + 1 + AHEAD], closing, where, open_, ended=ended, loose=loose, odd=odd)
+    ahead = text[at + 1 : at + 1 + AHEAD]
+    return is_delimited(ahead, closing, where, open_, ended=ended, odd=odd, notation=notation)
 
 
 def is_delimited(
@@ -144,7 +148,6 @@ def is_delimited(
     open_: Sequence[str],
     *,
     ended: bool,
-    loose: bool = False,
     odd: bool = False,
     notation: Notation = JSON,
 ) -> bool | None:
@@ -152,12 +155,12 @@ def is_delimited(
     delimiter.
     """
     is_all = ended or len(ahead) == AHEAD
-    closes = _delimited(ahead, closing, where, open_, notation, is_all=is_all, loose=loose)
+    closes = _delimited(ahead, closing, where, open_, notation, is_all=is_all)
     return _ends_well(ahead, len(open_), notation, ended=ended) if closes and odd else closes
 
 
 def _delimited(
-    ahead: str, closing: str, where: Where, open_: Sequence[str], notation: Notation, *, is_all: bool, loose: bool
+    ahead: str, closing: str, where: Where, open_: Sequence[str], notation: Notation, *, is_all: bool
 ) -> bool | None:
     at = _BLANKS(ahead).end()  # type: ignore[union-attr]  # matches always
     blanks = ahead[:at]
@@ -174,10 +177,9 @@ def _delimited(
     if where == "key":
         return mark in ":=,}" or rest.startswith(("//", "/*")) or (bool(blanks) and mark in _VALUE_BEGIN)
     if mark in "}]" or (mark == ")" and "(" in open_):
-        return _closers_fit(rest, closing, open_, notation, is_all=is_all, loose=loose)
+        return _closers_fit(rest, closing, open_, notation, is_all=is_all)
     if mark == "," or (mark in notation.commas and where == "object"):
-        bare = ":=" if loose else ":" * (mark == ",")
-        return _comma_fits(rest[1:].lstrip(), where, len(open_), notation, is_all=is_all, bare=bare)
+        return _comma_fits(rest[1:].lstrip(), where, len(open_), notation, is_all=is_all, bare=":" * (mark == ","))
     if rest.startswith(notation.ends):
         return True
     if not is_all and any(end.startswith(rest) for end in notation.ends):
@@ -191,7 +193,7 @@ def _delimited(
     if where == "array":
         return bool(blanks) and (mark in QUOTES or mark in "{[-" or mark.isdigit() or "\n" in blanks)
     if blanks and (mark in QUOTES or "\n" in blanks or notation.another):
-        return notation.keys(len(open_), ":=" if loose else "").begins(rest, is_all=is_all)
+        return notation.keys(len(open_), "").begins(rest, is_all=is_all)
     return None if rest in ("`", "``") and not is_all else False
 
 
@@ -228,9 +230,7 @@ def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
     return key_with_value(text, found.end(), ended=ended)
 
 
-def _closers_fit(
-    rest: str, closing: str, open_: Sequence[str], notation: Notation, *, is_all: bool, loose: bool
-) -> bool | None:
+def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notation, *, is_all: bool) -> bool | None:
     """Whether closers after a quote may close the containers in `open_`; what follows them must fit, too.
 
     In `{"a": "x"}` they may, in `{"a": "f("b") = c"}` the `)` closes nothing that is open.
@@ -255,9 +255,8 @@ def _closers_fit(
         return _follows_all(behind, notation, is_all=is_all)
     is_object = not left or left[-1] == "{" or (notation.another is not None and len(left) == 1)
     if behind[0] in notation.commas:
-        bare = ":=" if loose else ":" * right
         where: Where = "object" if is_object else "array"
-        return _comma_fits(behind[1:].lstrip(), where, len(left), notation, is_all=is_all, bare=bare)
+        return _comma_fits(behind[1:].lstrip(), where, len(left), notation, is_all=is_all, bare=":" * right)
     if behind[0] in "`</" and len(behind) < 3 and not is_all:
         return None
     if behind.startswith(("```", "</", "<|", *notation.ends)):
@@ -267,7 +266,7 @@ def _closers_fit(
     if behind[0] in "/#":
         return behind.startswith(("//", "/*", "#"))
     if is_object:
-        return notation.keys(len(left), ":=" if loose else "").begins(behind, is_all=is_all)
+        return notation.keys(len(left), "").begins(behind, is_all=is_all)
     return behind[0] in QUOTES or behind[0] in "{[-" or behind[0].isdigit() or (behind[0].isalpha() and "\n" in run)
 
 
