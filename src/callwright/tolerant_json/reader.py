@@ -18,6 +18,8 @@ from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, 
 from callwright.tolerant_json.scalars import scalar
 from callwright.tolerant_json.strings import (
     AHEAD,
+    JSON,
+    LOOSE_JSON,
     QUOTES,
     Where,
     backslash_ends,
@@ -89,7 +91,7 @@ class JsonReader:
         self.tail = ""  # the white space before the closer of the container that ended last
         self._open: list[str] = []  # the opening brackets of all open containers
         self._blanks = ""  # white space behind the last unquoted word, which the word's own reader took
-        self._loose = False  # the current key has no quotes or has `=` for `:`, so the next key may, too
+        self._notation = JSON  # loose if the current key has no quotes or has `=` for `:`, so the next key may, too
 
     def repaired(self, rule: JsonRepair) -> None:
         """Count a repair."""
@@ -174,7 +176,7 @@ class JsonReader:
             self.cut = True
             self._ended(node)
             return None
-        self._loose = mark == "=" or not quoted
+        self._notation = LOOSE_JSON if mark == "=" or not quoted else JSON
         if not quoted and (mark not in ":=" or not _IDENTIFIER(key.written)):
             self.repaired("unquoted_text")
         if mark == ":":
@@ -381,11 +383,12 @@ class JsonReader:
                 source.at += 1
                 self.repaired("control_character")
             else:
+                odd = inner % 2 == 1
                 closes = closes_string(
-                    *(text, end, closing, where, self._open), ended=source.ended, loose=self._loose, odd=inner % 2 == 1
+                    *(text, end, closing, where, self._open), ended=source.ended, odd=odd, notation=self._notation
                 )
                 # Quotes that come in pairs are text, as in code: none of them begins the next key.
-                may_begin = closes is False and keep < end and (inner % 2 == 1 or not inner)
+                may_begin = closes is False and keep < end and (odd or not inner)
                 ends_early = may_begin and key_with_value(text, end, ended=source.ended)
                 is_first = not (inner or closes) and closing == '"' and where != "key"
                 may_close = may_close_early(text, end, ended=source.ended) if is_first else False

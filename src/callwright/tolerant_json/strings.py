@@ -10,16 +10,21 @@ Every function answers None where the verdict depends on text that has not arriv
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 __all__ = [
     "AHEAD",
+    "JSON",
+    "LOOSE_JSON",
     "QUOTES",
+    "Notation",
+    "Pattern",
     "Where",
     "backslash_ends",
     "closes_string",
     "comma_at_end",
+    "is_delimited",
     "key_follows",
     "key_with_value",
     "may_close_early",
@@ -37,32 +42,77 @@ QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’"}
 _OPENING: Final = {"}": "{", "]": "[", ")": "("}
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
 _VALUE_BEGIN: Final = "\"'`“‘{[-0123456789tfnTFN"
-_QUOTED_KEY: Final = (
+_QUOTED: Final = (
     r"""(?:"(?:[^"\\\n]|\\.|(?!))*+"|'(?:[^'\\\n]|\\.|(?!))*+'|`[^`\n]*+`|“[^”\n]*+”|‘[^’\n]*+’|[\w$.-]++["'])"""
-    r"\s*+(?:[:=]|\Z)"
 )
-# Matches a key and its colon, by the marks that an unquoted key may end with (`a:`, `a=`); "": quotes are a must.
-_KEY: Final = {
-    "": re.compile(_QUOTED_KEY).match,
-    ":": re.compile(rf"{_QUOTED_KEY}|[\w$.-]++\s*+(?::|\Z)").match,
-    ":=": re.compile(rf"{_QUOTED_KEY}|[\w$.-]++\s*+(?:[:=]|\Z)").match,
+_HALF_QUOTED: Final = (
+    r"""(?:"(?:[^"\\\n]|\\.|(?!))*+\\?|'(?:[^'\\\n]|\\.|(?!))*+\\?|`[^`\n]*+|“[^”\n]*+|‘[^’\n]*+|[\w$.-]*+)"""
+)
+
+
+class Pattern(NamedTuple):
+    """What a text may begin with: the `whole` of it, or a `part`, if the rest may arrive later."""
+
+    whole: Callable[[str], re.Match[str] | None]
+    part: Callable[[str], object]
+
+    def begins(self, text: str, *, is_all: bool) -> bool | None:
+        """Whether a text begins so; None if that depends on text that has not arrived."""
+        if self.whole(text):
+            return True
+        return (True if is_all else None) if self.part(text) else False
+
+
+class Notation(NamedTuple):
+    """What may follow a string.
+
+    `keys` answers the patterns of a key, by the number of open brackets around it, and by the marks that may end a key
+    without quotes (`a:`, `a=`; "": quotes are a must). `item` matches what may follow a comma in a list. `tokens` finds
+    strings and brackets, `delimiters` follow a string. `ends` are literals that end all of it.
+
+    `another`: the notation is that of calls, whose brackets have members, whose strings in a row are one, and which
+    another call may follow, of this begin.
+    """
+
+    keys: Callable[[int, str], Pattern]
+    item: Pattern
+    tokens: Callable[[str], Iterator[re.Match[str]]]
+    delimiters: str = ",:}]"
+    commas: str = ",;"
+    ends: tuple[str, ...] = ()
+    another: Pattern | None = None
+
+
+# By the marks that may end a key without quotes.
+_KEYS: Final = {
+    bare: Pattern(
+        re.compile(rf"{_QUOTED}\s*+[:=]" + (rf"|[\w$.-]++\s*+[{bare}]" if bare else "")).match,
+        re.compile(rf"(?:{_QUOTED}\s*+|{_HALF_QUOTED}" + (r"|[\w$.-]++\s*+" if bare else "") + r")\Z").match,
+    )
+    for bare in ("", ":", ":=")
 }
-_KEY_BEGIN = re.compile(
-    r"""(?:"(?:[^"\\\n]|\\.|(?!))*+\\?|'(?:[^'\\\n]|\\.|(?!))*+\\?|`[^`\n]*+|“[^”\n]*+|‘[^’\n]*+|[\w$.-]*+)\Z"""
-).match
 _KEY_WITH_VALUE = re.compile(r"""["'][^"'\\\n,{}]{1,100}["']\s*+:\s*+(?P<value>\S)""").match
 _KEY_WITH_VALUE_BEGIN = re.compile(r"""["'][^"'\\\n,{}]{0,100}(?:["']\s*+(?::\s*+)?)?\Z""").match
 _ESCAPED_QUOTE = re.compile(r'\\"[ \t]{0,9}+,\s{0,99}+(?=")').match
 _ESCAPED_QUOTE_BEGIN = re.compile(r'\\(?:"[ \t]{0,9}+(?:,\s{0,99}+)?)?\Z').match
 _CLOSERS = re.compile(r"[\s})\]]*+").match
-_ITEM_WORD = re.compile(r"""[^,\]"'\n]*+""").match
 _COMMENT = re.compile(r"(?://|#)[^\n]*+(?P<line>\n|\Z)|/\*(?:[^*]|\*(?!/)|(?!))*+(?P<block>\*/|\*?\Z)").match
-_TOKENS = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.|(?!))*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer
 _COMMA_TAIL = re.compile(r",[ \t]*+\Z").search
 _MAX_COMMA_TAIL: Final = 64
 # What may follow a whole value: closers, then the end, a fence or a tag.
 _ENDINGS = re.compile(r"[\s})\];]*+").match
 _BEHIND_ALL = re.compile(r"[\s})\];]*+(?:\Z|```|<)").match
+
+JSON: Final = Notation(
+    keys=lambda depth, bare: _KEYS[bare],
+    item=Pattern(
+        re.compile(r"""["'`“‘{\[(\d}\],/#-]|\.\.\.|[^,\]"'\n]*+[,\]\n]""").match,
+        re.compile(r"""[^,\]"'\n]*+\Z""").match,
+    ),
+    tokens=re.compile(r'(?P<string>"(?:[^"\\\n]|\\.|(?!))*+"(?P<behind>\s*+[^\s]?))|["{}\[\]]').finditer,
+)
+# The same inside an object whose keys are not strict JSON: the next one may not be either.
+LOOSE_JSON: Final = JSON._replace(keys=lambda depth, bare: _KEYS[":="])
 
 
 def closes_string(
@@ -73,32 +123,45 @@ def closes_string(
     open_: Sequence[str],
     *,
     ended: bool,
-    loose: bool = False,
     odd: bool = False,
+    notation: Notation = JSON,
 ) -> bool | None:
     """Whether the quote at `text[at]` ends its string; None if that is not known yet.
 
-    `open_` are the opening brackets around the string, outermost first. `ended`: no text will follow. `loose`: the
-    string's own key was not strict JSON, so the next key may not be either. `odd`: the string has an odd number of
-    quotes inside, so this may be the second of a pair.
+    `open_` are the opening brackets around the string, outermost first. `ended`: no text will follow. `odd`: the string
+    has an odd number of quotes inside, so this may be the second of a pair.
     """
     if len(closing) == 3:
         ahead = text[at : at + 3]
         return ahead == closing or (None if closing.startswith(ahead) and not ended else False)
     if where == "top" or (where == "key" and text.startswith(":", at + 1)):
         return True
+    odd = odd and closing == '"' and where != "key"
     ahead = text[at + 1 : at + 1 + AHEAD]
+    return is_delimited(ahead, closing, where, open_, ended=ended, odd=odd, notation=notation)
+
+
+def is_delimited(
+    ahead: str,
+    closing: str,
+    where: Where,
+    open_: Sequence[str],
+    *,
+    ended: bool,
+    odd: bool = False,
+    notation: Notation = JSON,
+) -> bool | None:
+    """The same for `ahead`, at most `AHEAD` characters of the text after a quote: whether it begins with a legal
+    delimiter.
+    """
     is_all = ended or len(ahead) == AHEAD
-    closes = _delimited(ahead, closing, where, open_, is_all=is_all, loose=loose)
-    if closes and odd and closing == '"' and where != "key":
-        return _ends_well(ahead, len(open_), ended=ended)
-    return closes
+    closes = _delimited(ahead, closing, where, open_, notation, is_all=is_all)
+    return _ends_well(ahead, len(open_), notation, ended=ended) if closes and odd else closes
 
 
 def _delimited(
-    ahead: str, closing: str, where: Where, open_: Sequence[str], *, is_all: bool, loose: bool
+    ahead: str, closing: str, where: Where, open_: Sequence[str], notation: Notation, *, is_all: bool
 ) -> bool | None:
-    """Whether `ahead`, the text behind a quote, begins with a legal delimiter."""
     at = _BLANKS(ahead).end()  # type: ignore[union-attr]  # matches always
     blanks = ahead[:at]
     if where != "key":
@@ -114,31 +177,29 @@ def _delimited(
     if where == "key":
         return mark in ":=,}" or rest.startswith(("//", "/*")) or (bool(blanks) and mark in _VALUE_BEGIN)
     if mark in "}]" or (mark == ")" and "(" in open_):
-        return _closers_fit(rest, closing, open_, is_all=is_all, loose=loose)
-    if mark == "," or (mark == ";" and where == "object"):
-        return _comma_fits(rest[1:].lstrip(), where, is_all=is_all, bare=":=" if loose else ":" * (mark == ","))
+        return _closers_fit(rest, closing, open_, notation, is_all=is_all)
+    if mark == "," or (mark in notation.commas and where == "object"):
+        return _comma_fits(rest[1:].lstrip(), where, len(open_), notation, is_all=is_all, bare=":" * (mark == ","))
+    if rest.startswith(notation.ends):
+        return True
+    if not is_all and any(end.startswith(rest) for end in notation.ends):
+        return None
     if rest.startswith("```") and "\n" in blanks:
+        return True
+    if notation.another and mark in "\"'":
         return True
     if rest == '"' and not is_all:
         return None
     if where == "array":
         return bool(blanks) and (mark in QUOTES or mark in "{[-" or mark.isdigit() or "\n" in blanks)
-    if blanks and (mark in QUOTES or "\n" in blanks):
-        return key_follows(rest, is_all=is_all, bare=":=" if loose else "")
+    if blanks and (mark in QUOTES or "\n" in blanks or notation.another):
+        return notation.keys(len(open_), "").begins(rest, is_all=is_all)
     return None if rest in ("`", "``") and not is_all else False
 
 
-def key_follows(rest: str, *, is_all: bool, bare: str = ":=") -> bool | None:
-    """Whether a text begins with a key and its colon; None if that is not known yet.
-
-    `bare`: the marks that may end a key without quotes.
-    """
-    found = _KEY[bare](rest)
-    if found and found.group()[-1:] in (":", "="):
-        return True
-    if (found and found.end() == len(rest)) or _KEY_BEGIN(rest):
-        return True if is_all else None
-    return False
+def key_follows(rest: str, *, is_all: bool) -> bool | None:
+    """Whether a text begins with a key and its colon, or `=`; None if that is not known yet."""
+    return _KEYS[":="].begins(rest, is_all=is_all)
 
 
 def key_with_value(text: str, at: int, *, ended: bool) -> bool | None:
@@ -169,8 +230,8 @@ def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
     return key_with_value(text, found.end(), ended=ended)
 
 
-def _closers_fit(rest: str, closing: str, open_: Sequence[str], *, is_all: bool, loose: bool) -> bool | None:
-    """Whether closers behind a quote may close the containers in `open_`; what follows them must fit, too.
+def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notation, *, is_all: bool) -> bool | None:
+    """Whether closers after a quote may close the containers in `open_`; what follows them must fit, too.
 
     In `{"a": "x"}` they may, in `{"a": "f("b") = c"}` the `)` closes nothing that is open.
     """
@@ -191,55 +252,55 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], *, is_all: bool,
         if after[0] in ",}])":
             return False
     if right and not left:
-        return True
-    if behind[0] in ",;":
-        where: Where = "object" if not left or left[-1] == "{" else "array"
-        return _comma_fits(behind[1:].lstrip(), where, is_all=is_all, bare=":=" if loose else ":" * right)
+        return _follows_all(behind, notation, is_all=is_all)
+    is_object = not left or left[-1] == "{" or (notation.another is not None and len(left) == 1)
+    if behind[0] in notation.commas:
+        where: Where = "object" if is_object else "array"
+        return _comma_fits(behind[1:].lstrip(), where, len(left), notation, is_all=is_all, bare=":" * right)
     if behind[0] in "`</" and len(behind) < 3 and not is_all:
         return None
-    if behind.startswith(("```", "</", "<|")):
+    if behind.startswith(("```", "</", "<|", *notation.ends)):
         return True
     if not right:
         return False
     if behind[0] in "/#":
         return behind.startswith(("//", "/*", "#"))
-    if left[-1] == "{":
-        return key_follows(behind, is_all=is_all, bare=":=" if loose else "")
+    if is_object:
+        return notation.keys(len(left), "").begins(behind, is_all=is_all)
     return behind[0] in QUOTES or behind[0] in "{[-" or behind[0].isdigit() or (behind[0].isalpha() and "\n" in run)
 
 
-def _comma_fits(after: str, where: Where, *, is_all: bool, bare: str) -> bool | None:
-    """Whether a comma behind a quote separates values: a key must follow in an object, a value in an array."""
+def _follows_all(behind: str, notation: Notation, *, is_all: bool) -> bool | None:
+    """Whether a text may follow the last closer: of a call, another call or something that is no text."""
+    if notation.another is None or not (behind[0] in "\"',;" or behind[0].isalnum()):
+        return True
+    return notation.another.begins(behind, is_all=is_all)
+
+
+def _comma_fits(after: str, where: Where, depth: int, notation: Notation, *, is_all: bool, bare: str) -> bool | None:
+    """Whether a comma after a quote separates values: a key must follow in an object, a value in an array."""
     if not after:
         return True if is_all else None
-    mark = after[0]
-    if mark in "}],/#" or after.startswith("..."):
+    if after[0] in "}],/#" or after.startswith("...") or (notation.another and after[0] == ")"):
         return True
-    if where == "object":
-        return key_follows(after, is_all=is_all, bare=bare)
-    if mark in QUOTES or mark in "{[-(" or mark.isdigit():
-        return True
-    word = _ITEM_WORD(after)
-    if word is None or (word.end() == len(after) and not is_all):
-        return None
-    return after[word.end() : word.end() + 1] not in ("'", '"')
+    return (notation.keys(depth, bare) if where == "object" else notation.item).begins(after, is_all=is_all)
 
 
-def _ends_well(ahead: str, depth: int, *, ended: bool) -> bool | None:
-    """Whether all `depth` open brackets are closed by well-formed JSON, with nothing but closers behind it."""
+def _ends_well(ahead: str, depth: int, notation: Notation, *, ended: bool) -> bool | None:
+    """Whether all `depth` open brackets are closed as the notation has it, with nothing but closers after that."""
     full = len(ahead) == AHEAD
     unknown = None if not (ended or full) else False
-    for token in _TOKENS(ahead):
+    for token in notation.tokens(ahead):
         mark = token.group()
         if token["string"]:
             if not token["behind"].strip():
                 return True if ended and not full else unknown
-            if token["behind"].strip() not in ",:}]":
+            if token["behind"].strip() not in notation.delimiters:
                 return False
             mark = token["behind"].strip()
-        if mark == '"':
+        if mark in ('"', "'"):
             return unknown
-        depth += (mark in "{[") - (mark in "}]")
+        depth += (mark in "{[(") - (mark in "}])")
         if not depth:
             if ended or full:
                 return bool(_BEHIND_ALL(ahead, token.end()))

@@ -5,26 +5,21 @@ continues after it, or if it can be no quotation: models forget to escape, as in
 literal that ends a call also ends a string that was never closed.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from callwright.reading.literal.brackets import CLOSERS, Level
-from callwright.reading.literal.form import QUOTES, LiteralForm, looked_for
+from callwright.reading.literal.form import LiteralForm, looked_for
 from callwright.stream_reader import Parse, StreamReader, read_blanks
+from callwright.tolerant_json.strings import AHEAD, is_delimited
 
 __all__ = ["StringEnds"]
 
-# Characters of look-ahead after a possible end of a string.
+# Characters of look-ahead after a literal that may end a call.
 _MAX_AHEAD: Final = 1_000
 # How deep calls that are quoted in a string may be nested.
 _MAX_DEPTH: Final = 64
-_RUN = re.compile(r"[\s)\]}]*+")
-_NAME = re.compile(r"[\w./-]*+\Z").match
-_CALLED = re.compile(r"[\w./-]++\(").match
-# May follow the comma of a list: a value, the end of the list, the end of the output.
-_ITEM = re.compile(r"[\"'\[({\d.+\-\])}]|[rRuU][\"']|(?:[Tt]rue|[Ff]alse|None|null)\s*+[,\])}]").match
-_MAY_BE_ITEM = re.compile(r"\w{0,5}\s*+\Z").match
+_OPENERS: Final = {"}": "{", "]": "[", ")": "("}
 
 
 class StringEnds:
@@ -41,60 +36,18 @@ class StringEnds:
 
     def closes(self, quote: str, *, odd: bool = False) -> Parse[bool]:
         """Whether the notation continues after a quote that was just read. `odd`: it may end a quotation, too."""
+        source, level, outer = self._source, self._levels[-1], self._levels[0]
+        open_ = [_OPENERS[level.closer] for level in self._levels]
         while True:
-            more = self._source.more(_MAX_AHEAD)
-            closes = self._closes_before(self._source.ahead(_MAX_AHEAD), quote, more=more, odd=odd)
+            ahead, ended = source.ahead(AHEAD), not source.more(AHEAD)
+            if quote in self._form.verbatim and ahead.lstrip()[:1] in CLOSERS:
+                return True
+            closes = is_delimited(
+                ahead, quote, level.kind, open_, ended=ended, odd=odd, notation=self._form.notation(outer.separator)
+            )
             if closes is not None:
                 return closes
             yield
-
-    def _closes_before(self, ahead: str, quote: str, *, more: bool, odd: bool) -> bool | None:
-        """The same for the text after the quote; None if that depends on `more` text, which has not arrived."""
-        level, verbatim = self._levels[-1], self._form.verbatim
-        behind = ahead.lstrip()
-        if not behind:
-            return None if more else True
-        whole, part = self._form.keys(level.separator)
-        if behind[0] == ",":
-            rest = behind[1:].lstrip()
-            if level.kind == "array":
-                if rest.startswith(verbatim) or _ITEM(rest):
-                    return True
-                may_come = _MAY_BE_ITEM(rest) or any(mark.startswith(rest) for mark in verbatim)
-                return None if more and may_come else not rest
-            if whole(rest) or rest.startswith(("}", "]", ")")):
-                return True
-            return None if more and part(rest) else not rest
-        if behind[0] in CLOSERS:
-            return quote in verbatim or self._ends_members(behind, more=more)
-        if more and any(end.startswith(behind) for end in self._ends):
-            return None
-        if behind.startswith(self._ends):
-            return True
-        if odd or quote in verbatim:
-            return False
-        if behind[0] in QUOTES:
-            return True
-        if level.kind != "object" or behind is ahead:
-            return False
-        return bool(whole(behind)) or (None if more and part(behind) else False)  # a comma is missing
-
-    def _ends_members(self, behind: str, *, more: bool) -> bool | None:
-        """Whether the closers after a quote are the notation's. In code inside a string, such as `print("a") if x`,
-        text follows.
-        """
-        run = _RUN.match(behind)
-        assert run is not None  # it matches always
-        rest = behind[run.end() :]
-        if not rest:
-            return None if more else True
-        if not (rest[0] in QUOTES or rest[0].isalnum()):
-            return True
-        if self._levels[0].closer != ")":
-            return behind[1].isspace()
-        if more and _NAME(rest):
-            return None
-        return "]" in run.group() or _CALLED(rest) is not None
 
     def ends_call(self, end: str, quote: str) -> Parse[bool]:
         """Whether a literal inside a string ends the call, so that the string was never closed: it closes the call and

@@ -1,21 +1,29 @@
 """How values are written in notations that look like program code, and the marks that a reader of them searches."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from callwright.stream_reader import Markers
+from callwright.tolerant_json.strings import Notation, Pattern
 
-__all__ = ["QUOTES", "Ends", "KeyPatterns", "LiteralForm", "LookedFor", "looked_for"]
+__all__ = ["QUOTES", "Ends", "LiteralForm", "LookedFor", "looked_for"]
 
 QUOTES: Final = ('"""', "'''", '"', "'")
 # A key without quotes.
 _BARE: Final = r"[\w.$-]++"
 _IS_BARE: Final = re.compile(rf"{_BARE}\Z").match
 _MOST_ODD: Final = 256
+_TOKENS: Final = re.compile(
+    r"""(?P<string>(?:"(?:[^"\\\n]|\\.|(?!))*+"|'(?:[^'\\\n]|\\.|(?!))*+')(?P<behind>\s*+[^\s]?))|["'(){}\[\]]"""
+).finditer
+# Another call, after a comma or on the next line.
+_ANOTHER: Final = Pattern(
+    re.compile(r"[,;]?\s*+[^\W\d][\w./-]*+\(").match, re.compile(r"[,;]?\s*+(?:[^\W\d][\w./-]*+)?\Z").match
+)
 
 
 class Ends(Struct, frozen=True):
@@ -40,9 +48,13 @@ class LiteralForm(Struct, frozen=True):
     ends: Ends = Ends()
     names: frozenset[str] = frozenset()
 
-    def keys(self, separator: str) -> "KeyPatterns":
+    def keys(self, separator: str) -> Pattern:
         """How a key is found. `separator`: the characters that may follow it."""
         return _key_patterns(separator, self.verbatim, _odd_keys(self.names))
+
+    def notation(self, separator: str) -> Notation:
+        """What may follow a string in a call whose names are followed by one of the characters `separator`."""
+        return _notation(separator, self.verbatim, self.ends, _odd_keys(self.names))
 
 
 class LookedFor(NamedTuple):
@@ -78,17 +90,8 @@ def _odd_keys(names: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted(odd, reverse=True))[:_MOST_ODD]
 
 
-class KeyPatterns(NamedTuple):
-    """A key with what separates it from its value, at the begin of a text: the `whole` of it, with a group for each
-    way to write it, or a `part`, all of the text, of which the rest may come.
-    """
-
-    whole: Callable[[str], re.Match[str] | None]
-    part: Callable[[str], object]
-
-
 @lru_cache(maxsize=256)
-def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...] = ()) -> KeyPatterns:
+def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...] = ()) -> Pattern:
     """How a key is found. `separator`: the characters that may follow it; `verbatim`: quotes without escapes; `odd` are
     keys without quotes, whatever is in them, each before those that it begins with.
     """
@@ -98,11 +101,10 @@ def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...
     end = rf"\s*+[{re.escape(separator)}]"
     mark = "|".join(map(re.escape, verbatim)) or "(?!)"
     marks = rf"(?P<mark>{mark})(?P<verbatim>.*?)(?P=mark)"
-    begins = "|".join(re.escape(quote[:n]) for quote in verbatim for n in range(1, len(quote))) or "(?!)"
     whole = re.compile(rf"(?:(?P<quoted>{quoted})|{marks}|(?P<bare>{bare})){end}", re.DOTALL).match
-    part = re.compile(rf"(?:(?:{quoted}|{bare})\s*+|{half}|(?:{mark}).*|{begins})?\Z", re.DOTALL).match
+    part = re.compile(rf"(?:(?:{quoted}|{bare})\s*+|{half}|(?:{mark}).*|{_begins(verbatim)})?\Z", re.DOTALL).match
     if not odd:
-        return KeyPatterns(whole, part)
+        return Pattern(whole, part)
 
     def is_begun(text: str) -> bool:
         return any(name.startswith(text) for name in odd)
@@ -110,4 +112,28 @@ def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...
     def whole_or_odd(text: str) -> re.Match[str] | None:
         return None if is_begun(text) else whole(text)  # `a:` may be a key with its separator, or the begin of `a:b`
 
-    return KeyPatterns(whole_or_odd, lambda text: part(text) or is_begun(text))
+    return Pattern(whole_or_odd, lambda text: part(text) or is_begun(text))
+
+
+def _begins(literals: tuple[str, ...]) -> str:
+    """A pattern for the begin of one of the literals."""
+    return "|".join(re.escape(literal[:n]) for literal in literals for n in range(1, len(literal))) or "(?!)"
+
+
+@lru_cache(maxsize=256)
+def _notation(separator: str, verbatim: tuple[str, ...], ends: Ends, odd: tuple[str, ...]) -> Notation:
+    """See `LiteralForm.notation`."""
+    outer, inner = _key_patterns(separator, verbatim, odd), _key_patterns(":", verbatim, odd)
+    mark = "|".join(map(re.escape, verbatim)) or "(?!)"
+    return Notation(
+        keys=lambda depth, _: outer if depth <= 1 else inner,
+        item=Pattern(
+            re.compile(rf"[\"'\[({{\d.+\-\])}}]|[rRuU][\"']|(?:[Tt]rue|[Ff]alse|None|null)\s*+[,\])}}]|{mark}").match,
+            re.compile(rf"\w{{0,5}}\s*+\Z|(?:{_begins(verbatim)})\Z").match,
+        ),
+        tokens=_TOKENS,
+        delimiters=",:=)}]",
+        commas=",",
+        ends=ends.all,
+        another=_ANOTHER,
+    )

@@ -72,6 +72,10 @@ class StringReader:
         blanks = yield from read_blanks(source)
         if source.text.startswith(('"', "'"), source.at):
             source.markup(blanks)
+            while source.more(2):
+                yield
+            if not blanks and source.ahead(2) in ('""', "''"):  # `f(a="return """)`: they may belong to the text
+                self._brackets.tell("markers_in_value", "quotes at the end of a text")
             return (yield from self.quote())
         source.unread(blanks)
         return ""
@@ -119,7 +123,7 @@ class StringReader:
                 continue
             elif marker and (yield from self._ends.ends_call(marker, quote)):
                 source.unread(marker)
-                self._swallowed(text, text_of, quotes)
+                self._swallowed(text, text_of, doubt=quotes > 0 or quote in QUOTES[:2])
                 # A quote that cannot be escaped closes as it opens: one that is missing leaves all others open.
                 if marker in ends.begins and verbatim:
                     self._brackets.lost, self._brackets.sound = True, False
@@ -151,11 +155,10 @@ class StringReader:
 
     def _quoted(self, text: str, *, odd: bool) -> None:
         """Name the quotes in a text. If a quotation is open, or members seem to stand in it, it may be another text."""
-        separator = re.escape(self._brackets.levels[-1].separator)
-        doubt = odd or re.search(rf"[,(]\s*[\w.$-]+\s*[{separator}]", text) is not None
+        doubt = odd or self._member(r"[,(]", text)
         self._brackets.tell("markers_in_value", "quotes in a text", doubt=doubt)
 
-    def _swallowed(self, text: str, text_of: "_StringText", quotes: int) -> None:
+    def _swallowed(self, text: str, text_of: "_StringText", *, doubt: bool) -> None:
         """Write the rest of a string that was never closed, without closers at its end: `f(a="x)` is `f(a="x")`."""
         levels = self._brackets.levels
         listed = levels[0].closer == ")" and text.rstrip().endswith("]")  # the `]` of a list of calls, too
@@ -164,11 +167,13 @@ class StringReader:
         text_of.put(text[:end])
         self._source.markup(text[end:])
         whole = text_of.whole
-        separator = re.escape(levels[-1].separator)
-        doubt = quotes or self.holds_piece(whole) or re.search(rf",\s*[\w.$-]+\s*[{separator}]", whole)
-        self._brackets.tell(
-            "markup_repaired", "a text without its closing quote", doubt=bool(doubt) or closes_more(whole)
-        )
+        doubt = doubt or self.holds_piece(whole) or self._member(",", whole) or closes_more(whole)
+        self._brackets.tell("markup_repaired", "a text without its closing quote", doubt=doubt)
+
+    def _member(self, before: str, text: str) -> bool:
+        """Whether a member of an open bracket seems to begin in a text, after a pattern."""
+        separators = re.escape("".join(level.separator for level in self._brackets.levels))
+        return re.search(rf"{before}\s*[\w.$-]+\s*[{separators}]", text) is not None
 
     def holds_piece(self, text: str) -> bool:
         """Whether a piece of a quote may stand in a text whose own quote is missing."""
