@@ -26,7 +26,6 @@ from callwright.events import (
     Usage,
 )
 from callwright.parser import OutputParser, PassThrough
-from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.find import json_places
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
@@ -86,10 +85,12 @@ class GenerationReader:
             is_text=KnownTexts(conversation, model.bounds),
             bounds=model.bounds,
         )
+        self.generation = generation
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
         self._trace = trace
         self._upstream = model.upstream
+        self._enforces_schema = model.enforces_schema
         self._timings = self._waiting = generation.timings
         self._has_text = False
         self.check = Check(tools)
@@ -97,7 +98,6 @@ class GenerationReader:
         self._native_calls: NativeCalls | None = None
         self._tools = tools
         self.parser: OutputParser | None = None
-        self.source: StreamReader | None = None  # of the text, where there is a parser
         self._may_print = False
         self._is_whole = not generation.streamed
         self._last = ""  # text that is read when it is known whether more comes, which costs less
@@ -116,8 +116,14 @@ class GenerationReader:
             )
         else:
             self._may_print = _may_print_calls(conversation, generation.fields)
-        if self.parser is not None:
-            self.source = self.parser.source
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the server holds its answer to the form that the request asks for."""
+        generation, timings = self.generation, self._timings
+        if generation.prompt is None:
+            return self._enforces_schema and "response_format" in generation.fields
+        return timings is not None and timings.is_constrained
 
     @property
     def _native(self) -> NativeCalls:

@@ -1,0 +1,245 @@
+"""One turn of a model as a generator: no I/O, no clock, no async.
+
+It yields what is to be done and gets the results by `.send()`; a failure of the model's server is thrown in where the
+answer was asked for. Retries follow `callwright.turn.retry`; what may be a call and may not is asked about
+(`callwright.turn.ask_ambiguous`).
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias, final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from callwright.conversation import Conversation, Item
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Event, Markup, Problem, Usage
+from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, question
+from callwright.turn.model import Model, ModeSelector
+from callwright.turn.observe import FLOWING, Observation
+from callwright.turn.output import GenerationReader, RecordedReader
+from callwright.turn.plan import build_generation_request, is_large, is_slow
+from callwright.turn.retry import DemandNotMet, RetryPolicy
+from callwright.upstreams.base import GenerationRequest
+from callwright.upstreams.timings import RequestTimings
+
+__all__ = ["Ask", "Beside", "ChooseMode", "Emit", "Question", "Step", "TurnLoop"]
+
+_MARKUP: Final = frozenset((Markup,))
+# Of so many characters what has no end may take long to read once more.
+_MANY: Final = 100_000
+
+
+@final
+class Ask(Struct):
+    """Ask the server of `model` for `reader.generation`. What it sends is for `reader`, and what that reads for
+    `TurnLoop.push`.
+    """
+
+    model: Model
+    reader: GenerationReader
+
+
+@final
+class Question(Struct):
+    """Ask whether calls are meant, for so many seconds at most. The result is an `AmbiguousReply`."""
+
+    model: Model
+    generation: GenerationRequest
+    timeout_s: float
+
+
+@final
+class ChooseMode(Struct):
+    """Choose the mode of the model; after a `failure` another one. The result is the model, or None if it is not to
+    blame.
+    """
+
+    selector: ModeSelector
+    model: Model
+    failure: RequestError | UpstreamError | None = None
+
+
+@final
+class Beside(Struct):
+    """Do this beside the event loop, on which others wait. The result is what it returns."""
+
+    work: Callable[[], Any]
+
+
+@final
+class Emit(Struct):
+    """These events go out now."""
+
+    events: Sequence[Event | Usage]
+
+
+Step: TypeAlias = Ask | Question | ChooseMode | Beside | Emit
+_Steps: TypeAlias = Generator[Step | None, Any, None]
+
+
+class TurnLoop:
+    """One turn. `seen` notes what happens, if anybody looks; `told` is what the client is told before all else.
+    `now` is the time in seconds.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        conversation: Conversation,
+        fields: Mapping[str, Any],
+        *,
+        today: str,
+        streamed: bool,
+        seen: Observation | None,
+        told: Problem | None,
+        now: Callable[[], float],
+    ) -> None:
+        self._conversation = conversation
+        self._fields = fields
+        self._today = today
+        self._streamed = streamed
+        self._seen = seen
+        self._told = told
+        self._now = now
+        self._usage: Usage | None = None
+        self._has_sent = False
+        self._begin(model)
+
+    def _begin(self, model: Model) -> None:
+        """Nothing was asked yet of this model."""
+        asked = self._conversation
+        self._model = model
+        self._retry = RetryPolicy(asked, retries=model.retries, streamed=self._streamed, bounds=model.bounds)
+        may_ask = model.ask_ambiguous and asked.tools and asked.tool_choice == "auto"
+        self._ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
+
+    def push(self, events: Sequence[Event], reader: GenerationReader) -> Sequence[Event]:
+        """Take what was read of an answer; answers what of it may go out now."""
+        certain = events
+        if not _MARKUP.isdisjoint(map(type, events)):
+            certain = [event for event in events if type(event) is not Markup]
+        if self._retry.holds:
+            certain = self._retry.push(certain, is_constrained=self._retry.needs_form and reader.is_constrained)
+        ambiguous = self._ambiguous
+        if ambiguous is not None and (ambiguous.held or not SILENT.issuperset(map(type, certain))):
+            certain = ambiguous.push(certain)
+        if not certain:
+            return certain
+        if reader.metadata is not None:
+            certain = [*reader.take_metadata(), *certain]
+        if self._told is not None:
+            certain, self._told = [self._told, *certain], None
+        seen = self._seen
+        if seen is not None and (seen.first_s is None or not FLOWING.issuperset(map(type, certain))):
+            seen.events(certain)
+        self._has_sent = True
+        return certain
+
+    def steps(self) -> _Steps:
+        """What is to be done, in order, and None at the end. Raises `UpstreamError` and `RequestError`, as `run_turn`
+        does.
+        """
+        if (selector := self._model.mode_selector) is not None:
+            self._begin((yield ChooseMode(selector, self._model)))
+        until_s = self._now() + self._model.retry_s
+        conversation = self._conversation
+        more: Sequence[Item] | None = ()
+        while more is not None:
+            if more:
+                conversation = replace(conversation, items=(*conversation.items, *more))
+            reader = self._reader((yield from self._rendered(conversation)))
+            try:
+                yield Ask(self._model, reader)
+            except (RequestError, UpstreamError) as error:
+                if self._seen is not None:
+                    self._seen.failed(error)
+                other = (yield ChooseMode(selector, self._model, error)) if selector is not None else None
+                if other is not None and not self._has_sent:
+                    self._begin(other)
+                    conversation, more = self._conversation, ()
+                    continue
+                if certain := self.push(reader.abandoned(), reader):
+                    yield Emit(certain)
+                if not self._retry.fall_back():
+                    raise
+                break
+            is_long = reader.parser is not None and reader.parser.source.pushed > _MANY
+            rest = (yield Beside(reader.finish)) if is_long else reader.finish()
+            if certain := self.push(rest, reader):
+                yield Emit(certain)
+            self._count(reader.usage)
+            more = self._retry.next_attempt(in_time=self._now() < until_s) if self._retry.holds else None
+        yield from self._end(conversation, reader, until_s)
+        yield None
+
+    def _rendered(self, conversation: Conversation) -> Generator[Step, Any, GenerationRequest]:
+        """The request to the server. A large one is rendered beside the event loop."""
+        model, streamed = self._model, self._streamed or self._model.force_stream
+        build = partial(build_generation_request, model, conversation, self._fields, self._today)
+        is_long = is_large(conversation) or is_slow(model)
+        generation = (yield Beside(partial(_with_wire_text, build))) if is_long else build()
+        # the timings say whether a grammar was sent; an observation brings its own
+        timings = RequestTimings() if self._retry.needs_form and self._seen is None else None
+        return replace(generation, streamed=streamed, timings=timings)
+
+    def _reader(self, generation: GenerationRequest) -> GenerationReader:
+        """The reader of the answer to this request, which is noted."""
+        model, seen = self._model, self._seen
+        if seen is None:
+            return GenerationReader(model, generation)
+        generation, raw = seen.asks(generation, self._retry.again_for)
+        return GenerationReader(model, generation) if raw is None else RecordedReader(model, generation, raw)
+
+    def _end(self, conversation: Conversation, reader: GenerationReader, until_s: float) -> _Steps:
+        """What is left goes out, the tokens last."""
+        unmet: DemandNotMet | None = None
+        left: Sequence[Event] = ()
+        try:
+            if self._retry.holds:
+                left = self._retry.finish()
+        except DemandNotMet as error:
+            unmet = error
+        if (ambiguous := self._ambiguous) is not None:
+            left = ambiguous.push(left)
+            if ambiguous.held:
+                in_time_s = until_s - self._now() if unmet is None else 0.0
+                is_meant = yield from self._is_meant(conversation, ambiguous, in_time_s)
+                left = [*left, *ambiguous.release(run=is_meant)]
+        if left and self._told is not None:
+            left = [self._told, *left]
+        last: list[Event | Usage] = [*reader.take_metadata(), *left]
+        if self._usage is not None and (unmet is None or self._has_sent):
+            last.append(self._usage)
+        if self._seen is not None:
+            self._seen.events(last)
+        if last:
+            yield Emit(last)
+        if unmet is not None:
+            raise UpstreamError(str(unmet), fault="unmet", upstream=self._model.upstream.name) from unmet
+
+    def _is_meant(
+        self, conversation: Conversation, ambiguous: AmbiguousCalls, in_time_s: float
+    ) -> Generator[Step, Any, bool]:
+        """Whether the model says that the calls are meant that may be some, if there is time to ask it."""
+        if in_time_s <= 0 or not (calls := ambiguous.candidates):
+            return False
+        model = self._model
+        build = partial(question, model, conversation, self._fields, self._today, ambiguous.said, calls)
+        generation = (yield Beside(build)) if is_large(conversation) or is_slow(model) else build()
+        reply: AmbiguousReply = yield Question(model, generation, in_time_s)
+        self._count(reply.usage)
+        return reply.outcome == "run"
+
+    def _count(self, more: Usage | None) -> None:
+        """Count tokens of the turn, where anybody tells them."""
+        counted = self._usage
+        self._usage = counted.plus(more) if counted is not None and more is not None else more or counted
+
+
+def _with_wire_text(build: Callable[[], GenerationRequest]) -> GenerationRequest:
+    generation = build()
+    if generation.prompt is not None:
+        _ = generation.prompt.wire_text  # kept with the prompt, for who sends it
+    return generation
