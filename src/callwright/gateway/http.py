@@ -30,6 +30,7 @@ __all__ = [
     "ClientDisconnected",
     "EventStream",
     "PeekedStream",
+    "StreamWriter",
     "cancel_on_disconnect",
     "cancel_quietly",
     "error_response",
@@ -39,6 +40,7 @@ __all__ = [
     "problems_told",
     "read_body",
     "store_unavailable",
+    "told_failure",
 ]
 
 log = logging.getLogger("callwright.gateway")
@@ -252,25 +254,66 @@ async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
         await task
 
 
-class EventStream(Response):
-    """Sends the events of a generator, which come in batches, and a heartbeat when none came for a while.
+class StreamWriter(Generic[T]):
+    """Writes a stream, batch by batch, as the events of an API. This one is for batches that are written already.
 
-    When the client leaves, or reads nothing for `stall_s`, the generator is closed.
+    `heartbeat` makes the event without news. `is_over`: no more batches are wanted.
+    """
+
+    is_over = False
+
+    def __init__(self, heartbeat: Callable[[], bytes]) -> None:
+        self._heartbeat = heartbeat
+
+    def heartbeat(self) -> bytes:
+        """An event without news."""
+        return self._heartbeat()
+
+    def write(self, batch: T) -> Sequence[bytes]:
+        """The events for a batch."""
+        assert isinstance(batch, Sequence)
+        return batch
+
+    async def end(self) -> Sequence[bytes]:
+        """The events at the end. What goes wrong here is a failure, too."""
+        return ()
+
+    def fail(self, error: Exception) -> Sequence[bytes]:
+        """The events with which a stream ends that has failed. Raises the error where clients cannot be told."""
+        raise error
+
+
+def told_failure(error: Exception) -> RequestError | UpstreamError:
+    """What a client is told of a failure of its stream, which is logged."""
+    if isinstance(error, RequestError | UpstreamError):
+        log.debug("stream failed: %.500r", str(error))
+        return error
+    log.error("stream failed", exc_info=error)
+    return OUR_FAULT
+
+
+class EventStream(Response, Generic[T]):
+    """Sends the events that `writer` makes of each batch, behind those that `begin` it, and a heartbeat when none came
+    for a while.
+
+    When the client leaves, or reads nothing for `stall_s`, the batches are closed.
     """
 
     def __init__(
         self,
-        events: AsyncGenerator[Sequence[bytes], None],
-        heartbeat: Callable[[], bytes],
+        batches: AsyncGenerator[T, None] | PeekedStream[T],
+        writer: StreamWriter[T],
         heartbeat_s: float,
         stall_s: float,
+        begin: Sequence[bytes] = (),
     ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]
-        self._events = events
-        self._heartbeat = heartbeat
+        self._batches = batches
+        self._writer = writer
         self._heartbeat_s = heartbeat_s
         self._stall_s = stall_s
+        self._begin = begin
         self._sent = 0
         self._is_sending = False  # an event is on its way; for long where the client reads slowly
         self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
@@ -298,7 +341,7 @@ class EventStream(Response):
                     log.error("stream failed", exc_info=fault)
                 await cancel_quietly(beating)
             await cancel_quietly(pump)
-            await self._events.aclose()
+            await self._batches.aclose()
 
     def _look_later(self, pump: "asyncio.Future[None]", send: Send) -> None:
         """Look in a while whether anything was sent until then: a timer, for most streams need no heartbeat."""
@@ -319,17 +362,38 @@ class EventStream(Response):
         self._beating.add_done_callback(over)
 
     async def _pump(self, send: Send) -> None:
-        async for batch in self._events:
-            if self._beats is not None:
-                await self._beats
-            self._sent += 1
-            self._is_sending = True
-            for piece in packed(batch) if len(batch) > 1 or not all(batch) else batch:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            self._is_sending = False
-            if self._awaited is not None:
-                _tell(self._awaited)
-                self._awaited = None
+        writer, batches = self._writer, self._batches
+        first, rest = (batches.first, batches.rest) if isinstance(batches, PeekedStream) else (None, batches)
+        written = self._begin
+        is_last = False
+        while True:
+            if written:
+                if self._beats is not None:
+                    await self._beats
+                self._sent += 1
+                self._is_sending = True
+                for piece in packed(written) if len(written) > 1 or not all(written) else written:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                self._is_sending = False
+                if self._awaited is not None:
+                    _tell(self._awaited)
+                    self._awaited = None
+            if is_last:
+                break
+            try:
+                if first is not None:
+                    batch, first = await first(), None
+                else:
+                    batch = None if writer.is_over else await anext(rest, None)
+                if batch is not None:
+                    written = writer.write(batch)
+                    continue
+                is_last = True
+                await batches.aclose()
+                written = await writer.end()
+            except Exception as error:
+                is_last = True
+                written = writer.fail(error)
         if self._beats is not None:
             await self._beats
         self._sent += 1
@@ -346,7 +410,7 @@ class EventStream(Response):
                     await self._awaited
                 else:
                     self._beats = loop.create_future()
-                    await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+                    await send({"type": "http.response.body", "body": self._writer.heartbeat(), "more_body": True})
         except TimeoutError:
             log.info("a client has read nothing of its stream for %g s: it is given up", self._stall_s)
             return False

@@ -3,10 +3,9 @@
 Where the gateway runs tools itself a turn has rounds, of which the client sees one message.
 """
 
-import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
 from typing import Any
@@ -17,7 +16,7 @@ from starlette.responses import Response
 
 from callwright.bounds import Bounds
 from callwright.collector import collect
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import RequestError
 from callwright.events import CallStarted, Event, Problem, Usage
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
@@ -30,16 +29,17 @@ from callwright.gateway.endpoints.chat_choices import (
 )
 from callwright.gateway.http import (
     LARGE,
-    OUR_FAULT,
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
+    StreamWriter,
     cancel_on_disconnect,
     in_client_names,
     json_response,
     off_loop,
     problems_told,
     read_body,
+    told_failure,
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
@@ -64,8 +64,6 @@ from callwright.wire.server_events import TurnEvents
 from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["ChatEndpoint"]
-
-log = logging.getLogger("callwright.gateway")
 
 
 class ChatEndpoint:
@@ -129,8 +127,7 @@ class ChatEndpoint:
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
         await peeked.begin(request, self._server.heartbeat_s)
-        stream = _stream(chunks, peeked)
-        return EventStream(stream, chunks.heartbeat, self._server.heartbeat_s, self._server.stall_s)
+        return EventStream(peeked, _TurnWriter(chunks), self._server.heartbeat_s, self._server.stall_s)
 
     def _rules(self, given: object) -> RequestRules:
         """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
@@ -237,43 +234,46 @@ async def _one_message(events: TurnEvents) -> Events:
         raise
 
 
-async def _stream(
-    chunks: ChatChunks | ChoiceChunks, events: PeekedStream[Sequence[Event | Usage | ChoiceGoesOn]]
-) -> AsyncGenerator[list[bytes], None]:
-    """The chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
+class _TurnWriter(StreamWriter[Sequence[Event | Usage | ChoiceGoesOn]]):
+    """Writes the chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
     """
-    usage: Usage | None = None
-    problems: list[Problem] = []
-    failure = b""
-    try:
-        async with aclosing(events):
-            batch = await events.first()
-            while batch is not None:
-                written: list[bytes] = []
-                for event in batch:
-                    if type(event) is Usage:
-                        usage = event
-                    elif type(event) is Problem:
-                        problems.append(event)
-                    elif type(event) is ChoiceGoesOn:
-                        assert isinstance(chunks, ChoiceChunks)
-                        chunks.go_on(event.index)
-                    else:
-                        written.append(chunks.event(event))
-                yield written
-                batch = await anext(events.rest, None)
-    except (RequestError, UpstreamError) as error:
-        log.debug("stream failed: %.500r", str(error))
-        failure = data(encode(error_body(error)))
-    except Exception:
-        log.exception("stream failed")
-        failure = data(encode(error_body(OUR_FAULT)))
-    told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
-    if usage is None and not failure:
-        usage = Usage()  # clients that asked for the counts wait for them; a server that counts nothing leaves zeros
-    yield [chunks.usage(usage), failure, told, DONE]
+
+    def __init__(self, chunks: ChatChunks | ChoiceChunks) -> None:
+        super().__init__(chunks.heartbeat)
+        self._chunks = chunks
+        self._usage: Usage | None = None
+        self._problems: list[Problem] = []
+
+    def write(self, batch: Sequence[Event | Usage | ChoiceGoesOn]) -> list[bytes]:
+        """See `StreamWriter`."""
+        chunks = self._chunks
+        written: list[bytes] = []
+        for event in batch:
+            if type(event) is Usage:
+                self._usage = event
+            elif type(event) is Problem:
+                self._problems.append(event)
+            elif type(event) is ChoiceGoesOn:
+                assert isinstance(chunks, ChoiceChunks)
+                chunks.go_on(event.index)
+            else:
+                written.append(chunks.event(event))
+        return written
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        # Clients that asked for the counts wait for them; a server that counts nothing leaves zeros.
+        return self._ending(self._usage or Usage(), b"")
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        return self._ending(self._usage, data(encode(error_body(told_failure(error)))))
+
+    def _ending(self, usage: Usage | None, failure: bytes) -> list[bytes]:
+        told = comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}") if self._problems else b""
+        return [self._chunks.usage(usage), failure, told, DONE]
 
 
 def _call_id(given: str | None = None) -> str:

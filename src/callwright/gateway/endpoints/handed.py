@@ -4,7 +4,6 @@ The request goes on as it came and the answer comes back as it is, but for the n
 stands before each request to a model: keys and their limits, the model's own, what may pass, who observes.
 """
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias
@@ -21,13 +20,14 @@ from callwright.events import Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
     LARGE,
-    OUR_FAULT,
     EventStream,
     PeekedStream,
+    StreamWriter,
     cancel_on_disconnect,
     json_response,
     off_loop,
     read_body,
+    told_failure,
 )
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.openai_format.errors import from_validation
@@ -52,7 +52,6 @@ from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["HandedEndpoints"]
 
-log = logging.getLogger("callwright.gateway")
 _Answers: TypeAlias = AsyncGenerator[Sequence[Mapping[str, Raw]], None]
 # What the gateway says to the server itself.
 _OURS: Final = ("model", "stream", "stream_options")
@@ -105,8 +104,8 @@ class HandedEndpoints:
         with_usage = bool(checked.stream_options and checked.stream_options.include_usage)
         peeked = PeekedStream(answers)
         await peeked.begin(request, self._server.heartbeat_s)
-        stream = _stream(peeked, with_usage=with_usage)
-        return EventStream(stream, lambda: _HEARTBEAT, self._server.heartbeat_s, self._server.stall_s)
+        writer = _AnswerWriter(with_usage=with_usage)
+        return EventStream(peeked, writer, self._server.heartbeat_s, self._server.stall_s)
 
     def _read(self, body: bytes, endpoint: HandedEndpoint) -> tuple[dict[str, Any], HandedBody]:
         given = decoded(body, self._bounds)
@@ -169,25 +168,25 @@ async def _whole(answers: _Answers) -> Mapping[str, Raw]:
     return read[0]
 
 
-async def _stream(
-    answers: PeekedStream[Sequence[Mapping[str, Raw]]], *, with_usage: bool
-) -> AsyncGenerator[list[bytes], None]:
-    """The events, the token counts only for who has asked for them. A failure becomes an event."""
-    failure = b""
-    try:
-        async with aclosing(answers):
-            batch = await answers.first()
-            while batch is not None:
-                shown = batch if with_usage else [_without_usage(answer) for answer in batch]
-                yield [data(encode(answer)) for answer in shown if answer]
-                batch = await anext(answers.rest, None)
-    except (RequestError, UpstreamError) as error:
-        log.debug("stream failed: %.500r", str(error))
-        failure = data(encode(error_body(error)))
-    except Exception:
-        log.exception("stream failed")
-        failure = data(encode(error_body(OUR_FAULT)))
-    yield [failure, DONE]
+class _AnswerWriter(StreamWriter[Sequence[Mapping[str, Raw]]]):
+    """Writes answers as events, the token counts only for who has asked for them. A failure becomes an event."""
+
+    def __init__(self, *, with_usage: bool) -> None:
+        super().__init__(lambda: _HEARTBEAT)
+        self._with_usage = with_usage
+
+    def write(self, batch: Sequence[Mapping[str, Raw]]) -> list[bytes]:
+        """See `StreamWriter`."""
+        shown = batch if self._with_usage else [_without_usage(answer) for answer in batch]
+        return [data(encode(answer)) for answer in shown if answer]
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        return [DONE]
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        return [data(encode(error_body(told_failure(error)))), DONE]
 
 
 def _without_usage(answer: Mapping[str, Raw]) -> Mapping[str, Raw]:

@@ -2,9 +2,8 @@
 drops.
 """
 
-import logging
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
 from typing import Final
@@ -13,25 +12,24 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.aio import AsyncStream
 from callwright.bounds import Bounds
 from callwright.collector import settled
 from callwright.conversation import Message, TextPart
-from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
     LARGE,
-    OUR_FAULT,
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
+    StreamWriter,
     cancel_on_disconnect,
     in_client_names,
     json_response,
     off_loop,
     problems_told,
     read_body,
+    told_failure,
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.request_context import current, note_dropped, note_given
@@ -52,7 +50,6 @@ from callwright.wire.token_estimate import estimated_tokens
 
 __all__ = ["MessagesEndpoint"]
 
-log = logging.getLogger("callwright.gateway")
 # Claude Code sends one for each session: its requests go to the server that has its prompt in the cache.
 _SESSION: Final = "x-claude-code-session-id"
 _BETAS: Final = "anthropic-beta"
@@ -107,8 +104,10 @@ class MessagesEndpoint:
             return await cancel_on_disconnect(request, _whole(prepared, events))
         peeked = PeekedStream(events)
         await peeked.begin(request, self._server.heartbeat_s)
-        writer = _writer(prepared)
-        return EventStream(_stream(writer, peeked), writer.heartbeat, self._server.heartbeat_s, self._server.stall_s)
+        message = _writer(prepared)
+        return EventStream(
+            peeked, _TurnWriter(message), self._server.heartbeat_s, self._server.stall_s, [message.begin()]
+        )
 
     async def count_tokens(self, request: Request) -> Response:
         """About how many tokens a request has, counted as the usage of an answer is estimated."""
@@ -235,38 +234,40 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
     return json_response(writer.message, headers={PROBLEMS_HEADER: told} if told else None)
 
 
-async def _stream(writer: MessageWriter, events: AsyncStream[Sequence[TurnEvent]]) -> AsyncGenerator[list[bytes], None]:
-    """The events of a turn. A failure becomes the last of them."""
-    usage: Usage | None = None
-    problems: list[Problem] = []
-    context = current()
-    request_id = context.id if context is not None else None
-    yield [writer.begin()]
-    try:
-        async with aclosing(events):
-            async for batch in events:
-                written: list[bytes] = []
-                for event in batch:
-                    if type(event) is Usage:
-                        usage = event
-                        continue
-                    if type(event) is Problem:
-                        problems.append(event)
-                    written += writer.event(event)
-                if written:
-                    yield written
-                if writer.hit is not None:
-                    break
-        ending = writer.finish(usage)
-        if problems:
-            ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}"))
-        yield ending
-    except (RequestError, UpstreamError) as error:
-        log.debug("stream failed: %.500r", str(error))
-        yield [writer.fail(error, request_id)]
-    except Exception:
-        log.exception("stream failed")
-        yield [writer.fail(OUR_FAULT, request_id)]
+class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
+    """Writes the events of a turn. A failure becomes the last of them."""
+
+    def __init__(self, message: MessageWriter) -> None:
+        super().__init__(message.heartbeat)
+        self._message = message
+        self._usage: Usage | None = None
+        self._problems: list[Problem] = []
+
+    def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
+        """See `StreamWriter`."""
+        message = self._message
+        written: list[bytes] = []
+        for event in batch:
+            if type(event) is Usage:
+                self._usage = event
+                continue
+            if type(event) is Problem:
+                self._problems.append(event)
+            written += message.event(event)
+        self.is_over = message.hit is not None
+        return written
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        ending = self._message.finish(self._usage)
+        if self._problems:
+            ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}"))
+        return ending
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        context = current()
+        return [self._message.fail(told_failure(error), context.id if context is not None else None)]
 
 
 def _call_id(_: str | None) -> str:

@@ -23,7 +23,14 @@ from callwright.events import FinishReason
 from callwright.gateway.access.admission import AdmissionControl, busy
 from callwright.gateway.access.keys import ApiKey, caller
 from callwright.gateway.config.config import ServerConfig
-from callwright.gateway.http import EventStream, cancel_on_disconnect, cancel_quietly, json_response, read_body
+from callwright.gateway.http import (
+    EventStream,
+    StreamWriter,
+    cancel_on_disconnect,
+    cancel_quietly,
+    json_response,
+    read_body,
+)
 from callwright.gateway.inspection.about import GatewayInfo
 from callwright.gateway.inspection.run_again import Again
 from callwright.gateway.inspection.static_files import asset, shell, wants_page
@@ -140,7 +147,10 @@ class InspectionEndpoint:
         who = caller()
         rows = self._turns.live() if self._turns is not None else _nothing()
         return EventStream(
-            self._events(rows, who), lambda: comment("live"), self._server.heartbeat_s, self._server.stall_s
+            self._events(rows, who),
+            StreamWriter(lambda: comment("live")),
+            self._server.heartbeat_s,
+            self._server.stall_s,
         )
 
     async def turn(self, request: Request) -> Response:

@@ -104,6 +104,7 @@ class PreparedResponse(Struct):
     queued: bool = False  # it runs in the background, and is in the store already
     problems: list[Problem] = []
     usage: Usage | None = None
+    ending: list[ResponseStreamEvent] = []  # the last events of the stream, once there are some
 
     @property
     def id(self) -> str:
@@ -266,26 +267,36 @@ class ResponseService:
         """The stream events, in batches of what arrived together: the first begins the response, and the last always
         says how it ended.
         """
-        writer = prepared.writer
-        ending: list[ResponseStreamEvent] = []
-        yield writer.begin()
+        yield prepared.writer.begin()
         try:
             async with aclosing(events):
                 async for batch in events:
                     if written := prepared.write(batch):
                         yield written
-            ending = prepared.finish()
-            await self._keep(prepared, memory)
-        except (RequestError, UpstreamError) as error:
-            log.debug("%s failed: %.500r", prepared.id, str(error))
-            ending = ending[:-1] + writer.fail(*_failure(error))
-        except StoreDownError as error:
-            log.error("%s could not be stored: %s", prepared.id, error)
-            ending = ending[:-1] + writer.fail("server_error", store_unavailable().message)
-        except Exception:
-            log.exception("%s failed", prepared.id)
-            ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
+            ending = await self.end(prepared, memory)
+        except Exception as error:
+            ending = self.fail(prepared, error)
         yield ending
+
+    async def end(self, prepared: PreparedResponse, memory: ConnectionCache | None = None) -> list[ResponseStreamEvent]:
+        """The turn is over: the response is kept. Answers the last stream events. Raises `StoreError`."""
+        prepared.ending = prepared.finish()
+        await self._keep(prepared, memory)
+        return prepared.ending
+
+    @staticmethod
+    def fail(prepared: PreparedResponse, error: Exception) -> list[ResponseStreamEvent]:
+        """The last stream events of a response that has failed."""
+        if isinstance(error, RequestError | UpstreamError):
+            log.debug("%s failed: %.500r", prepared.id, str(error))
+            kind, words = _failure(error)
+        elif isinstance(error, StoreDownError):
+            log.error("%s could not be stored: %s", prepared.id, error)
+            kind, words = "server_error", store_unavailable().message
+        else:
+            log.error("%s failed", prepared.id, exc_info=error)
+            kind, words = "server_error", OUR_FAULT.message
+        return prepared.ending[:-1] + prepared.writer.fail(kind, words)
 
     def warm_up(self, prepared: PreparedResponse, memory: ConnectionCache) -> list[ResponseStreamEvent]:
         """A response without output, which can be continued on this connection."""
