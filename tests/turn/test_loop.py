@@ -7,10 +7,10 @@ import pytest
 
 from callwright import ArgumentsDelta, CallStarted, ContentDelta, Event, Finished
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
-from callwright.errors import UpstreamError
+from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
 from callwright.turn.ask_ambiguous import AmbiguousReply
-from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Question, Step, TurnLoop
+from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, Step, TurnLoop
 from callwright.turn.model import Model
 from callwright.upstreams.base import Delta, FinishDelta, TextDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
@@ -25,11 +25,20 @@ BAD: Final = CALL.replace("city", "town")
 END: Final[list[Delta]] = [FinishDelta("stop"), Usage(prompt_tokens=3, completion_tokens=2)]
 BROKEN: Final = UpstreamError("It is gone.", fault="cut", upstream="m")
 
+TOO_LONG: Final = RequestError("It is too long.", code="context_length_exceeded")
+
 
 class Done:
     """A turn that is done with these answers: what was asked for, in order, and the events that went out."""
 
-    def __init__(self, *answers: Any, asked: Conversation = ASKED, seconds: Iterable[float] = (), **how: Any) -> None:
+    def __init__(
+        self,
+        *answers: Any,
+        asked: Conversation = ASKED,
+        seconds: Iterable[float] = (),
+        fit: Fit | None = None,
+        **how: Any,
+    ) -> None:
         model = Model("m", ScriptedUpstream(()), "m", mode="raw", dialect="hermes", **how)
         clock = iter(seconds)
         self.steps: list[type[Step]] = []
@@ -43,6 +52,7 @@ class Done:
             streamed=True,
             seen=None,
             told=None,
+            fit=fit,
             now=lambda: next(clock, 0.0),
         )
         left = list(answers)
@@ -57,7 +67,7 @@ class Done:
                 self.asked.append(step.reader.generation.conversation)
                 answer = left.pop(0)
                 for deltas in answer:
-                    if isinstance(deltas, UpstreamError):
+                    if isinstance(deltas, UpstreamError | RequestError):
                         step = steps.throw(deltas)
                         break
                     self.events += loop.push(step.reader.read(deltas), step.reader)
@@ -122,6 +132,26 @@ def test_another_mode_is_asked_in_where_the_first_one_is_to_blame() -> None:
     done = Done(native, [BROKEN], raw, said(CALL), mode_selector=selector)
     assert done.steps[:4] == [ChooseMode, Ask, ChooseMode, Ask]
     assert "".join(calls(done)) == '{"city": "Bonn"}'
+
+
+def test_a_request_that_is_too_long_is_made_shorter_as_long_as_that_can_be_done() -> None:
+    lengths: list[int] = []
+
+    def fit(error: RequestError, asked: Conversation, fields: Any, begun: bool) -> Any:
+        assert error is TOO_LONG
+        lengths.append(len(asked.items))
+        shorter = Conversation(items=asked.items[1:], tools=asked.tools)
+        return None if begun or len(asked.items) == 1 else (shorter, fields)
+
+    asked = Conversation(items=ASKED.items * 3, tools=ASKED.tools)
+    done = Done([TOO_LONG], [TOO_LONG], said(CALL), asked=asked, fit=fit)
+    assert [len(one.items) for one in done.asked] == [3, 2, 1]
+    assert "".join(calls(done)) == '{"city": "Bonn"}'
+    with pytest.raises(RequestError, match="It is too long"):
+        Done([TOO_LONG], asked=ASKED, fit=fit)
+    with pytest.raises(RequestError, match="It is too long"):
+        Done([[TextDelta("It is warm.")], TOO_LONG], asked=asked, fit=fit)
+    assert lengths == [3, 2, 1, 3]
 
 
 @pytest.mark.parametrize("outcome", ["run", "shown", "failed"])

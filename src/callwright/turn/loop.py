@@ -24,7 +24,7 @@ from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
 
-__all__ = ["Ask", "Beside", "ChooseMode", "Emit", "Question", "Step", "TurnLoop"]
+__all__ = ["Ask", "Beside", "ChooseMode", "Emit", "Fit", "Question", "Step", "TurnLoop"]
 
 _MARKUP: Final = frozenset((Markup,))
 # Of so many characters what has no end may take long to read once more.
@@ -76,12 +76,17 @@ class Emit(Struct):
 
 
 Step: TypeAlias = Ask | Question | ChooseMode | Beside | Emit
+# Makes a request fit that its server refuses: its conversation and fields, or None; also says whether anything of an
+# answer has gone out already.
+Fit: TypeAlias = Callable[
+    [RequestError, Conversation, Mapping[str, Any], bool], tuple[Conversation, Mapping[str, Any]] | None
+]
 _Steps: TypeAlias = Generator[Step | None, Any, None]
 
 
 class TurnLoop:
-    """One turn. `seen` notes what happens, if anybody looks; `told` is what the client is told before all else.
-    `now` is the time in seconds.
+    """One turn. `seen` notes what happens, if anybody looks; `told` is what the client is told before all else. `fit`
+    makes a request shorter that is too long. `now` is the time in seconds.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class TurnLoop:
         streamed: bool,
         seen: Observation | None,
         told: Problem | None,
+        fit: Fit | None,
         now: Callable[[], float],
     ) -> None:
         self._conversation = conversation
@@ -102,6 +108,7 @@ class TurnLoop:
         self._streamed = streamed
         self._seen = seen
         self._told = told
+        self._fit = fit
         self._now = now
         self._usage: Usage | None = None
         self._has_sent = False
@@ -162,9 +169,12 @@ class TurnLoop:
                     continue
                 if certain := self.push(reader.abandoned(), reader):
                     yield Emit(certain)
-                if not self._retry.fall_back():
+                if self._retry.fall_back():
+                    break
+                if not self._is_shorter(error):
                     raise
-                break
+                conversation, more = self._conversation, ()
+                continue
             is_long = reader.parser is not None and reader.parser.source.pushed > _MANY
             rest = (yield Beside(reader.finish)) if is_long else reader.finish()
             if certain := self.push(rest, reader):
@@ -173,6 +183,17 @@ class TurnLoop:
             more = self._retry.next_attempt(in_time=self._now() < until_s) if self._retry.holds else None
         yield from self._end(conversation, reader, until_s)
         yield None
+
+    def _is_shorter(self, error: RequestError | UpstreamError) -> bool:
+        """Whether the request was made shorter, of which the server says that it is too long."""
+        if self._fit is None or not isinstance(error, RequestError):
+            return False
+        fitting = self._fit(error, self._conversation, self._fields, self._has_sent)
+        if fitting is None:
+            return False
+        self._conversation, self._fields = fitting
+        self._begin(self._model)
+        return True
 
     def _rendered(self, conversation: Conversation) -> Generator[Step, Any, GenerationRequest]:
         """The request to the server. A large one is rendered beside the event loop."""

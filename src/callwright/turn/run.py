@@ -17,7 +17,7 @@ from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Problem, Usage
 from callwright.turn.ask_ambiguous import ask_ambiguous
-from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Question, TurnLoop
+from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
@@ -30,12 +30,19 @@ Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
 
 async def run_turn(
-    model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str, streamed: bool = True
+    model: Model,
+    conversation: Conversation,
+    fields: Mapping[str, Any],
+    *,
+    today: str,
+    streamed: bool = True,
+    fit: Fit | None = None,
 ) -> Events:
     """Ask the model; answers its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
 
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
-    on as they come; otherwise all may be held back for a retry.
+    on as they come; otherwise all may be held back for a retry. `fit` makes a request shorter that the server
+    refuses as too long.
 
     Raises `UpstreamError` if the upstream fails, or if the call or the form of the answer that is demanded did not come
     about (`fault="unmet"`; the `Usage` goes out before, if anything has), and `RequestError` if the server blames the
@@ -48,7 +55,15 @@ async def run_turn(
     seen = _observed(model, replace(conversation, items=given), fields, streamed) if model.observers else None
     with seen or nullcontext():
         loop = TurnLoop(
-            model, conversation, fields, today=today, streamed=streamed, seen=seen, told=told, now=time.monotonic
+            model,
+            conversation,
+            fields,
+            today=today,
+            streamed=streamed,
+            seen=seen,
+            told=told,
+            fit=fit,
+            now=time.monotonic,
         )
         steps = loop.steps()
         step = next(steps)

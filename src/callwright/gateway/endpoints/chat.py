@@ -41,7 +41,7 @@ from callwright.gateway.http import (
     read_body,
     told_failure,
 )
-from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.server_tools.kinds import server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
@@ -109,25 +109,31 @@ class ChatEndpoint:
         if keeps:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
 
+        keeps = keeps and bool(chat.conversation.tools)  # what is kept is kept by its call
+
         def turn(fields: dict[str, Any]) -> Events:
             one = _events(model, msgspec.structs.replace(chat, fields=fields), opened, self._search)
-            if keeps and chat.conversation.tools:  # what is kept is kept by its call
+            if keeps:
                 one = self._keeper.watch(one, chat.conversation, model, _call_id)
             return one if chat.names is None else _as_named(in_client_names(one, chat.names), chat.names)
 
         events: Events | ChoiceEvents
-        if chat.choices == 1:
+        followed: FollowedTurn | None = None
+        if chat.choices == 1 and chat.names is None:
+            events = _events(model, chat, opened, self._search)
+            followed = self._keeper.follow(chat.conversation, model, _call_id) if keeps else None
+        elif chat.choices == 1:
             events = turn(chat.fields)
         else:
             for _ in range(1, chat.choices):
                 await caller().begin()  # each choice counts as a request
             events = side_by_side([turn(fields_of_choice(chat.fields, index)) for index in range(chat.choices)])
         if not chat.stream:
-            return await cancel_on_disconnect(request, self._whole(chat, events))
+            return await cancel_on_disconnect(request, self._whole(chat, events, followed))
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
         await peeked.begin(request, self._server.heartbeat_s)
-        return EventStream(peeked, _TurnWriter(chunks), self._server.heartbeat_s, self._server.stall_s)
+        return EventStream(peeked, _TurnWriter(chunks, followed), self._server.heartbeat_s, self._server.stall_s)
 
     def _rules(self, given: object) -> RequestRules:
         """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
@@ -137,19 +143,21 @@ class ChatEndpoint:
         except RequestError:
             return STRICT
 
-    async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents) -> Response:
+    async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents, followed: FollowedTurn | None) -> Response:
         choices: list[list[Event]] = [[] for _ in range(chat.choices)]
         kept = choices[0]
         usage: Usage | None = None
         async with aclosing(events):
             async for batch in events:
-                for event in batch:
+                for event in batch if followed is None else followed.take(batch):
                     if type(event) is Usage:
                         usage = event
                     elif type(event) is ChoiceGoesOn:
                         kept = choices[event.index]
                     else:
                         kept.append(event)
+        if followed is not None:
+            await followed.end()
         turn, *others = [collect(each) for each in choices]
         answer = completion(
             turn,
@@ -240,9 +248,10 @@ class _TurnWriter(StreamWriter[Sequence[Event | Usage | ChoiceGoesOn]]):
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
     """
 
-    def __init__(self, chunks: ChatChunks | ChoiceChunks) -> None:
+    def __init__(self, chunks: ChatChunks | ChoiceChunks, followed: FollowedTurn | None) -> None:
         super().__init__(chunks.heartbeat)
         self._chunks = chunks
+        self._followed = followed
         self._usage: Usage | None = None
         self._problems: list[Problem] = []
 
@@ -250,7 +259,7 @@ class _TurnWriter(StreamWriter[Sequence[Event | Usage | ChoiceGoesOn]]):
         """See `StreamWriter`."""
         chunks = self._chunks
         written: list[bytes] = []
-        for event in batch:
+        for event in batch if self._followed is None else self._followed.take(batch):
             if type(event) is Usage:
                 self._usage = event
             elif type(event) is Problem:
@@ -264,6 +273,8 @@ class _TurnWriter(StreamWriter[Sequence[Event | Usage | ChoiceGoesOn]]):
 
     async def end(self) -> list[bytes]:
         """See `StreamWriter`."""
+        if self._followed is not None:
+            await self._followed.end()
         # Clients that asked for the counts wait for them; a server that counts nothing leaves zeros.
         return self._ending(self._usage or Usage(), b"")
 

@@ -31,14 +31,15 @@ from callwright.gateway.http import (
     read_body,
     told_failure,
 )
-from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
 from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
-from callwright.gateway.server_tools.truncation import with_truncation
+from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
 from callwright.wire.anthropic.response import MessageWriter
 from callwright.wire.anthropic.tools import read_servers
@@ -97,16 +98,15 @@ class MessagesEndpoint:
         parsed = prepared.parsed
         # a stop sequence ends the turn before the model does, so there must be something to break off
         streams = parsed.stream or bool(parsed.stop_sequences)
-        events: TurnEvents = self._keeper.watch(
-            _events(prepared, self._search, streamed=streams), parsed.asked.conversation, prepared.model, _call_id
-        )
+        events = _events(prepared, self._search, streamed=streams)
+        followed = self._keeper.follow(parsed.asked.conversation, prepared.model, _call_id)
         if not parsed.stream:
-            return await cancel_on_disconnect(request, _whole(prepared, events))
+            return await cancel_on_disconnect(request, _whole(prepared, events, followed))
         peeked = PeekedStream(events)
         await peeked.begin(request, self._server.heartbeat_s)
         message = _writer(prepared)
         return EventStream(
-            peeked, _TurnWriter(message), self._server.heartbeat_s, self._server.stall_s, [message.begin()]
+            peeked, _TurnWriter(message, followed), self._server.heartbeat_s, self._server.stall_s, [message.begin()]
         )
 
     async def count_tokens(self, request: Request) -> Response:
@@ -191,18 +191,11 @@ def _turn(prepared: _Prepared, search: WebSearch | None, *, streamed: bool) -> T
             truncates=False,
             clamps=True,
         )
-    return with_truncation(
-        prepared.model,
-        asked.conversation,
-        asked.fields,
-        today=today,
-        streamed=streamed,
-        truncates=False,
-        clamps=True,
-    )
+    fit = Fitting(truncates=False, clamps=True)
+    return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, fit=fit)
 
 
-async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
+async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn) -> Response:
     """The answer when the turn is over, or when a stop sequence has come: what the model says behind it is not waited
     for.
     """
@@ -212,7 +205,7 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
     problems: list[Problem] = []
     async with aclosing(events):
         async for batch in events:
-            for event in batch:
+            for event in followed.take(batch):
                 if isinstance(event, Usage):
                     usage = event
                     continue
@@ -223,6 +216,8 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
                         probe = _writer(prepared)  # what came before it is not searched
             if probe is not None and probe.hit is not None:
                 break
+        else:
+            await followed.end()
     writer = _writer(prepared)
     for event in settled(kept):
         if isinstance(event, Problem):
@@ -237,9 +232,10 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
 class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
     """Writes the events of a turn. A failure becomes the last of them."""
 
-    def __init__(self, message: MessageWriter) -> None:
+    def __init__(self, message: MessageWriter, followed: FollowedTurn) -> None:
         super().__init__(message.heartbeat)
         self._message = message
+        self._followed = followed
         self._usage: Usage | None = None
         self._problems: list[Problem] = []
 
@@ -247,7 +243,7 @@ class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
         """See `StreamWriter`."""
         message = self._message
         written: list[bytes] = []
-        for event in batch:
+        for event in self._followed.take(batch):
             if type(event) is Usage:
                 self._usage = event
                 continue
@@ -259,6 +255,8 @@ class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
 
     async def end(self) -> list[bytes]:
         """See `StreamWriter`."""
+        if not self.is_over:  # of a turn that a stop sequence broke off nothing is kept
+            await self._followed.end()
         ending = self._message.finish(self._usage)
         if self._problems:
             ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}"))

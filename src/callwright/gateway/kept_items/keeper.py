@@ -24,7 +24,7 @@ from callwright.turn.past_reasoning import PastReasoning, past_reasoning
 from callwright.turn.plan import is_large
 from callwright.wire.server_events import TurnEvent
 
-__all__ = ["ItemKeeper"]
+__all__ = ["FollowedTurn", "ItemKeeper"]
 
 log = logging.getLogger("callwright.gateway")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
@@ -82,21 +82,30 @@ class ItemKeeper:
         *,
         keeps: bool = True,
     ) -> AsyncGenerator[Sequence[TurnEventT], None]:
-        """The events of the turn that answers a conversation, whose calls get their ids from `call_id`. What a later
-        history may lack is kept behind the last event, before this ends, if the request lets it be kept (`keeps`). Of a
-        turn that breaks off, nothing.
-        """
-        turn = WrittenTurn(conversation.items, call_id)
+        """The events of a turn that is followed: see `follow`. Of one that breaks off nothing is kept."""
+        turn = self.follow(conversation, model, call_id, keeps=keeps)
         async with aclosing(events):
             async for batch in events:
                 yield turn.take(batch)
-        turn.finish()
-        if not keeps or self._store is None or await _shown(model) == "none":
+        await turn.end()
+
+    def follow(
+        self, conversation: Conversation, model: Model, call_id: CallId, *, keeps: bool = True
+    ) -> "FollowedTurn":
+        """Follow the turn that answers a conversation, whose calls get their ids from `call_id`. What a later history
+        may lack is kept at its end, if the request lets it be kept (`keeps`).
+        """
+        return FollowedTurn(self, WrittenTurn(conversation.items, call_id), model, keeps=keeps)
+
+    async def keep(self, turn: WrittenTurn, model: Model) -> None:
+        """Keep what a later history may lack of a turn that has ended."""
+        if self._store is None or await _shown(model) == "none":
             return
         kept = {key: encode_items(items) for key, items in turn.kept.items()}
         now = self._now()
         try:
-            await self._store.note_bare(model.name, turn.bare, now)
+            if turn.bare:
+                await self._store.note_bare(model.name, turn.bare, now)
             if kept:
                 await self._store.check()
                 await self._store.keep(model.name, kept, now, now - self._lasts_s)
@@ -111,6 +120,27 @@ class ItemKeeper:
             except StoreError as error:
                 log.warning("old reasoning could not be erased: %s", error)
             await asyncio.sleep(max(1.0, self._lasts_s * _FORGOTTEN_EVERY))
+
+
+class FollowedTurn:
+    """A turn on its way to a client. `take` takes its events and answers them with the ids of calls; it is to be told
+    of the end.
+    """
+
+    __slots__ = ("_keeper", "_keeps", "_model", "_turn", "take")
+
+    def __init__(self, keeper: ItemKeeper, turn: WrittenTurn, model: Model, *, keeps: bool) -> None:
+        self._keeper = keeper
+        self._turn = turn
+        self._model = model
+        self._keeps = keeps
+        self.take = turn.take
+
+    async def end(self) -> None:
+        """The turn is over."""
+        self._turn.finish()
+        if self._keeps:
+            await self._keeper.keep(self._turn, self._model)
 
 
 async def _shown(model: Model) -> PastReasoning:

@@ -23,7 +23,7 @@ from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop, store_unavailable
-from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
@@ -31,12 +31,13 @@ from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
-from callwright.gateway.server_tools.truncation import with_truncation
+from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
 from callwright.known_values import made_with
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED
@@ -104,6 +105,7 @@ class PreparedResponse(Struct):
     queued: bool = False  # it runs in the background, and is in the store already
     problems: list[Problem] = []
     usage: Usage | None = None
+    followed: FollowedTurn | None = None  # its turn, once the model is asked
     ending: list[ResponseStreamEvent] = []  # the last events of the stream, once there are some
 
     @property
@@ -113,7 +115,8 @@ class PreparedResponse(Struct):
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the stream events of the API for them."""
-        return [out for event in batch for out in self._written(event)]
+        taken = batch if self.followed is None else self.followed.take(batch)
+        return [out for event in taken for out in self._written(event)]
 
     def _written(self, event: TurnEvent) -> list[ResponseStreamEvent]:
         if type(event) is Usage:
@@ -123,8 +126,10 @@ class PreparedResponse(Struct):
             self.problems.append(event)
         return self.writer.event(event)
 
-    def finish(self) -> list[ResponseStreamEvent]:
+    async def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last stream events."""
+        if self.followed is not None:
+            await self.followed.end()
         return self.writer.finish(self.usage, int(time.time()))
 
     def stored(self) -> StoredResponse:
@@ -233,7 +238,7 @@ class ResponseService:
         taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
         keeps = prepared.request.store is not False
         ids = CallIds(new_id, taken)
-        events = self._keeper.watch(events, asked.conversation, prepared.model, ids.of, keeps=keeps)
+        prepared.followed = self._keeper.follow(asked.conversation, prepared.model, ids.of, keeps=keeps)
         if asked.offer.names.renames:
             events = in_client_names(events, asked.offer.names)
         return events if streamed else _settled(events)
@@ -245,16 +250,15 @@ class ResponseService:
             return run_server_tools(
                 prepared.model, asked, calls, new_id=new_id, today=today, streamed=streamed, truncates=truncates
             )
-        return with_truncation(  # no tool runs on the server
-            prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, truncates=truncates
-        )
+        fit = Fitting(truncates=truncates)
+        return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, fit=fit)
 
     async def whole(self, prepared: PreparedResponse) -> Response:
         """The response, not streamed. Raises `UpstreamError` or `RequestError`."""
         async with aclosing(self.ask(prepared, streamed=False)) as events:
             async for batch in events:
                 prepared.write(batch)
-        prepared.finish()
+        await prepared.finish()
         await self._keep(prepared, None)
         return prepared.writer.response
 
@@ -280,7 +284,7 @@ class ResponseService:
 
     async def end(self, prepared: PreparedResponse, memory: ConnectionCache | None = None) -> list[ResponseStreamEvent]:
         """The turn is over: the response is kept. Answers the last stream events. Raises `StoreError`."""
-        prepared.ending = prepared.finish()
+        prepared.ending = await prepared.finish()
         await self._keep(prepared, memory)
         return prepared.ending
 

@@ -28,8 +28,9 @@ from callwright.events import (
 )
 from callwright.gateway.server_tools.calls import PendingCall, ServerCalls
 from callwright.gateway.server_tools.tool_search import Search
-from callwright.gateway.server_tools.truncation import with_truncation
+from callwright.gateway.server_tools.truncation import Fitting
 from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent, TurnEvents, WebSearchEnded
 
@@ -53,8 +54,7 @@ async def run_server_tools(
     clamps: bool = False,
 ) -> TurnEvents:
     """The events of a turn. `calls` are those that run here; `new_id` makes their ids, from a prefix. `truncates` and
-    `clamps` are told to
-    `with_truncation` each time that the model is asked.
+    `clamps` are those of `Fitting`.
 
     If the model calls a tool of the client, or a call needs approval, its other calls are run all the same, and the
     turn ends.
@@ -78,9 +78,8 @@ async def run_server_tools(
         turn = _ModelRound(asked, calls, new_id, CitationReader(sources))
         ended = Finished("stop")
         shown = _barred(conversation, asked, calls, is_last=is_last)
-        events = with_truncation(
-            model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates, clamps=clamps
-        )
+        fit = Fitting(truncates=truncates, clamps=clamps)
+        events = run_turn(model, shown, asked.fields, today=today, streamed=streamed, fit=fit)
         async with aclosing(events):
             async for batch in events:
                 now: list[_Now] = []
