@@ -18,7 +18,7 @@ from callwright.events import Event, Markup, Problem, Usage
 from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, question
 from callwright.turn.model import Model, ModeSelector
 from callwright.turn.observe import FLOWING, Observation
-from callwright.turn.output import GenerationReader, RecordedReader
+from callwright.turn.output import GenerationReader
 from callwright.turn.plan import build_generation_request, is_large, is_slow
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
@@ -179,7 +179,8 @@ class TurnLoop:
             rest = (yield Beside(reader.finish)) if is_long else reader.finish()
             if certain := self.push(rest, reader):
                 yield Emit(certain)
-            self._count(reader.usage)
+            if reader.usage is not None:
+                self._count(reader.usage)
             more = self._retry.next_attempt(in_time=self._now() < until_s) if self._retry.holds else None
         yield from self._end(conversation, reader, until_s)
         yield None
@@ -211,7 +212,7 @@ class TurnLoop:
         if seen is None:
             return GenerationReader(model, generation)
         generation, raw = seen.asks(generation, self._retry.again_for)
-        return GenerationReader(model, generation) if raw is None else RecordedReader(model, generation, raw)
+        return GenerationReader(model, generation, raw)
 
     def _end(self, conversation: Conversation, reader: GenerationReader, until_s: float) -> _Steps:
         """What is left goes out, the tokens last."""
@@ -230,7 +231,7 @@ class TurnLoop:
                 left = [*left, *ambiguous.release(run=is_meant)]
         if left and self._told is not None:
             left = [self._told, *left]
-        last: list[Event | Usage] = [*reader.take_metadata(), *left]
+        last: list[Event | Usage] = [*reader.take_metadata(), *left] if reader.metadata is not None else [*left]
         if self._usage is not None and (unmet is None or self._has_sent):
             last.append(self._usage)
         if self._seen is not None:
@@ -250,13 +251,13 @@ class TurnLoop:
         build = partial(question, model, conversation, self._fields, self._today, ambiguous.said, calls)
         generation = (yield Beside(build)) if is_large(conversation) or is_slow(model) else build()
         reply: AmbiguousReply = yield Question(model, generation, in_time_s)
-        self._count(reply.usage)
+        if reply.usage is not None:
+            self._count(reply.usage)
         return reply.outcome == "run"
 
-    def _count(self, more: Usage | None) -> None:
-        """Count tokens of the turn, where anybody tells them."""
-        counted = self._usage
-        self._usage = counted.plus(more) if counted is not None and more is not None else more or counted
+    def _count(self, more: Usage) -> None:
+        """Count tokens of the turn."""
+        self._usage = more if self._usage is None else self._usage.plus(more)
 
 
 def _with_wire_text(build: Callable[[], GenerationRequest]) -> GenerationRequest:

@@ -41,7 +41,7 @@ from callwright.upstreams.base import (
     UnparsedCallDelta,
 )
 
-__all__ = ["GenerationReader", "RecordedReader", "unread_call"]
+__all__ = ["GenerationReader", "unread_call"]
 
 
 def unread_call(batch: Sequence[Event]) -> Problem | None:
@@ -71,10 +71,12 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
 class GenerationReader:
     """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times.
 
-    `trace`: `parser` records where each character of the text goes.
+    `raw` keeps what comes, with what becomes of it. `trace`: `parser` records where each character of the text goes.
     """
 
-    def __init__(self, model: Model, generation: GenerationRequest, *, trace: bool = False) -> None:
+    def __init__(
+        self, model: Model, generation: GenerationRequest, raw: Raw | None = None, *, trace: bool = False
+    ) -> None:
         conversation = generation.conversation
         tools = Toolset(
             conversation.tools,
@@ -86,6 +88,7 @@ class GenerationReader:
             bounds=model.bounds,
         )
         self.generation = generation
+        self._raw = raw
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
         self._trace = trace
@@ -170,6 +173,8 @@ class GenerationReader:
                 out += self._salvaged(delta.text, delta.told)
             else:
                 assert_never(delta)
+        if self._raw is not None:
+            self._raw.add(batch, out)
         return out
 
     def _is_last(self, others: Sequence[Delta]) -> bool:
@@ -257,16 +262,22 @@ class GenerationReader:
         """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the
         prompt has begun is no answer by itself.
         """
-        if not self._has_text:
-            return []
-        self._reason = "length"
-        return [event for event in self._rest() if isinstance(event, ContentDelta | ReasoningDelta)]
+        left: list[Event] = []
+        if self._has_text:
+            self._reason = "length"
+            left = [event for event in self._rest() if isinstance(event, ContentDelta | ReasoningDelta)]
+        if self._raw is not None:
+            self._raw.end("failed", left)
+        return left
 
     def finish(self) -> list[Event]:
         """The upstream's stream is over; answers the remaining events, `Finished` last."""
         if self._timings is not None:
             self._timings.ended_s = time.monotonic()
-        return self._rest()
+        rest = self._rest()
+        if self._raw is not None:
+            self._raw.end("whole", rest)
+        return rest
 
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []
@@ -278,29 +289,3 @@ class GenerationReader:
             return out + self.parser.finish(self._reason, self._last)
         self.check.finish(self._reason, out)
         return out
-
-
-class RecordedReader(GenerationReader):
-    """The same for a turn that is recorded: keeps what the upstream sends, with what becomes of it."""
-
-    def __init__(self, model: Model, generation: GenerationRequest, raw: Raw) -> None:
-        super().__init__(model, generation)
-        self._raw = raw
-
-    def read(self, batch: Sequence[Delta]) -> list[Event]:
-        """See `GenerationReader`."""
-        events = super().read(batch)
-        self._raw.add(batch, events)
-        return events
-
-    def abandoned(self) -> list[Event]:
-        """See `GenerationReader`."""
-        events = super().abandoned()
-        self._raw.end("failed", events)
-        return events
-
-    def finish(self) -> list[Event]:
-        """See `GenerationReader`."""
-        events = super().finish()
-        self._raw.end("whole", events)
-        return events
