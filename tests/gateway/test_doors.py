@@ -24,7 +24,7 @@ from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.connections import STATE, Connections
 from callwright.gateway.endpoints import websocket as endpoint
-from callwright.gateway.http import EventStream, StreamWriter
+from callwright.gateway.http import AsWritten, EventStream
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 from tests.support.http_client import CHAT, Live, request
@@ -235,7 +235,7 @@ def test_a_stream_whose_client_goes_before_its_first_event_is_ended_too() -> Non
     connection.closed()
 
     async def answered() -> None:
-        stream = EventStream(events(), StreamWriter(bytes), heartbeat_s=PATIENCE_S, stall_s=PATIENCE_S)
+        stream = EventStream(events(), AsWritten(bytes), heartbeat_s=PATIENCE_S, stall_s=PATIENCE_S)
         await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
 
     asyncio.run(answered())
@@ -256,7 +256,7 @@ def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(caplog: 
     connection = Connections(1).opened(lambda: None)
 
     async def answered() -> None:
-        stream = EventStream(events(), StreamWriter(heartbeat), heartbeat_s=0.0, stall_s=PATIENCE_S)
+        stream = EventStream(events(), AsWritten(heartbeat), heartbeat_s=0.0, stall_s=PATIENCE_S)
         await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
 
     asyncio.run(answered())

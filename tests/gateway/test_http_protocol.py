@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.gateway.http import EventStream, StreamWriter
+from callwright.gateway.http import AsWritten, EventStream
 from tests.support.byte_server import TURNS, Loop, each_loop, run, seen, turns
 from tests.support.connection_server import reset
 from tests.support.protocol_server import PIECES, Answer, Door, answers, begun, opened
@@ -478,7 +478,7 @@ def test_heartbeats_stand_between_events_and_none_behind_the_last(loop: Loop, se
         is_sending = False
 
     async def tried() -> None:
-        stream = EventStream(events(), StreamWriter(lambda: b"beat;"), heartbeat_s=0, stall_s=PATIENCE_S)
+        stream = EventStream(events(), AsWritten(lambda: b"beat;"), heartbeat_s=0, stall_s=PATIENCE_S)
         receive = asyncio.Event().wait
         answering = asyncio.ensure_future(stream({"type": "http"}, receive, send))  # type: ignore[arg-type]
         await (turns(random.randint(0, 30)) if seed % 4 == 0 else asyncio.wait({answering}))

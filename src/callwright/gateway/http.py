@@ -5,7 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +18,7 @@ from callwright.gateway.connections import WhenLeft
 from callwright.gateway.request_context import current
 from callwright.openai_format.tool_names import ToolNames
 from callwright.tolerant_json.codec import encode
+from callwright.turn.observe import FLOWING
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
 from callwright.wire.errors import error_body, upstream_status
 from callwright.wire.sse import HEADERS, packed
@@ -27,6 +28,7 @@ __all__ = [
     "LARGE",
     "OUR_FAULT",
     "PROBLEMS_HEADER",
+    "AsWritten",
     "ClientDisconnected",
     "EventStream",
     "PeekedStream",
@@ -45,6 +47,8 @@ __all__ = [
 
 log = logging.getLogger("callwright.gateway")
 T = TypeVar("T")
+B = TypeVar("B", bound=Sequence[Any])
+T_contra = TypeVar("T_contra", contravariant=True)
 # Says what was wrong with an answer, and that it was mended or asked for again.
 PROBLEMS_HEADER = "x-callwright-problems"
 # Names the fields of a request that went to no server, because nobody here knows them.
@@ -53,6 +57,8 @@ OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )
 _RETRY_S = 5
+# So many batches of a turn are noted at once.
+_MANY = 256
 
 
 def store_unavailable() -> RequestError:
@@ -254,32 +260,51 @@ async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
         await task
 
 
-class StreamWriter(Generic[T]):
-    """Writes a stream, batch by batch, as the events of an API. This one is for batches that are written already.
+class StreamWriter(Protocol[T_contra]):
+    """Writes a stream, batch by batch, as the events of an API."""
 
-    `heartbeat` makes the event without news. `is_over`: no more batches are wanted.
-    """
+    @property
+    def write(self) -> Callable[[T_contra], Sequence[bytes]]:
+        """Makes the events for a batch."""
+        ...
+
+    @property
+    def heartbeat(self) -> Callable[[], bytes]:
+        """Makes an event without news."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more batches are wanted."""
+        ...
+
+    async def end(self) -> Sequence[bytes]:
+        """The events at the end. What goes wrong here is a failure, too."""
+        ...
+
+    def fail(self, error: Exception) -> Sequence[bytes]:
+        """The events with which a stream ends that has failed. Raises the error if clients cannot be told."""
+        ...
+
+
+class AsWritten:
+    """For batches that are written already. `heartbeat` makes an event without news."""
 
     is_over = False
 
     def __init__(self, heartbeat: Callable[[], bytes]) -> None:
-        self._heartbeat = heartbeat
+        self.heartbeat = heartbeat
 
-    def heartbeat(self) -> bytes:
-        """An event without news."""
-        return self._heartbeat()
-
-    def write(self, batch: T) -> Sequence[bytes]:
-        """The events for a batch."""
-        assert isinstance(batch, Sequence)
+    def write(self, batch: Sequence[bytes]) -> Sequence[bytes]:
+        """See `StreamWriter`."""
         return batch
 
     async def end(self) -> Sequence[bytes]:
-        """The events at the end. What goes wrong here is a failure, too."""
+        """See `StreamWriter`."""
         return ()
 
     def fail(self, error: Exception) -> Sequence[bytes]:
-        """The events with which a stream ends that has failed. Raises the error where clients cannot be told."""
+        """See `StreamWriter`."""
         raise error
 
 
@@ -292,20 +317,37 @@ def told_failure(error: Exception) -> RequestError | UpstreamError:
     return OUR_FAULT
 
 
-class EventStream(Response, Generic[T]):
+class Followed(Protocol[B]):
+    """A turn that is noted on its way to the client. What `take` answers goes out in place of what it is given; of what
+    is put into `flowing` instead, nothing is changed.
+    """
+
+    flowing: list[B]
+
+    def take(self, batch: B) -> B:
+        """Take what is `flowing`, and this batch."""
+        ...
+
+    async def end(self) -> None:
+        """The turn is over."""
+        ...
+
+
+class EventStream(Response, Generic[B]):
     """Sends the events that `writer` makes of each batch, behind those that `begin` it, and a heartbeat when none came
-    for a while.
+    for a while. If the batches are of a turn that is `followed`, that has them first.
 
     When the client leaves, or reads nothing for `stall_s`, the batches are closed.
     """
 
     def __init__(
         self,
-        batches: AsyncGenerator[T, None] | PeekedStream[T],
-        writer: StreamWriter[T],
+        batches: AsyncGenerator[B, None] | PeekedStream[B],
+        writer: StreamWriter[B],
         heartbeat_s: float,
         stall_s: float,
         begin: Sequence[bytes] = (),
+        followed: Followed[B] | None = None,
     ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]
@@ -314,6 +356,7 @@ class EventStream(Response, Generic[T]):
         self._heartbeat_s = heartbeat_s
         self._stall_s = stall_s
         self._begin = begin
+        self._followed = followed
         self._sent = 0
         self._is_sending = False  # an event is on its way; for long where the client reads slowly
         self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
@@ -362,9 +405,11 @@ class EventStream(Response, Generic[T]):
         self._beating.add_done_callback(over)
 
     async def _pump(self, send: Send) -> None:
-        writer, batches = self._writer, self._batches
+        writer, batches, followed = self._writer, self._batches, self._followed
         first, rest = (batches.first, batches.rest) if isinstance(batches, PeekedStream) else (None, batches)
         written = self._begin
+        context = current()
+        send_on, later = send, (context and context.send_on) or send
         is_last = False
         while True:
             if written:
@@ -373,7 +418,8 @@ class EventStream(Response, Generic[T]):
                 self._sent += 1
                 self._is_sending = True
                 for piece in packed(written) if len(written) > 1 or not all(written) else written:
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await send_on({"type": "http.response.body", "body": piece, "more_body": True})
+                    send_on = later
                 self._is_sending = False
                 if self._awaited is not None:
                     _tell(self._awaited)
@@ -386,10 +432,17 @@ class EventStream(Response, Generic[T]):
                 else:
                     batch = None if writer.is_over else await anext(rest, None)
                 if batch is not None:
+                    if followed is not None:
+                        if len(followed.flowing) < _MANY and FLOWING.issuperset(map(type, batch)):
+                            followed.flowing.append(batch)
+                        else:
+                            batch = followed.take(batch)
                     written = writer.write(batch)
                     continue
                 is_last = True
                 await batches.aclose()
+                if followed is not None and not writer.is_over:  # of a turn that is broken off nothing is kept
+                    await followed.end()
                 written = await writer.end()
             except Exception as error:
                 is_last = True

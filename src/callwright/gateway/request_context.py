@@ -87,7 +87,8 @@ class RequestContext(Struct, kw_only=True):
     reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those that went to no
     server, `not_passed` those of them that nobody here knows. `latest` is the turn that runs or ran last.
     `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is
-    set where requests are recorded, or shown.
+    set where requests are recorded, or shown. `send_on` sends what stands in the middle of an answer, of which nothing
+    is noted.
     """
 
     id: str
@@ -126,6 +127,7 @@ class RequestContext(Struct, kw_only=True):
     refusal: Refusal | None = None
     keeps_body: bool = False
     body: bytes | str | None = None
+    send_on: Send | None = None
 
     @property
     def told_dropped(self) -> frozenset[str]:
@@ -327,6 +329,7 @@ class _Running:
         context.ended_s = time.monotonic()
         if context.has_left and not context.status:
             context.status = _GONE
+        context.send_on = None
         self._ended(context)
         _current.reset(self._token)
 
@@ -359,6 +362,7 @@ class RequestContextMiddleware:
                         ]
                 return send(message)
 
+            context.send_on = send
             await self._app(scope, receive, sent)
 
 

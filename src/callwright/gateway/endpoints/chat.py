@@ -5,7 +5,7 @@ Where the gateway runs tools itself a turn has rounds, of which the client sees 
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from datetime import date
 from typing import Any
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from callwright.bounds import Bounds
 from callwright.collector import collect
 from callwright.errors import RequestError
-from callwright.events import CallStarted, Event, Problem, Usage
+from callwright.events import CallStarted, Event, Usage
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.chat_choices import (
@@ -32,7 +32,6 @@ from callwright.gateway.http import (
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
-    StreamWriter,
     cancel_on_disconnect,
     in_client_names,
     json_response,
@@ -133,7 +132,8 @@ class ChatEndpoint:
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
         await peeked.begin(request, self._server.heartbeat_s)
-        return EventStream(peeked, _TurnWriter(chunks, followed), self._server.heartbeat_s, self._server.stall_s)
+        writer = _TurnWriter(chunks)
+        return EventStream(peeked, writer, self._server.heartbeat_s, self._server.stall_s, followed=followed)
 
     def _rules(self, given: object) -> RequestRules:
         """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
@@ -242,48 +242,30 @@ async def _one_message(events: TurnEvents) -> Events:
         raise
 
 
-class _TurnWriter(StreamWriter[Sequence[Event | Usage | ChoiceGoesOn]]):
+class _TurnWriter:
     """Writes the chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
     """
 
-    def __init__(self, chunks: ChatChunks | ChoiceChunks, followed: FollowedTurn | None) -> None:
-        super().__init__(chunks.heartbeat)
-        self._chunks = chunks
-        self._followed = followed
-        self._usage: Usage | None = None
-        self._problems: list[Problem] = []
+    is_over = False
 
-    def write(self, batch: Sequence[Event | Usage | ChoiceGoesOn]) -> list[bytes]:
-        """See `StreamWriter`."""
-        chunks = self._chunks
-        written: list[bytes] = []
-        for event in batch if self._followed is None else self._followed.take(batch):
-            if type(event) is Usage:
-                self._usage = event
-            elif type(event) is Problem:
-                self._problems.append(event)
-            elif type(event) is ChoiceGoesOn:
-                assert isinstance(chunks, ChoiceChunks)
-                chunks.go_on(event.index)
-            else:
-                written.append(chunks.event(event))
-        return written
+    def __init__(self, chunks: ChatChunks | ChoiceChunks) -> None:
+        self.write, self.heartbeat = chunks.write, chunks.heartbeat
+        self._chunks = chunks
 
     async def end(self) -> list[bytes]:
         """See `StreamWriter`."""
-        if self._followed is not None:
-            await self._followed.end()
         # Clients that asked for the counts wait for them; a server that counts nothing leaves zeros.
-        return self._ending(self._usage or Usage(), b"")
+        return self._ending(self._chunks.counted or Usage(), b"")
 
     def fail(self, error: Exception) -> list[bytes]:
         """See `StreamWriter`."""
-        return self._ending(self._usage, data(encode(error_body(told_failure(error)))))
+        return self._ending(self._chunks.counted, data(encode(error_body(told_failure(error)))))
 
     def _ending(self, usage: Usage | None, failure: bytes) -> list[bytes]:
-        told = comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}") if self._problems else b""
+        problems = self._chunks.problems
+        told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
         return [self._chunks.usage(usage), failure, told, DONE]
 
 

@@ -22,7 +22,6 @@ from callwright.gateway.http import (
     LARGE,
     EventStream,
     PeekedStream,
-    StreamWriter,
     cancel_on_disconnect,
     json_response,
     off_loop,
@@ -168,12 +167,18 @@ async def _whole(answers: _Answers) -> Mapping[str, Raw]:
     return read[0]
 
 
-class _AnswerWriter(StreamWriter[Sequence[Mapping[str, Raw]]]):
+class _AnswerWriter:
     """Writes answers as events, the token counts only for who has asked for them. A failure becomes an event."""
 
+    is_over = False
+
     def __init__(self, *, with_usage: bool) -> None:
-        super().__init__(lambda: _HEARTBEAT)
         self._with_usage = with_usage
+
+    @staticmethod
+    def heartbeat() -> bytes:
+        """See `StreamWriter`."""
+        return _HEARTBEAT
 
     def write(self, batch: Sequence[Mapping[str, Raw]]) -> list[bytes]:
         """See `StreamWriter`."""

@@ -22,7 +22,6 @@ from callwright.gateway.http import (
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
-    StreamWriter,
     cancel_on_disconnect,
     in_client_names,
     json_response,
@@ -106,7 +105,12 @@ class MessagesEndpoint:
         await peeked.begin(request, self._server.heartbeat_s)
         message = _writer(prepared)
         return EventStream(
-            peeked, _TurnWriter(message, followed), self._server.heartbeat_s, self._server.stall_s, [message.begin()]
+            peeked,
+            _TurnWriter(message),
+            self._server.heartbeat_s,
+            self._server.stall_s,
+            begin=[message.begin()],
+            followed=followed,
         )
 
     async def count_tokens(self, request: Request) -> Response:
@@ -229,13 +233,13 @@ async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn
     return json_response(writer.message, headers={PROBLEMS_HEADER: told} if told else None)
 
 
-class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
+class _TurnWriter:
     """Writes the events of a turn. A failure becomes the last of them."""
 
-    def __init__(self, message: MessageWriter, followed: FollowedTurn) -> None:
-        super().__init__(message.heartbeat)
+    def __init__(self, message: MessageWriter) -> None:
+        self.heartbeat = message.heartbeat
+        self.is_over = False
         self._message = message
-        self._followed = followed
         self._usage: Usage | None = None
         self._problems: list[Problem] = []
 
@@ -243,7 +247,7 @@ class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
         """See `StreamWriter`."""
         message = self._message
         written: list[bytes] = []
-        for event in self._followed.take(batch):
+        for event in batch:
             if type(event) is Usage:
                 self._usage = event
                 continue
@@ -255,8 +259,6 @@ class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
 
     async def end(self) -> list[bytes]:
         """See `StreamWriter`."""
-        if not self.is_over:  # of a turn that a stop sequence broke off nothing is kept
-            await self._followed.end()
         ending = self._message.finish(self._usage)
         if self._problems:
             ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}"))

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ServerConfig
-from callwright.gateway.http import EventStream, StreamWriter
+from callwright.gateway.http import AsWritten, EventStream
 from callwright.gateway.responses.event_log import EventLog, not_kept
 from callwright.gateway.store.store import ENDED, StoredResponse
 from callwright.tolerant_json.codec import encode
@@ -77,7 +77,7 @@ def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect, serv
     def beat() -> bytes:
         return _numbered({"type": "keepalive"}, max(told, 0))  # nobody else sees it: it has no number of its own
 
-    return EventStream(stream(), StreamWriter(beat), server.heartbeat_s, server.stall_s)
+    return EventStream(stream(), AsWritten(beat), server.heartbeat_s, server.stall_s)
 
 
 def stored_stream(
@@ -114,7 +114,7 @@ def stored_stream(
     def beat() -> bytes:
         return written(replayed_begin(stored.body)[1:])[0]
 
-    return EventStream(stream(), StreamWriter(beat), server.heartbeat_s, server.stall_s)
+    return EventStream(stream(), AsWritten(beat), server.heartbeat_s, server.stall_s)
 
 
 def _numbered(event: Replayed, number: int) -> bytes:

@@ -23,7 +23,6 @@ from callwright.gateway.http import (
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
-    StreamWriter,
     cancel_on_disconnect,
     json_response,
     off_loop,
@@ -69,8 +68,10 @@ def _is_unmet(error: BaseException | None) -> bool:
     return isinstance(error, UpstreamError) and error.fault == "unmet"
 
 
-class _TurnWriter(StreamWriter[Sequence[TurnEvent]]):
+class _TurnWriter:
     """Writes the events of a response, numbered. The last says how it ended."""
+
+    is_over = False
 
     def __init__(self, turns: ResponseService, prepared: PreparedResponse, flavour: ApiDialect) -> None:
         self._turns = turns

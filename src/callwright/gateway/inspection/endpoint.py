@@ -24,8 +24,8 @@ from callwright.gateway.access.admission import AdmissionControl, busy
 from callwright.gateway.access.keys import ApiKey, caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
+    AsWritten,
     EventStream,
-    StreamWriter,
     cancel_on_disconnect,
     cancel_quietly,
     json_response,
@@ -148,7 +148,7 @@ class InspectionEndpoint:
         rows = self._turns.live() if self._turns is not None else _nothing()
         return EventStream(
             self._events(rows, who),
-            StreamWriter(lambda: comment("live")),
+            AsWritten(lambda: comment("live")),
             self._server.heartbeat_s,
             self._server.stall_s,
         )

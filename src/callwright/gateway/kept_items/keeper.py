@@ -9,7 +9,8 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Final, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -27,6 +28,7 @@ from callwright.wire.server_events import TurnEvent
 __all__ = ["FollowedTurn", "ItemKeeper"]
 
 log = logging.getLogger("callwright.gateway")
+T = TypeVar("T")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
 # What is in use is kept on: its time is written anew when so much of it has gone by.
 _REFRESHED_AFTER: Final = 1 / 8
@@ -123,21 +125,29 @@ class ItemKeeper:
 
 
 class FollowedTurn:
-    """A turn on its way to a client. `take` takes its events and answers them with the ids of calls; it is to be told
-    of the end.
+    """A turn on its way to a client. `take` takes its events and answers them with the ids of calls. Batches that are
+    all text and arguments can be put into `flowing`, to be taken together.
     """
 
-    __slots__ = ("_keeper", "_keeps", "_model", "_turn", "take")
+    __slots__ = ("_keeper", "_keeps", "_model", "_turn", "flowing")
 
     def __init__(self, keeper: ItemKeeper, turn: WrittenTurn, model: Model, *, keeps: bool) -> None:
         self._keeper = keeper
         self._turn = turn
         self._model = model
         self._keeps = keeps
-        self.take = turn.take
+        self.flowing: list[Sequence[Any]] = []
+
+    def take(self, batch: Sequence[T]) -> Sequence[T]:
+        """Take events; answers the same with the ids of calls."""
+        if self.flowing:
+            self._turn.take([*chain.from_iterable(self.flowing)])
+            self.flowing.clear()
+        return self._turn.take(batch)
 
     async def end(self) -> None:
-        """The turn is over."""
+        """The turn is over. What a later history may lack of it is kept."""
+        self.take(())
         self._turn.finish()
         if self._keeps:
             await self._keeper.keep(self._turn, self._model)
