@@ -440,10 +440,7 @@ class EventStream(Response, Generic[B]):
                     written = writer.write(batch)
                     continue
                 is_last = True
-                await batches.aclose()
-                if followed is not None and not writer.is_over:  # of a turn that is broken off nothing is kept
-                    await followed.end()
-                written = await writer.end()
+                written = await self._end()
             except Exception as error:
                 is_last = True
                 written = writer.fail(error)
@@ -452,6 +449,13 @@ class EventStream(Response, Generic[B]):
         self._sent += 1
         self._is_sending = True
         await send({"type": "http.response.body", "body": b""})
+
+    async def _end(self) -> Sequence[bytes]:
+        """The batches are over; answers the last events."""
+        await self._batches.aclose()
+        if self._followed is not None and not self._writer.is_over:  # of a turn that is broken off nothing is kept
+            await self._followed.end()
+        return await self._writer.end()
 
     async def _beat(self, send: Send) -> bool:
         """Send a heartbeat, or wait for what is on its way. Whether the client reads on."""

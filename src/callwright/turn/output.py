@@ -165,17 +165,23 @@ class GenerationReader:
                 self._reason = delta.reason
             elif type(delta) is Usage:
                 self.usage = delta
-            elif type(delta) is AnswerMetadata:
-                self.metadata = self.metadata.updated(delta) if self.metadata else delta
-            elif type(delta) is RefusalDelta or type(delta) is AnnotationsDelta:
-                out.append(delta)
-            elif type(delta) is UnparsedCallDelta:
-                out += self._salvaged(delta.text, delta.told)
             else:
-                assert_never(delta)
+                out += self._read_rare(delta)
         if self._raw is not None:
             self._raw.add(batch, out)
         return out
+
+    def _read_rare(
+        self, delta: AnswerMetadata | RefusalDelta | AnnotationsDelta | UnparsedCallDelta
+    ) -> Sequence[Event]:
+        if type(delta) is AnswerMetadata:
+            self.metadata = self.metadata.updated(delta) if self.metadata else delta
+            return ()
+        if type(delta) is RefusalDelta or type(delta) is AnnotationsDelta:
+            return (delta,)
+        if type(delta) is UnparsedCallDelta:
+            return self._salvaged(delta.text, delta.told)
+        assert_never(delta)
 
     def _is_last(self, others: Sequence[Delta]) -> bool:
         """Whether a text is likely to be the last of an answer that comes whole: others do not come behind it."""

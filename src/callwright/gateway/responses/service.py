@@ -214,11 +214,7 @@ class ResponseService:
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
-        tools, offer = given.get("tools") or (), asked.offer
-        echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
-        response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
-        taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
-        writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
+        writer = _writer(request, given.get("tools") or (), asked, flavour)
         parent = request.previous_response_id
         continues = None if memory and parent and memory.get(parent) is not None else parent
         prepared = PreparedResponse(request, asked, model, writer, history, new, opened, continues)
@@ -391,6 +387,15 @@ class ResponseService:
                 raise
             prepared.continues = None  # its parent was deleted meanwhile: this one is stored with the whole history
             await self._store.put(prepared.stored())
+
+
+def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour: ApiDialect) -> ResponseWriter:
+    """What writes the response to a request, which names the `tools` as they came."""
+    offer = asked.offer
+    echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
+    response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
+    taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
+    return ResponseWriter(response, offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
 
 
 async def replace_at_last(store: Store, stored: StoredResponse) -> None:
