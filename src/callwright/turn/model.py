@@ -17,9 +17,8 @@ from callwright.events import Problem
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.parser import Reads
 from callwright.turn.observe import Observer
-from callwright.upstreams.base import (
-    Upstream,
-)
+from callwright.turn.place import Limit
+from callwright.upstreams.base import Upstream
 from callwright.wire.pass_rules import PassRules
 
 __all__ = ["AUTO", "MODES", "SIMULATED", "TEMPLATE", "UNKNOWN", "Mode", "ModeSelector", "Model", "open_models"]
@@ -75,7 +74,7 @@ class Model(Struct, frozen=True):
     `observers` are called for each turn. `passes` says what of a request may go to the server, `requests`
     how strictly it is read, `mcp` names the MCP
     servers whose tools each request has; whoever takes requests from others heeds these. `bounds`: how large a call and
-    a tool's schema may be.
+    a tool's schema may be. `limit` says how many generations of it run at once.
     """
 
     name: str
@@ -105,6 +104,7 @@ class Model(Struct, frozen=True):
     requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
     bounds: Bounds = Bounds()
+    limit: Limit | None = None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
-from callwright.conversation import Conversation
+from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Problem, Usage
 from callwright.turn.ask_ambiguous import ask_ambiguous
@@ -21,6 +21,7 @@ from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, T
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
+from callwright.turn.place import Limit, Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
 
@@ -52,7 +53,7 @@ async def run_turn(
     told: Problem | None = None
     if model.max_repeats:
         conversation, told = heed_repeats(conversation, model.max_repeats)
-    seen = _observed(model, replace(conversation, items=given), fields, streamed) if model.observers else None
+    seen = _observed(model, conversation, given, fields, streamed)
     with seen or nullcontext():
         loop = TurnLoop(
             model,
@@ -73,10 +74,16 @@ async def run_turn(
                 yield step.events
             elif type(step) is Ask:
                 reader = step.reader
+                place = Place() if model.limit is None else model.limit.place(reader.generation)
                 try:
-                    async with aclosing(step.model.upstream.stream(reader.generation)) as batches:
+                    async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
                         reading_s = 0.0  # since the last pause; nobody waits while the server is waited for
-                        async for batch in batches:
+                        while place.failure is None:
+                            place.task = asyncio.current_task()
+                            batch = await anext(batches, None)
+                            place.task = None
+                            if batch is None:
+                                break
                             for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
@@ -89,27 +96,37 @@ async def run_turn(
                                 if reading_s > PAUSE_S:
                                     await asyncio.sleep(0)
                                     reading_s = 0.0
-                except (RequestError, UpstreamError) as error:
-                    step = steps.throw(error)
+                        if place.failure is not None:
+                            raise place.failure
+                except (RequestError, UpstreamError, asyncio.CancelledError) as error:
+                    step = steps.throw(place.told(error))
                     continue
+                finally:
+                    if reader.usage is not None:
+                        place.spend(reader.usage)
             else:
-                result = await _done(step, seen)
+                result = await _done(step, seen, model.limit)
             step = steps.send(result)
 
 
-async def _done(step: Beside | ChooseMode | Question, seen: Observation | None) -> Any:
+async def _done(step: Beside | ChooseMode | Question, seen: Observation | None, limit: Limit | None) -> Any:
     """What comes of a step that is waited for."""
     if type(step) is Beside:
         return await asyncio.to_thread(step.work)
     if type(step) is Question:
-        return await ask_ambiguous(step.model, step.generation, step.timeout_s, seen)
+        return await ask_ambiguous(step.model, step.generation, step.timeout_s, seen, limit)
     if type(step) is ChooseMode:
         selector, failure = step.selector, step.failure
         return await (selector.choose(step.model) if failure is None else selector.instead(step.model, failure))
     assert_never(step)
 
 
-def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any], streamed: bool) -> Observation:
+def _observed(
+    model: Model, conversation: Conversation, given: tuple[Item, ...], fields: Mapping[str, Any], streamed: bool
+) -> Observation | None:
+    """The observation of a turn, with the items that were `given`; None where nobody observes."""
+    if not model.observers:
+        return None
     return Observation(
         model=model.name,
         upstream=model.upstream.name,
@@ -118,7 +135,7 @@ def _observed(model: Model, conversation: Conversation, fields: Mapping[str, Any
         dialect=model.dialect,
         output_parser=model.output_parser,
         hints=model.hints,
-        conversation=conversation,
+        conversation=conversation if conversation.items is given else replace(conversation, items=given),
         fields=fields,
         streamed=streamed,
     ).begin(model.observers)

@@ -33,6 +33,7 @@ from callwright.openai_format.errors import from_validation
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
+from callwright.turn.place import placed
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 from callwright.wire.body import decoded
@@ -147,7 +148,8 @@ async def _answers(model: Model, generation: GenerationRequest, endpoint: Handed
     with seen:
         generation = seen.hands_on(generation)
         try:
-            async with aclosing(model.upstream.hand_on(generation, endpoint.path)) as batches:
+            handed = placed(model.limit, generation, model.upstream.hand_on(generation, endpoint.path))
+            async with aclosing(handed) as batches:
                 async for batch in batches:
                     seen.handed([answer for answer in batch if isinstance(answer, Usage)])
                     answers = [answer for answer in batch if not isinstance(answer, Usage)]
