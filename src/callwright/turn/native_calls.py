@@ -136,7 +136,7 @@ class NativeCalls:
         if arguments and call.settled:
             call.said.append(arguments)
         elif arguments:
-            arguments = self._news(call, arguments)
+            arguments = self._news_behind(call, arguments) if call.held else call.news(arguments)
         if call.started and len(self._calls) == 1:  # by far the most frequent
             out: list[Event] = []
             if arguments:
@@ -149,11 +149,11 @@ class NativeCalls:
             call.waiting.append(arguments)
         return self._pushed(self._ready())
 
-    def _news(self, call: _Call, arguments: str) -> str:
-        """What a delta says of the arguments of a call that are not settled yet."""
+    def _news_behind(self, call: _Call, arguments: str) -> str:
+        """What a delta says of the arguments of a call of which something is held."""
         held = call.held
         news = call.news(arguments)
-        if held and not call.held and call.said[0] is news:
+        if not call.held and call.said[0] is news:
             self._tell("arguments that say nothing, before the arguments", held)
         return news
 

@@ -85,8 +85,12 @@ class _TurnWriter:
 
     def written(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
         """These events as bytes."""
-        first, self._number = self._number, self._number + len(events)
-        return [named(event.type, event_bytes(event, number)) for number, event in enumerate(events, first)]
+        written: list[bytes] = []
+        for event in events:
+            event.sequence_number = self._number
+            self._number += 1
+            written.append(named(event.type, encode(event)))
+        return written
 
     def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
         """See `StreamWriter`."""
@@ -207,7 +211,10 @@ class ResponsesEndpoint:
         await peeked.begin(request, self._server.heartbeat_s, _is_unmet)
         writer = _TurnWriter(self._turns, prepared, flavour)
         begin = writer.written(prepared.writer.begin())
-        return EventStream(peeked, writer, self._server.heartbeat_s, self._server.stall_s, begin)
+        followed, prepared.followed = prepared.followed, None  # the stream follows the turn
+        return EventStream(
+            peeked, writer, self._server.heartbeat_s, self._server.stall_s, begin=begin, followed=followed
+        )
 
     async def _compacted(self, prepared: PreparedResponse) -> CompactedResponse:
         output: list[Item] = []

@@ -115,16 +115,15 @@ class PreparedResponse(Struct):
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the stream events of the API for them."""
-        taken = batch if self.followed is None else self.followed.take(batch)
-        return [out for event in taken for out in self._written(event)]
-
-    def _written(self, event: TurnEvent) -> list[ResponseStreamEvent]:
-        if type(event) is Usage:
-            self.usage = event
-            return []
-        if type(event) is Problem:
-            self.problems.append(event)
-        return self.writer.event(event)
+        written: list[ResponseStreamEvent] = []
+        for event in batch if self.followed is None else self.followed.take(batch):
+            if type(event) is Usage:
+                self.usage = event
+                continue
+            if type(event) is Problem:
+                self.problems.append(event)
+            written += self.writer.event(event)
+        return written
 
     async def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last stream events."""
