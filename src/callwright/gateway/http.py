@@ -15,7 +15,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.connections import WhenLeft
-from callwright.gateway.request_context import current
+from callwright.gateway.request_context import SEND_ON, current
 from callwright.openai_format.tool_names import ToolNames
 from callwright.tolerant_json.codec import encode
 from callwright.turn.observe import FLOWING
@@ -368,7 +368,7 @@ class EventStream(Response, Generic[B]):
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         # A task of its own: what it waits for wakes no more of the stack than it needs.
-        pump = asyncio.ensure_future(self._pump(send))
+        pump = asyncio.ensure_future(self._pump(send, scope.get(SEND_ON, send)))
         self._look_later(pump, send)
         try:
             with WhenLeft(scope, receive, pump.cancel):
@@ -404,12 +404,11 @@ class EventStream(Response, Generic[B]):
         self._beating = asyncio.ensure_future(self._beat(send))
         self._beating.add_done_callback(over)
 
-    async def _pump(self, send: Send) -> None:
+    async def _pump(self, send: Send, later: Send) -> None:
         writer, batches, followed = self._writer, self._batches, self._followed
         first, rest = (batches.first, batches.rest) if isinstance(batches, PeekedStream) else (None, batches)
         written = self._begin
-        context = current()
-        send_on, later = send, (context and context.send_on) or send
+        send_on = send
         is_last = False
         while True:
             if written:

@@ -20,6 +20,7 @@ from callwright.turn.observe import Ended, Observation, Observer
 
 __all__ = [
     "REFUSALS",
+    "SEND_ON",
     "Api",
     "Refusal",
     "RequestContext",
@@ -73,6 +74,8 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "/v1/messages": {"reasoning_effort": "output_config.effort", "chat_template_kwargs": "thinking"},
 }
 _NOT_FOUND: Final = 404
+# What sends the middle of an answer, of which nothing is noted, has this key in an ASGI scope.
+SEND_ON: Final = "callwright_send_on"
 _MAX_PATH: Final = 200
 
 
@@ -87,8 +90,7 @@ class RequestContext(Struct, kw_only=True):
     reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those that went to no
     server, `not_passed` those of them that nobody here knows. `latest` is the turn that runs or ran last.
     `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is
-    set where requests are recorded, or shown. `send_on` sends what stands in the middle of an answer, of which nothing
-    is noted.
+    set where requests are recorded, or shown.
     """
 
     id: str
@@ -127,7 +129,6 @@ class RequestContext(Struct, kw_only=True):
     refusal: Refusal | None = None
     keeps_body: bool = False
     body: bytes | str | None = None
-    send_on: Send | None = None
 
     @property
     def told_dropped(self) -> frozenset[str]:
@@ -329,7 +330,6 @@ class _Running:
         context.ended_s = time.monotonic()
         if context.has_left and not context.status:
             context.status = _GONE
-        context.send_on = None
         self._ended(context)
         _current.reset(self._token)
 
@@ -362,7 +362,7 @@ class RequestContextMiddleware:
                         ]
                 return send(message)
 
-            context.send_on = send
+            scope[SEND_ON] = send
             await self._app(scope, receive, sent)
 
 
