@@ -224,7 +224,8 @@ class TurnLoop:
         except DemandNotMet as error:
             unmet = error
         if (ambiguous := self._ambiguous) is not None:
-            left = ambiguous.push(left)
+            if left:
+                left = ambiguous.push(left)
             if ambiguous.held:
                 in_time_s = until_s - self._now() if unmet is None else 0.0
                 is_meant = yield from self._is_meant(conversation, ambiguous, in_time_s)
@@ -234,9 +235,9 @@ class TurnLoop:
         last: list[Event | Usage] = [*reader.take_metadata(), *left] if reader.metadata is not None else [*left]
         if self._usage is not None and (unmet is None or self._has_sent):
             last.append(self._usage)
-        if self._seen is not None:
-            self._seen.events(last)
         if last:
+            if self._seen is not None:
+                self._seen.events(last)
             yield Emit(last)
         if unmet is not None:
             raise UpstreamError(str(unmet), fault="unmet", upstream=self._model.upstream.name) from unmet

@@ -19,9 +19,8 @@ class Place:
     answer says before and behind each piece. `failure`: the generation was ended, and fails with this.
     """
 
-    def __init__(self) -> None:
-        self.task: asyncio.Task[object] | None = None
-        self.failure: UpstreamError | None = None
+    task: asyncio.Task[object] | None = None
+    failure: UpstreamError | None = None
 
     async def __aenter__(self) -> Self:
         """Wait for the place. Raises `RequestError` where there is none."""

@@ -50,7 +50,6 @@ class _CountedPlace(Place):
     """A place that counts, and ends with the gateway."""
 
     def __init__(self, limit: ConcurrencyLimit, generation: GenerationRequest) -> None:
-        super().__init__()
         self._limit = limit
         self._generation = generation
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from datetime import date
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -102,7 +103,7 @@ class ChatEndpoint:
         opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
         searches = self._search is not None
-        chat = await off_loop(lambda: read_decoded(given, servers, searches_web=searches), slow=slow)
+        chat = await off_loop(partial(read_decoded, given, servers, searches_web=searches), slow=slow)
         chat = _passed(chat, model.passes)
         keeps = self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False
         if keeps:

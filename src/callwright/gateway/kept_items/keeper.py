@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -56,7 +57,7 @@ class ItemKeeper:
             return conversation
         slow = is_large(conversation)
         everywhere = shown == "all" or conversation.keeps_reasoning
-        gaps = await off_loop(lambda: find_gaps(conversation.items, everywhere=everywhere), slow=slow)
+        gaps = await off_loop(partial(find_gaps, conversation.items, everywhere=everywhere), slow=slow)
         if not gaps:
             return conversation
         now = self._now()
@@ -147,7 +148,8 @@ class FollowedTurn:
 
     async def end(self) -> None:
         """The turn is over. What a later history may lack of it is kept."""
-        self.take(())
+        if self.flowing:
+            self.take(())
         self._turn.finish()
         if self._keeps:
             await self._keeper.keep(self._turn, self._model)
