@@ -29,7 +29,7 @@ TOO_LONG: Final = RequestError("It is too long.", code="context_length_exceeded"
 
 
 class Done:
-    """A turn that is done with these answers: what was asked for, in order, and the events that went out."""
+    """A turn that is done with these answers: its steps, in order, the conversations, and the events."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )
 _RETRY_S = 5
-# So many batches of a turn are noted at once.
+# The most batches of a turn that are noted together.
 _MANY = 256
 
 
@@ -309,7 +309,7 @@ class AsWritten:
 
 
 def told_failure(error: Exception) -> RequestError | UpstreamError:
-    """What a client is told of a failure of its stream, which is logged."""
+    """The error for the client whose stream has failed; the failure is logged."""
     if isinstance(error, RequestError | UpstreamError):
         log.debug("stream failed: %.500r", str(error))
         return error
@@ -318,14 +318,14 @@ def told_failure(error: Exception) -> RequestError | UpstreamError:
 
 
 class Followed(Protocol[B]):
-    """A turn that is noted on its way to the client. What `take` answers goes out in place of what it is given; of what
-    is put into `flowing` instead, nothing is changed.
+    """A turn that is noted on its way to the client. `take` returns the batch to send in its place; batches that are
+    put into `flowing` are sent unchanged.
     """
 
     flowing: list[B]
 
     def take(self, batch: B) -> B:
-        """Take what is `flowing`, and this batch."""
+        """Take the batches in `flowing`, and this one."""
         ...
 
     async def end(self) -> None:
@@ -334,8 +334,8 @@ class Followed(Protocol[B]):
 
 
 class EventStream(Response, Generic[B]):
-    """Sends the events that `writer` makes of each batch, behind those that `begin` it, and a heartbeat when none came
-    for a while. If the batches are of a turn that is `followed`, that has them first.
+    """Sends the events that `writer` makes from each batch, after those that `begin` it, and a heartbeat after a while
+    without any. A turn that is `followed` gets the batches first.
 
     When the client leaves, or reads nothing for `stall_s`, the batches are closed.
     """
@@ -452,7 +452,7 @@ class EventStream(Response, Generic[B]):
     async def _end(self) -> Sequence[bytes]:
         """The batches are over; answers the last events."""
         await self._batches.aclose()
-        if self._followed is not None and not self._writer.is_over:  # of a turn that is broken off nothing is kept
+        if self._followed is not None and not self._writer.is_over:  # else the turn was stopped early
             await self._followed.end()
         return await self._writer.end()
 

@@ -1,8 +1,7 @@
 """One turn of a model as a generator: no I/O, no clock, no async.
 
-It yields what is to be done and gets the results by `.send()`; a failure of the model's server is thrown in where the
-answer was asked for. Retries follow `callwright.turn.retry`; what may be a call and may not is asked about
-(`callwright.turn.ask_ambiguous`).
+It yields steps and gets their results by `.send()`; a failure of the model's server is thrown in at the `Ask`. Retries
+follow `callwright.turn.retry`; the model is asked about ambiguous calls (`callwright.turn.ask_ambiguous`).
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -27,15 +26,13 @@ from callwright.upstreams.timings import RequestTimings
 __all__ = ["Ask", "Beside", "ChooseMode", "Emit", "Fit", "Question", "Step", "TurnLoop"]
 
 _MARKUP: Final = frozenset((Markup,))
-# Of so many characters what has no end may take long to read once more.
+# The end of a longer output is read in a thread: text without an end is parsed once more.
 _MANY: Final = 100_000
 
 
 @final
 class Ask(Struct):
-    """Ask the server of `model` for `reader.generation`. What it sends is for `reader`, and what that reads for
-    `TurnLoop.push`.
-    """
+    """Ask the server of `model` for `reader.generation`. `reader` reads the answer, `TurnLoop.push` gets its events."""
 
     model: Model
     reader: GenerationReader
@@ -43,7 +40,7 @@ class Ask(Struct):
 
 @final
 class Question(Struct):
-    """Ask whether calls are meant, for so many seconds at most. The result is an `AmbiguousReply`."""
+    """Ask whether calls are meant. The result is an `AmbiguousReply`."""
 
     model: Model
     generation: GenerationRequest
@@ -63,21 +60,21 @@ class ChooseMode(Struct):
 
 @final
 class Beside(Struct):
-    """Do this beside the event loop, on which others wait. The result is what it returns."""
+    """Call `work` in a thread: the event loop serves other requests. The result is its return value."""
 
     work: Callable[[], Any]
 
 
 @final
 class Emit(Struct):
-    """These events go out now."""
+    """Send these events now."""
 
     events: Sequence[Event | Usage]
 
 
 Step: TypeAlias = Ask | Question | ChooseMode | Beside | Emit
-# Makes a request fit that its server refuses: its conversation and fields, or None; also says whether anything of an
-# answer has gone out already.
+# Shortens a request that the server refuses: returns its new conversation and fields, or None. The last argument is
+# whether part of an answer was sent already.
 Fit: TypeAlias = Callable[
     [RequestError, Conversation, Mapping[str, Any], bool], tuple[Conversation, Mapping[str, Any]] | None
 ]
@@ -85,8 +82,8 @@ _Steps: TypeAlias = Generator[Step | None, Any, None]
 
 
 class TurnLoop:
-    """One turn. `seen` notes what happens, if anybody looks; `told` is what the client is told before all else. `fit`
-    makes a request shorter that is too long. `now` is the time in seconds.
+    """One turn. `seen` is its observation, if it is observed; `told` is a problem for the client, before any other
+    event. `fit` shortens a request that is too long. `now` is the time in seconds.
     """
 
     def __init__(
@@ -123,7 +120,7 @@ class TurnLoop:
         self._ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
 
     def push(self, events: Sequence[Event], reader: GenerationReader) -> Sequence[Event]:
-        """Take what was read of an answer; answers what of it may go out now."""
+        """Take the events of an answer; returns those that may be sent now."""
         certain = events
         if not _MARKUP.isdisjoint(map(type, events)):
             certain = [event for event in events if type(event) is not Markup]
@@ -145,9 +142,7 @@ class TurnLoop:
         return certain
 
     def steps(self) -> _Steps:
-        """What is to be done, in order, and None at the end. Raises `UpstreamError` and `RequestError`, as `run_turn`
-        does.
-        """
+        """The steps, in order, and None at the end. Raises `UpstreamError` and `RequestError`, as `run_turn` does."""
         if (selector := self._model.mode_selector) is not None:
             self._begin((yield ChooseMode(selector, self._model)))
         until_s = self._now() + self._model.retry_s
@@ -186,7 +181,7 @@ class TurnLoop:
         yield None
 
     def _is_shorter(self, error: RequestError | UpstreamError) -> bool:
-        """Whether the request was made shorter, of which the server says that it is too long."""
+        """Whether `fit` has shortened the request that the server refuses with this error."""
         if self._fit is None or not isinstance(error, RequestError):
             return False
         fitting = self._fit(error, self._conversation, self._fields, self._has_sent)
@@ -197,12 +192,12 @@ class TurnLoop:
         return True
 
     def _rendered(self, conversation: Conversation) -> Generator[Step, Any, GenerationRequest]:
-        """The request to the server. A large one is rendered beside the event loop."""
+        """The request to the server. A large one is rendered in a thread."""
         model, streamed = self._model, self._streamed or self._model.force_stream
         build = partial(build_generation_request, model, conversation, self._fields, self._today)
         is_long = is_large(conversation) or is_slow(model)
         generation = (yield Beside(partial(_with_wire_text, build))) if is_long else build()
-        # the timings say whether a grammar was sent; an observation brings its own
+        # the timings record whether a grammar was sent; an observation has its own
         timings = RequestTimings() if self._retry.needs_form and self._seen is None else None
         return replace(generation, streamed=streamed, timings=timings)
 
@@ -215,7 +210,7 @@ class TurnLoop:
         return GenerationReader(model, generation, raw)
 
     def _end(self, conversation: Conversation, reader: GenerationReader, until_s: float) -> _Steps:
-        """What is left goes out, the tokens last."""
+        """Send the remaining events, the tokens last."""
         unmet: DemandNotMet | None = None
         left: Sequence[Event] = ()
         try:
@@ -245,7 +240,7 @@ class TurnLoop:
     def _is_meant(
         self, conversation: Conversation, ambiguous: AmbiguousCalls, in_time_s: float
     ) -> Generator[Step, Any, bool]:
-        """Whether the model says that the calls are meant that may be some, if there is time to ask it."""
+        """Whether the model confirms the ambiguous calls, if there is time to ask it."""
         if in_time_s <= 0 or not (calls := ambiguous.candidates):
             return False
         model = self._model
@@ -264,5 +259,5 @@ class TurnLoop:
 def _with_wire_text(build: Callable[[], GenerationRequest]) -> GenerationRequest:
     generation = build()
     if generation.prompt is not None:
-        _ = generation.prompt.wire_text  # kept with the prompt, for who sends it
+        _ = generation.prompt.wire_text  # the prompt caches it for the upstream
     return generation

@@ -1,4 +1,4 @@
-"""The place of a generation on its model's server: who gets one, and how a generation is ended from outside."""
+"""The place of a generation on its model's server: how it gets one, and how other code ends the generation."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -15,28 +15,28 @@ T = TypeVar("T")
 
 
 class Place:
-    """A place, to be entered before the server is asked. `task` is the one that waits for the server, as who reads the
-    answer says before and behind each piece. `failure`: the generation was ended, and fails with this.
+    """A place, to be entered before the request. The reader of the answer sets `task` to the task that waits for the
+    server, and to None after each piece. `failure`: the generation was ended, and fails with this.
     """
 
     task: asyncio.Task[object] | None = None
     failure: UpstreamError | None = None
 
     async def __aenter__(self) -> Self:
-        """Wait for the place. Raises `RequestError` where there is none."""
+        """Wait for the place. Raises `RequestError` if the queue is too long."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Give it back."""
 
     def end(self, failure: UpstreamError) -> None:
-        """End the generation: who waits for it gets this error, and who comes to wait does."""
+        """End the generation: the task that waits for it gets this error, now or when it waits again."""
         self.failure = failure
         if self.task is not None:
             self.task.cancel()
 
-    def told(self, error: RequestError | UpstreamError | asyncio.CancelledError) -> RequestError | UpstreamError:
-        """What the generation has failed with. Raises a cancellation that was not by `end`."""
+    def failed_with(self, error: RequestError | UpstreamError | asyncio.CancelledError) -> RequestError | UpstreamError:
+        """The failure of the generation. Raises a cancellation that was not by `end`."""
         if not isinstance(error, asyncio.CancelledError):
             return error
         failure, self.failure = self.failure, None  # whose frames hold this
@@ -45,7 +45,7 @@ class Place:
         return failure
 
     def spend(self, usage: Usage) -> None:
-        """The generation has taken so many tokens."""
+        """Count the tokens of the generation."""
 
 
 class Limit(Protocol):
@@ -59,7 +59,7 @@ class Limit(Protocol):
 async def placed(
     limit: Limit | None, generation: GenerationRequest, batches: AsyncGenerator[Sequence[T], None]
 ) -> AsyncGenerator[Sequence[T], None]:
-    """What a server sends, once there is a place for the generation."""
+    """The batches from a server, as soon as there is a place for the generation."""
     place = Place() if limit is None else limit.place(generation)
     try:
         async with place, aclosing(batches):
@@ -75,4 +75,4 @@ async def placed(
                 yield batch
             raise place.failure
     except asyncio.CancelledError as error:
-        raise place.told(error) from None
+        raise place.failed_with(error) from None

@@ -1,5 +1,5 @@
-"""One turn of a model: render, ask, parse, check, retry. The place where the pure core meets an upstream: what is to be
-done is said by `callwright.turn.loop`, and done here.
+"""One turn of a model: render, ask, parse, check, retry. The place where the pure core meets an upstream: it does the
+steps of `callwright.turn.loop`.
 
 Events come as they become certain, in batches of what arrived together; token counts come last, as `Usage`. A failing
 upstream raises out of the stream, before or after the first event.
@@ -42,7 +42,7 @@ async def run_turn(
     """Ask the model; answers its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
 
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
-    on as they come; otherwise all may be held back for a retry. `fit` makes a request shorter that the server
+    on as they come; otherwise all may be held back for a retry. `fit` shortens a request that the server
     refuses as too long.
 
     Raises `UpstreamError` if the upstream fails, or if the call or the form of the answer that is demanded did not come
@@ -99,7 +99,7 @@ async def run_turn(
                         if place.failure is not None:
                             raise place.failure
                 except (RequestError, UpstreamError, asyncio.CancelledError) as error:
-                    step = steps.throw(place.told(error))
+                    step = steps.throw(place.failed_with(error))
                     continue
                 finally:
                     if reader.usage is not None:
@@ -110,7 +110,7 @@ async def run_turn(
 
 
 async def _done(step: Beside | ChooseMode | Question, seen: Observation | None, limit: Limit | None) -> Any:
-    """What comes of a step that is waited for."""
+    """The result of a step that is awaited."""
     if type(step) is Beside:
         return await asyncio.to_thread(step.work)
     if type(step) is Question:
@@ -124,7 +124,7 @@ async def _done(step: Beside | ChooseMode | Question, seen: Observation | None, 
 def _observed(
     model: Model, conversation: Conversation, given: tuple[Item, ...], fields: Mapping[str, Any], streamed: bool
 ) -> Observation | None:
-    """The observation of a turn, with the items that were `given`; None where nobody observes."""
+    """The observation of a turn, with the items that were `given`; None if there is no observer."""
     if not model.observers:
         return None
     return Observation(

@@ -1,4 +1,4 @@
-"""The concurrency limit of a model: a number of generations run at once, the others queue.
+"""The concurrency limit of a model: a number of generations run concurrently, the others queue.
 
 It also counts the tokens for the API key that asks, and lets generations end when the gateway shuts down.
 """
@@ -17,8 +17,8 @@ __all__ = ["ConcurrencyLimit"]
 
 
 class ConcurrencyLimit:
-    """Lets `most` generations run at once (None: any number); the others wait for `queue_s` seconds at most. `name` is
-    that of the server.
+    """Lets `most` generations run concurrently (None: any number); others wait for `queue_s` seconds at most. `name`
+    is that of the server.
     """
 
     def __init__(self, name: str, admission: AdmissionControl, most: int | None, queue_s: float) -> None:

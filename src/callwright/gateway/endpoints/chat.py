@@ -109,7 +109,7 @@ class ChatEndpoint:
         if keeps:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
 
-        keeps = keeps and bool(chat.conversation.tools)  # what is kept is kept by its call
+        keeps = keeps and bool(chat.conversation.tools)  # the key is the call
 
         def turn(fields: dict[str, Any]) -> Events:
             one = _events(model, msgspec.structs.replace(chat, fields=fields), opened, self._search)
@@ -244,7 +244,7 @@ async def _one_message(events: TurnEvents) -> Events:
 
 
 class _TurnWriter:
-    """Writes the chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
+    """Writes the chunks of a turn. A failure becomes an event after the token counts: clients stop to read there.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
     """

@@ -69,7 +69,7 @@ def _is_unmet(error: BaseException | None) -> bool:
 
 
 class _TurnWriter:
-    """Writes the events of a response, numbered. The last says how it ended."""
+    """Writes the events of a response, numbered. The last one has its final status."""
 
     is_over = False
 
