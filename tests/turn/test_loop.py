@@ -1,5 +1,6 @@
 """A turn as a generator, done without a server, a clock or an event loop."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from callwright.events import Usage
 from callwright.turn.ask_ambiguous import AmbiguousReply
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, Step, TurnLoop
 from callwright.turn.model import Model
+from callwright.turn.observe import Observation
+from callwright.turn.run import run_turn
 from callwright.upstreams.base import Delta, FinishDelta, TextDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
@@ -161,3 +164,21 @@ def test_what_may_be_a_call_is_one_if_the_model_says_so(outcome: Any) -> None:
     assert Question in done.steps
     assert bool(calls(done)) == (outcome == "run")
     assert done.events[-1] == Usage(prompt_tokens=4, completion_tokens=3)
+
+
+def test_a_request_that_is_made_shorter_is_one_turn_for_observers() -> None:
+    seen: list[Observation] = []
+    model = Model("m", ScriptedUpstream([[TOO_LONG], "It is warm."]), "m", observers=(seen.append,))
+    asked = Conversation(items=ASKED.items * 2)
+
+    async def turn() -> list[Event | Usage]:
+        fitted = run_turn(
+            model, asked, {}, today="2026-11-01", fit=lambda _error, _asked, fields, _begun: (ASKED, fields)
+        )
+        return [event async for batch in fitted for event in batch]
+
+    assert ContentDelta("It is warm.") in asyncio.run(turn())
+    (only,) = seen
+    assert [one.failure is not None for one in only.asked] == [True, False]
+    assert [len(one.generation.conversation.items) for one in only.asked] == [2, 1]
+    assert (only.conversation, only.reason, only.error) == (asked, "stop", None)

@@ -106,8 +106,8 @@ class Raw(Struct):
 class RequestedTurn(Struct, dict=True):
     """One attempt: a generation that was requested.
 
-    `again` is the problem that caused this retry; None for the first attempt, and for one in another mode after a
-    failure. `failure` is why the upstream gave no answer, or only a part.
+    `again` is the problem that caused this retry; None for the first attempt, and after a failure for one in another
+    mode or for a shorter request. `failure` is why the upstream gave no answer, or only a part.
     """
 
     generation: GenerationRequest
