@@ -219,16 +219,13 @@ class RequestContext(Struct, kw_only=True):
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("callwright_exchange", default=None)
+# The context that runs here. Called several times for a request, so it has no function of its own.
+current: Final[Callable[[], RequestContext | None]] = _current.get
 
 
 def api_of(path: str, headers: Container[bytes] = ()) -> Api:
     """Whose API a client speaks that asks for this path with these headers."""
     return "anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai"
-
-
-def current() -> RequestContext | None:
-    """The context that runs here."""
-    return _current.get()
 
 
 def note(response_id: str, conversation_id: str | None) -> None:

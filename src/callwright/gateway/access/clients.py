@@ -7,7 +7,7 @@ clears when it starts: one that was killed leaves nothing behind. Addresses are 
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Literal, TypeAlias
@@ -46,14 +46,10 @@ EVERYBODY: Final = Client("", False, None, None)
 _SERVED: Final[ContextVar[Client]] = ContextVar("callwright_client", default=EVERYBODY)
 
 
-def served() -> Client:
-    """The client that this runs for. A context variable, so every task of a request knows it."""
-    return _SERVED.get()
-
-
-def for_client(client: Client) -> None:
-    """From here on, this task and those that it starts run for this client."""
-    _SERVED.set(client)
+# The client that this runs for: a context variable, which every task of a request inherits.
+served: Final[Callable[[], Client]] = _SERVED.get
+# From this call on, this task and those that it starts run for this client.
+for_client: Final[Callable[[Client], object]] = _SERVED.set
 
 
 class Clients:

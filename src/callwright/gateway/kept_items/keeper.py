@@ -38,18 +38,14 @@ _FORGOTTEN_EVERY: Final = 1 / 4
 
 class ItemKeeper:
     """Keeps items for `lasts_s` seconds since they were last used; for none it keeps nothing, nor without a `store`.
-    `now` is the time in seconds since the epoch.
+    `now` is the time in seconds since the epoch. `keeps`: there is a store.
     """
 
     def __init__(self, store: Store | None, lasts_s: float, now: Callable[[], float] = time.time) -> None:
         self._store = store if lasts_s > 0 else None
+        self.keeps = self._store is not None
         self._lasts_s = lasts_s
         self._now = now
-
-    @property
-    def keeps(self) -> bool:
-        """Whether anything is kept at all."""
-        return self._store is not None
 
     async def put_back(self, conversation: Conversation, model: Model) -> Conversation:
         """The conversation with the reasoning that it lacks, as far as its model sees it and it is kept here."""
