@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-import msgspec
 import pytest
 
 from callwright import bounds
@@ -14,9 +13,11 @@ from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.access.admission import AdmissionControl
-from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
+from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.turn.model import Model
+from callwright.turn.place import placed
+from callwright.turn.run import Events, run_turn
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.support.http_client import CHAT, Live, Reply, request
@@ -189,19 +190,21 @@ def test_one_more_than_a_model_takes_waits_for_its_turn(started: Started, model:
 
 
 class Other:
-    """Chooses this upstream instead of the model's own, whatever happens."""
+    """Chooses this upstream, and after a failure this one."""
 
-    def __init__(self, upstream: ScriptedUpstream) -> None:
+    def __init__(self, upstream: ScriptedUpstream, instead: ScriptedUpstream | None = None) -> None:
         self._upstream = upstream
+        self._instead = instead
 
     def start(self) -> None:
         pass
 
     async def choose(self, model: Model) -> Model:
-        return msgspec.structs.replace(model, upstream=self._upstream)
+        return Model("m", self._upstream, "m")
 
     async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
-        return msgspec.structs.replace(model, upstream=self._upstream)
+        instead, self._instead = self._instead, None
+        return None if instead is None else Model("m", instead, "m")
 
     async def close(self) -> None:
         pass
@@ -210,23 +213,61 @@ class Other:
 def test_what_mode_auto_chooses_is_held_to_the_same_limits() -> None:
     async def story() -> None:
         traffic = AdmissionControl(10)
-        own, other = ScriptedUpstream(["own"]), ScriptedUpstream(["other", "another"])
-        fast_path = ConcurrencyLimit(own, traffic, 1, 0)
-        model = Model("m", fast_path, "m")
-        mode_selector = LimitedModeSelector(Other(other), fast_path)
-        chosen = await mode_selector.choose(model)
-        instead = await mode_selector.instead(model, RequestError("It does not look at it."))
-        assert instead is not None
-        asked = GenerationRequest("m", Conversation())
-        async with aclosing(chosen.upstream.stream(asked)) as first:
+        own, other, instead = (ScriptedUpstream(["an answer"] * 3) for _ in range(3))
+        limit = ConcurrencyLimit("own", traffic, 1, 0)
+
+        def asked(selector: Other) -> Events:
+            model = Model("m", own, "m", limit=limit, mode_selector=selector)
+            return run_turn(model, Conversation(), {}, today="2026-11-01")
+
+        async with aclosing(asked(Other(other))) as first:
             await anext(first)
-            for taken in (fast_path, instead.upstream):
+            for selector in (Other(other), Other(other, instead)):
                 with pytest.raises(RequestError, match="answers 1 requests already"):
-                    await anext(taken.stream(asked))
+                    await anext(asked(selector))
+        assert not traffic.generations
         traffic.end()
         with pytest.raises(UpstreamError, match="shutting down"):
-            await anext(instead.upstream.stream(asked))
-        assert (len(own.asked), len(other.asked)) == (0, 1)
+            await anext(asked(Other(other)))
+        assert (len(own.asked), len(other.asked), len(instead.asked)) == (0, 1, 0)
+
+    asyncio.run(story())
+
+
+class Waits:
+    """A server that never answers."""
+
+    name = "waits"
+
+    async def stream(self, _: object) -> Any:
+        await asyncio.Event().wait()
+        yield []
+
+
+def test_who_waits_for_a_model_is_told_of_the_end_and_who_is_cancelled_is_cancelled() -> None:
+    async def story() -> None:
+        traffic = AdmissionControl(10)
+        limit = ConcurrencyLimit("waits", traffic, None, 0)
+        upstream: Any = Waits()
+
+        def waiting() -> "asyncio.Task[object]":
+            model = Model("m", upstream, "m", limit=limit)
+            return asyncio.ensure_future(anext(run_turn(model, Conversation(), {}, today="2026-11-01"), None))
+
+        cancelled, told = waiting(), waiting()
+        generation = GenerationRequest("m", Conversation())
+        handed = asyncio.ensure_future(anext(placed(limit, generation, upstream.stream(generation)), None))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait({cancelled})
+        assert cancelled.cancelled()
+        traffic.end()
+        for task in (handed, told):
+            with pytest.raises(UpstreamError, match="shutting down") as failed:
+                await task
+            assert failed.value.fault == "stopped"
+            assert not task.cancelling()
+        assert not traffic.generations
 
     asyncio.run(story())
 

@@ -25,7 +25,7 @@ from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.connections import STATE, Connections
 from callwright.gateway.endpoints import websocket as endpoint
-from callwright.gateway.http import EventStream
+from callwright.gateway.http import AsWritten, EventStream
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 from tests.support.http_client import CHAT, Live, request
@@ -236,7 +236,7 @@ def test_a_stream_whose_client_goes_before_its_first_event_is_ended_too() -> Non
     connection.closed()
 
     async def answered() -> None:
-        stream = EventStream(events(), bytes)
+        stream = EventStream(events(), AsWritten(bytes))
         await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
 
     asyncio.run(answered())
@@ -261,7 +261,7 @@ def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(
     connection = Connections(1).opened(lambda: None)
 
     async def answered() -> None:
-        stream = EventStream(events(), heartbeat)
+        stream = EventStream(events(), AsWritten(heartbeat))
         await stream({"type": "http", "state": {STATE: connection}}, Mock(), send)
 
     asyncio.run(answered())

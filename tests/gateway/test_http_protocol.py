@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from callwright import bounds
-from callwright.gateway.http import EventStream
+from callwright.gateway.http import AsWritten, EventStream
 from tests.support.byte_server import TURNS, Loop, each_loop, run, seen, turns
 from tests.support.connection_server import reset
 from tests.support.protocol_server import PIECES, Answer, Door, answers, begun, opened
@@ -481,7 +481,7 @@ def test_heartbeats_stand_between_events_and_none_behind_the_last(
         is_sending = False
 
     async def tried() -> None:
-        stream = EventStream(events(), lambda: b"beat;")
+        stream = EventStream(events(), AsWritten(lambda: b"beat;"))
         receive = asyncio.Event().wait
         answering = asyncio.ensure_future(stream({"type": "http"}, receive, send))  # type: ignore[arg-type]
         await (turns(random.randint(0, 30)) if seed % 4 == 0 else asyncio.wait({answering}))

@@ -11,7 +11,7 @@ import pytest
 import callwright
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
 from callwright.prompt import BREAK, Control, Prompt, Text
-from callwright.turn import run
+from callwright.turn import loop
 from callwright.turn.model import Model
 from callwright.turn.plan import build_generation_request
 from callwright.turn.portions import portions
@@ -187,7 +187,7 @@ def test_a_large_conversation_is_rendered_beside_the_event_loop(
         seen.append(threading.current_thread() is not ours)
         return answer(conversation)
 
-    monkeypatch.setattr(run, "build_generation_request", watched)
+    monkeypatch.setattr(loop, "build_generation_request", watched)
     monkeypatch.setattr(simulated, "answer", answers)
     model = Model(name="m", upstream=SimulatedUpstream(), upstream_model="m", mode="raw", dialect="hermes")
 

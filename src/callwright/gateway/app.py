@@ -23,7 +23,7 @@ from callwright.database.makers import this_process
 from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Clients
-from callwright.gateway.access.concurrency import ConcurrencyLimit, LimitedModeSelector
+from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.access.keys import ApiKey, Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.request_timeout import BodyTimeout
@@ -270,9 +270,8 @@ class _Gateway:
         return InspectionEndpoint(self._info, shared, config.server, config.limits, self.admission, shared.again)
 
     def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
-        limit = ConcurrencyLimit(model.upstream, self.admission, given.max_requests, given.queue_s)
-        mode_selector = LimitedModeSelector(model.mode_selector, limit) if model.mode_selector is not None else None
-        return msgspec.structs.replace(model, upstream=limit, mode_selector=mode_selector)
+        limit = ConcurrencyLimit(model.upstream.name, self.admission, given.max_requests, given.queue_s)
+        return msgspec.structs.replace(model, limit=limit)
 
     def endpoints(self) -> list[tuple[str, str, Handler]]:
         """Method, path and handler of everything that is served over HTTP."""

@@ -5,7 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,9 +16,10 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.connections import WhenLeft
-from callwright.gateway.request_context import current
+from callwright.gateway.request_context import SEND_ON, current
 from callwright.openai_format.tool_names import ToolNames
 from callwright.tolerant_json.codec import encode
+from callwright.turn.observe import FLOWING
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
 from callwright.wire.errors import error_body, upstream_status
 from callwright.wire.sse import HEADERS, packed
@@ -28,9 +29,11 @@ __all__ = [
     "LARGE",
     "OUR_FAULT",
     "PROBLEMS_HEADER",
+    "AsWritten",
     "ClientDisconnected",
     "EventStream",
     "PeekedStream",
+    "StreamWriter",
     "cancel_on_disconnect",
     "cancel_quietly",
     "error_response",
@@ -40,10 +43,13 @@ __all__ = [
     "problems_told",
     "read_body",
     "store_unavailable",
+    "told_failure",
 ]
 
 log = logging.getLogger("callwright.gateway")
 T = TypeVar("T")
+B = TypeVar("B", bound=Sequence[Any])
+T_contra = TypeVar("T_contra", contravariant=True)
 # Says what was wrong with an answer, and that it was mended or asked for again.
 PROBLEMS_HEADER = "x-callwright-problems"
 # Names the fields of a request that went to no server, because nobody here knows them.
@@ -52,6 +58,8 @@ OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )
 _RETRY_S = 5
+# The most batches of a turn that are noted together.
+_MANY = 256
 
 
 def store_unavailable() -> RequestError:
@@ -251,21 +259,99 @@ async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
         await task
 
 
-class EventStream(Response):
-    """Sends the events of a generator, which come in batches, and a heartbeat when none came for a while.
+class StreamWriter(Protocol[T_contra]):
+    """Writes a stream, batch by batch, as the events of an API."""
 
-    When the client leaves, or reads nothing for `STALL_S`, the generator is closed.
+    @property
+    def write(self) -> Callable[[T_contra], Sequence[bytes]]:
+        """Makes the events for a batch."""
+        ...
+
+    @property
+    def heartbeat(self) -> Callable[[], bytes]:
+        """Makes an event without news."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more batches are wanted."""
+        ...
+
+    async def end(self) -> Sequence[bytes]:
+        """The events at the end. What goes wrong here is a failure, too."""
+        ...
+
+    def fail(self, error: Exception) -> Sequence[bytes]:
+        """The events with which a stream ends that has failed. Raises the error if clients cannot be told."""
+        ...
+
+
+class AsWritten:
+    """For batches that are written already. `heartbeat` makes an event without news."""
+
+    is_over = False
+
+    def __init__(self, heartbeat: Callable[[], bytes]) -> None:
+        self.heartbeat = heartbeat
+
+    def write(self, batch: Sequence[bytes]) -> Sequence[bytes]:
+        """See `StreamWriter`."""
+        return batch
+
+    async def end(self) -> Sequence[bytes]:
+        """See `StreamWriter`."""
+        return ()
+
+    def fail(self, error: Exception) -> Sequence[bytes]:
+        """See `StreamWriter`."""
+        raise error
+
+
+def told_failure(error: Exception) -> RequestError | UpstreamError:
+    """The error for the client whose stream has failed; the failure is logged."""
+    if isinstance(error, RequestError | UpstreamError):
+        log.debug("stream failed: %.500r", str(error))
+        return error
+    log.error("stream failed", exc_info=error)
+    return OUR_FAULT
+
+
+class Followed(Protocol[B]):
+    """A turn that is noted on its way to the client. `take` returns the batch to send in its place; batches that are
+    put into `flowing` are sent unchanged.
+    """
+
+    flowing: list[B]
+
+    def take(self, batch: B) -> B:
+        """Take the batches in `flowing`, and this one."""
+        ...
+
+    async def end(self) -> None:
+        """The turn is over."""
+        ...
+
+
+class EventStream(Response, Generic[B]):
+    """Sends the events that `writer` makes from each batch, after those that `begin` it, and a heartbeat after a while
+    without any. A turn that is `followed` gets the batches first.
+
+    When the client leaves, or reads nothing for `STALL_S`, the batches are closed.
     """
 
     def __init__(
         self,
-        events: AsyncGenerator[Sequence[bytes], None],
-        heartbeat: Callable[[], bytes],
+        batches: AsyncGenerator[B, None] | PeekedStream[B],
+        writer: StreamWriter[B],
+        begin: Sequence[bytes] = (),
+        followed: Followed[B] | None = None,
     ) -> None:
         super().__init__(status_code=200, headers=HEADERS)
         del self.headers["content-length"]
-        self._events = events
-        self._heartbeat = heartbeat
+        self._batches = batches
+        self._writer = writer
+        self._begin = begin
+        self._followed = followed
         self._sent = 0
         self._is_sending = False  # an event is on its way; for long where the client reads slowly
         self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
@@ -277,7 +363,7 @@ class EventStream(Response):
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         # A task of its own: what it waits for wakes no more of the stack than it needs.
-        pump = asyncio.ensure_future(self._pump(send))
+        pump = asyncio.ensure_future(self._pump(send, scope.get(SEND_ON, send)))
         self._look_later(pump, send)
         try:
             with WhenLeft(scope, receive, pump.cancel):
@@ -293,7 +379,7 @@ class EventStream(Response):
                     log.error("stream failed", exc_info=fault)
                 await cancel_quietly(beating)
             await cancel_quietly(pump)
-            await self._events.aclose()
+            await self._batches.aclose()
 
     def _look_later(self, pump: "asyncio.Future[None]", send: Send) -> None:
         """Look in a while whether anything was sent until then: a timer, for most streams need no heartbeat."""
@@ -313,23 +399,57 @@ class EventStream(Response):
         self._beating = asyncio.ensure_future(self._beat(send))
         self._beating.add_done_callback(over)
 
-    async def _pump(self, send: Send) -> None:
-        async for batch in self._events:
-            if self._beats is not None:
-                await self._beats
-            self._sent += 1
-            self._is_sending = True
-            for piece in packed(batch) if len(batch) > 1 or not all(batch) else batch:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            self._is_sending = False
-            if self._awaited is not None:
-                _tell(self._awaited)
-                self._awaited = None
+    async def _pump(self, send: Send, later: Send) -> None:
+        writer, batches, followed = self._writer, self._batches, self._followed
+        first, rest = (batches.first, batches.rest) if isinstance(batches, PeekedStream) else (None, batches)
+        written = self._begin
+        send_on = send
+        is_last = False
+        while True:
+            if written:
+                if self._beats is not None:
+                    await self._beats
+                self._sent += 1
+                self._is_sending = True
+                for piece in packed(written) if len(written) > 1 or not all(written) else written:
+                    await send_on({"type": "http.response.body", "body": piece, "more_body": True})
+                    send_on = later
+                self._is_sending = False
+                if self._awaited is not None:
+                    _tell(self._awaited)
+                    self._awaited = None
+            if is_last:
+                break
+            try:
+                if first is not None:
+                    batch, first = await first(), None
+                else:
+                    batch = None if writer.is_over else await anext(rest, None)
+                if batch is not None:
+                    if followed is not None:
+                        if len(followed.flowing) < _MANY and FLOWING.issuperset(map(type, batch)):
+                            followed.flowing.append(batch)
+                        else:
+                            batch = followed.take(batch)
+                    written = writer.write(batch)
+                    continue
+                is_last = True
+                written = await self._end()
+            except Exception as error:
+                is_last = True
+                written = writer.fail(error)
         if self._beats is not None:
             await self._beats
         self._sent += 1
         self._is_sending = True
         await send({"type": "http.response.body", "body": b""})
+
+    async def _end(self) -> Sequence[bytes]:
+        """The batches are over; answers the last events."""
+        await self._batches.aclose()
+        if self._followed is not None and not self._writer.is_over:  # else the turn was stopped early
+            await self._followed.end()
+        return await self._writer.end()
 
     async def _beat(self, send: Send) -> bool:
         """Send a heartbeat, or wait for what is on its way. Whether the client reads on."""
@@ -341,7 +461,7 @@ class EventStream(Response):
                     await self._awaited
                 else:
                     self._beats = loop.create_future()
-                    await send({"type": "http.response.body", "body": self._heartbeat(), "more_body": True})
+                    await send({"type": "http.response.body", "body": self._writer.heartbeat(), "more_body": True})
         except TimeoutError:
             log.info("a client has read nothing of its stream for %g s: it is given up", bounds.STALL_S)
             return False

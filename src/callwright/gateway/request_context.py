@@ -20,6 +20,7 @@ from callwright.turn.observe import Ended, Observation, Observer
 
 __all__ = [
     "REFUSALS",
+    "SEND_ON",
     "Api",
     "Refusal",
     "RequestContext",
@@ -74,6 +75,8 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "/v1/messages": {"reasoning_effort": "output_config.effort", "chat_template_kwargs": "thinking"},
 }
 _NOT_FOUND: Final = 404
+# What sends the middle of an answer, of which nothing is noted, has this key in an ASGI scope.
+SEND_ON: Final = "callwright_send_on"
 _MAX_PATH: Final = 200
 
 
@@ -233,16 +236,13 @@ class RequestContext(Struct, kw_only=True):
 
 
 _current: ContextVar[RequestContext | None] = ContextVar("callwright_exchange", default=None)
+# The context that runs here. Called several times for a request, so it has no function of its own.
+current: Final[Callable[[], RequestContext | None]] = _current.get
 
 
 def api_of(path: str, headers: Container[bytes] = ()) -> Api:
     """Whose API a client speaks that asks for this path with these headers."""
     return "anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai"
-
-
-def current() -> RequestContext | None:
-    """The context that runs here."""
-    return _current.get()
 
 
 def note(response_id: str, conversation_id: str | None) -> None:
@@ -376,6 +376,7 @@ class RequestContextMiddleware:
                         ]
                 return send(message)
 
+            scope[SEND_ON] = send
             await self._app(scope, receive, sent)
 
 

@@ -38,8 +38,10 @@ from callwright.turn.attempt import CUT
 from callwright.turn.candidates import candidate_spans
 from callwright.turn.model import Model
 from callwright.turn.observe import AmbiguousOutcome, Observation
+from callwright.turn.place import Limit, placed
 from callwright.turn.plan import build_generation_request
 from callwright.upstreams.base import (
+    Deltas,
     FinishDelta,
     GenerationRequest,
     TextDelta,
@@ -197,15 +199,21 @@ class AmbiguousReply(Struct):
 
 
 async def ask_ambiguous(
-    model: Model, generation: GenerationRequest, timeout_s: float, seen: Observation | None
+    model: Model,
+    generation: GenerationRequest,
+    timeout_s: float,
+    seen: Observation | None,
+    limit: Limit | None = None,
 ) -> AmbiguousReply:
-    """Ask the question and read the reply as text. Whatever goes wrong is an outcome, never an exception."""
+    """Ask the question and read the reply as text. Whatever goes wrong is an outcome, never an exception. `limit` gives
+    it its place.
+    """
     if seen is not None:
         generation = seen.asks_about(generation)
     reply = AmbiguousReply()
     try:
         async with asyncio.timeout(timeout_s):
-            await _read(model, generation, reply)
+            await _read(placed(limit, generation, model.upstream.stream(generation)), generation, reply)
     except (RequestError, UpstreamError, TimeoutError) as error:
         if seen is not None:
             seen.failed(error)
@@ -214,10 +222,10 @@ async def ask_ambiguous(
     return reply
 
 
-async def _read(model: Model, generation: GenerationRequest, reply: AmbiguousReply) -> None:
+async def _read(deltas: Deltas, generation: GenerationRequest, reply: AmbiguousReply) -> None:
     texts: list[str] = []
     is_plain = True  # nothing but text came, and it was not cut off
-    async with aclosing(model.upstream.stream(generation)) as batches:
+    async with aclosing(deltas) as batches:
         async for batch in batches:
             for delta in batch:
                 match delta:

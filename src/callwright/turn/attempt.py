@@ -143,7 +143,7 @@ class Attempt(msgspec.Struct):
     @property
     def has_refused(self) -> bool:
         """Whether its server says that the model refuses."""
-        return any(isinstance(event, RefusalDelta) for event in self.content)
+        return RefusalDelta in map(type, self.content)
 
     @property
     def is_cut(self) -> bool:

@@ -16,9 +16,8 @@ from callwright.events import Problem
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.parser import Reads
 from callwright.turn.observe import Observer
-from callwright.upstreams.base import (
-    Upstream,
-)
+from callwright.turn.place import Limit
+from callwright.upstreams.base import Upstream
 from callwright.wire.pass_rules import PassRules
 
 __all__ = ["AUTO", "MODES", "SIMULATED", "TEMPLATE", "UNKNOWN", "Mode", "ModeSelector", "Model", "open_models"]
@@ -73,7 +72,8 @@ class Model(Struct, frozen=True):
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
     `observers` are called for each turn. `passes` says what of a request may go to the server, `requests`
     how strictly it is read, `mcp` names the MCP
-    servers whose tools each request has; whoever takes requests from others heeds these.
+    servers whose tools each request has; whoever takes requests from others heeds these. `limit`: how many generations
+    of it run at once.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Model(Struct, frozen=True):
     passes: PassRules = PassRules()
     requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
+    limit: Limit | None = None
 
     async def close(self) -> None:
         """Close all connections."""

@@ -136,10 +136,7 @@ class NativeCalls:
         if arguments and call.settled:
             call.said.append(arguments)
         elif arguments:
-            held = call.held
-            arguments = call.news(arguments)
-            if held and not call.held and call.said[0] is arguments:
-                self._tell("arguments that say nothing, before the arguments", held)
+            arguments = self._news_behind(call, arguments) if call.held else call.news(arguments)
         if call.started and len(self._calls) == 1:  # by far the most frequent
             out: list[Event] = []
             if arguments:
@@ -151,6 +148,14 @@ class NativeCalls:
         if arguments:
             call.waiting.append(arguments)
         return self._pushed(self._ready())
+
+    def _news_behind(self, call: _Call, arguments: str) -> str:
+        """What a delta says of the arguments of a call of which something is held."""
+        held = call.held
+        news = call.news(arguments)
+        if not call.held and call.said[0] is news:
+            self._tell("arguments that say nothing, before the arguments", held)
+        return news
 
     def _begun(self, index: int) -> _Call:
         call = _Call(_FIRST + len(self._all))

@@ -86,7 +86,12 @@ class Raw(Struct):
         """Keep deltas that came together and the events parsed of them, while there is room."""
         came_s = time.monotonic() - self.begun_s
         for delta in batch:
-            self.room -= len(delta.arguments) + 64 if type(delta) is ToolCallDelta else _size(delta)
+            if type(delta) is TextDelta:  # nearly all are, or pieces of arguments
+                self.room -= len(delta.text) + 32
+            elif type(delta) is ToolCallDelta:
+                self.room -= len(delta.arguments) + len(delta.name or "") + 64
+            else:
+                self.room -= _size(delta)
             if self.room >= 0:
                 self.deltas.append((came_s, delta))
         if self.room >= 0:
@@ -101,8 +106,8 @@ class Raw(Struct):
 class RequestedTurn(Struct, dict=True):
     """One attempt: a generation that was requested.
 
-    `again` is the problem that caused this retry; None for the first attempt, and for one in another mode after a
-    failure. `failure` is why the upstream gave no answer, or only a part.
+    `again` is the problem that caused this retry; None for the first attempt, and after a failure for one in another
+    mode or for a shorter request. `failure` is why the upstream gave no answer, or only a part.
     """
 
     generation: GenerationRequest
@@ -240,22 +245,20 @@ class Observation(Struct):
         if self.first_s is None and batch:
             self.first_s = time.monotonic()
         for event in batch:
-            if type(event) not in FLOWING:
-                self._note(event)
-
-    def _note(self, event: Event | Usage) -> None:
-        if type(event) is CallStarted:
-            self.calls[event.index] = SeenCall(event.name)
-        elif type(event) is CallEnded:
-            self.calls[event.index].complete = event.complete
-        elif type(event) is Usage:
-            self.usage = event
-        elif type(event) is Finished:
-            self.reason = event.reason
-        elif type(event) is Problem:
-            self.problems.append(event)
-            if event.call is not None and event.call in self.calls:
-                self.calls[event.call].problems.append(event.kind)
+            if type(event) in FLOWING:
+                continue
+            if type(event) is CallStarted:
+                self.calls[event.index] = SeenCall(event.name)
+            elif type(event) is CallEnded:
+                self.calls[event.index].complete = event.complete
+            elif type(event) is Usage:
+                self.usage = event
+            elif type(event) is Finished:
+                self.reason = event.reason
+            elif type(event) is Problem:
+                self.problems.append(event)
+                if event.call is not None and event.call in self.calls:
+                    self.calls[event.call].problems.append(event.kind)
 
     def __enter__(self) -> Self:
         return self
@@ -287,11 +290,7 @@ Observer: TypeAlias = Callable[[Observation], Ended | None]
 
 
 def _size(delta: Delta) -> int:
-    """The rough size of a delta in a record, in characters."""
-    if type(delta) is TextDelta:  # nearly all are, or pieces of arguments
-        return len(delta.text) + 32
-    if type(delta) is ToolCallDelta:
-        return len(delta.arguments) + len(delta.name or "") + 64
+    """The rough size of any other delta in a record, in characters."""
     match delta:
         case ReasoningTextDelta(text) | RefusalDelta(text):
             return len(text) + 32

@@ -26,7 +26,6 @@ from callwright.events import (
     Usage,
 )
 from callwright.parser import OutputParser, PassThrough
-from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.find import json_places
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
@@ -42,7 +41,7 @@ from callwright.upstreams.base import (
     UnparsedCallDelta,
 )
 
-__all__ = ["GenerationReader", "RecordedReader", "unread_call"]
+__all__ = ["GenerationReader", "unread_call"]
 
 
 def unread_call(batch: Sequence[Event]) -> Problem | None:
@@ -72,10 +71,12 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
 class GenerationReader:
     """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times.
 
-    `trace`: `parser` records where each character of the text goes.
+    `raw` keeps what comes, with what becomes of it. `trace`: `parser` records where each character of the text goes.
     """
 
-    def __init__(self, model: Model, generation: GenerationRequest, *, trace: bool = False) -> None:
+    def __init__(
+        self, model: Model, generation: GenerationRequest, raw: Raw | None = None, *, trace: bool = False
+    ) -> None:
         conversation = generation.conversation
         tools = Toolset(
             conversation.tools,
@@ -85,10 +86,13 @@ class GenerationReader:
             hints=model.hints,
             is_text=KnownTexts(conversation),
         )
+        self.generation = generation
+        self._raw = raw
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
         self._trace = trace
         self._upstream = model.upstream
+        self._enforces_schema = model.enforces_schema
         self._timings = self._waiting = generation.timings
         self._has_text = False
         self.check = Check(tools)
@@ -96,7 +100,6 @@ class GenerationReader:
         self._native_calls: NativeCalls | None = None
         self._tools = tools
         self.parser: OutputParser | None = None
-        self.source: StreamReader | None = None  # of the text, where there is a parser
         self._may_print = False
         self._is_whole = not generation.streamed
         self._last = ""  # text that is read when it is known whether more comes, which costs less
@@ -115,8 +118,14 @@ class GenerationReader:
             )
         else:
             self._may_print = _may_print_calls(conversation, generation.fields)
-        if self.parser is not None:
-            self.source = self.parser.source
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the server holds its answer to the form that the request asks for."""
+        generation, timings = self.generation, self._timings
+        if generation.prompt is None:
+            return self._enforces_schema and "response_format" in generation.fields
+        return timings is not None and timings.is_constrained
 
     @property
     def _native(self) -> NativeCalls:
@@ -155,15 +164,23 @@ class GenerationReader:
                 self._reason = delta.reason
             elif type(delta) is Usage:
                 self.usage = delta
-            elif type(delta) is AnswerMetadata:
-                self.metadata = self.metadata.updated(delta) if self.metadata else delta
-            elif type(delta) is RefusalDelta or type(delta) is AnnotationsDelta:
-                out.append(delta)
-            elif type(delta) is UnparsedCallDelta:
-                out += self._salvaged(delta.text, delta.told)
             else:
-                assert_never(delta)
+                out += self._read_rare(delta)
+        if self._raw is not None:
+            self._raw.add(batch, out)
         return out
+
+    def _read_rare(
+        self, delta: AnswerMetadata | RefusalDelta | AnnotationsDelta | UnparsedCallDelta
+    ) -> Sequence[Event]:
+        if type(delta) is AnswerMetadata:
+            self.metadata = self.metadata.updated(delta) if self.metadata else delta
+            return ()
+        if type(delta) is RefusalDelta or type(delta) is AnnotationsDelta:
+            return (delta,)
+        if type(delta) is UnparsedCallDelta:
+            return self._salvaged(delta.text, delta.told)
+        assert_never(delta)
 
     def _is_last(self, others: Sequence[Delta]) -> bool:
         """Whether a text is likely to be the last of an answer that comes whole: others do not come behind it."""
@@ -250,16 +267,22 @@ class GenerationReader:
         """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the
         prompt has begun is no answer by itself.
         """
-        if not self._has_text:
-            return []
-        self._reason = "length"
-        return [event for event in self._rest() if isinstance(event, ContentDelta | ReasoningDelta)]
+        left: list[Event] = []
+        if self._has_text:
+            self._reason = "length"
+            left = [event for event in self._rest() if isinstance(event, ContentDelta | ReasoningDelta)]
+        if self._raw is not None:
+            self._raw.end("failed", left)
+        return left
 
     def finish(self) -> list[Event]:
         """The upstream's stream is over; answers the remaining events, `Finished` last."""
         if self._timings is not None:
             self._timings.ended_s = time.monotonic()
-        return self._rest()
+        rest = self._rest()
+        if self._raw is not None:
+            self._raw.end("whole", rest)
+        return rest
 
     def _rest(self) -> list[Event]:
         out, self._early = self._early, []
@@ -271,29 +294,3 @@ class GenerationReader:
             return out + self.parser.finish(self._reason, self._last)
         self.check.finish(self._reason, out)
         return out
-
-
-class RecordedReader(GenerationReader):
-    """The same for a turn that is recorded: keeps what the upstream sends, with what becomes of it."""
-
-    def __init__(self, model: Model, generation: GenerationRequest, raw: Raw) -> None:
-        super().__init__(model, generation)
-        self._raw = raw
-
-    def read(self, batch: Sequence[Delta]) -> list[Event]:
-        """See `GenerationReader`."""
-        events = super().read(batch)
-        self._raw.add(batch, events)
-        return events
-
-    def abandoned(self) -> list[Event]:
-        """See `GenerationReader`."""
-        events = super().abandoned()
-        self._raw.end("failed", events)
-        return events
-
-    def finish(self) -> list[Event]:
-        """See `GenerationReader`."""
-        events = super().finish()
-        self._raw.end("whole", events)
-        return events

@@ -25,6 +25,7 @@ from callwright.errors import ConfigError
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
+from callwright.prompt import Prompt
 from callwright.schema.plain import type_words
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import decode
@@ -98,13 +99,7 @@ def build_generation_request(
     unsaid = frozenset([*_unshown(conversation, dialect), *(["messages.name"] if names else [])])
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
-        shown: Sequence[Item] = conversation.items
-        if model.describe_media or model.requests.is_lenient:
-            shown = describe_media(shown, (Message, CallOutput) if model.describe_media else (CallOutput,))
-        listed = _listed(conversation) if conversation.shown_tools else conversation
-        prompt = dialect.render(replace(listed, items=shown), options)
-        if conversation.prefill:
-            prompt = with_prefill(prompt, dialect, conversation.prefill)
+        prompt = _prompt(model, dialect, conversation, options)
         chat_only = CHAT_ONLY.intersection(asked.fields)
         return replace(
             asked,
@@ -128,6 +123,16 @@ def build_generation_request(
         messages=dialect.messages(_listed(conversation), options),
         constraint=constraint_of(name, conversation, None) if constrains else None,
     )
+
+
+def _prompt(model: Model, dialect: Dialect, conversation: Conversation, options: RenderOptions) -> Prompt:
+    """The prompt of mode raw."""
+    shown: Sequence[Item] = conversation.items
+    if model.describe_media or model.requests.is_lenient:
+        shown = describe_media(shown, (Message, CallOutput) if model.describe_media else (CallOutput,))
+    listed = _listed(conversation) if conversation.shown_tools else conversation
+    prompt = dialect.render(replace(listed, items=shown), options)
+    return with_prefill(prompt, dialect, conversation.prefill) if conversation.prefill else prompt
 
 
 def _listed(conversation: Conversation) -> Conversation:

@@ -87,8 +87,7 @@ class RetryPolicy:
         attempt = self._attempt
         for event in batch:
             attempt.add(event)
-            if type(event) is not Finished:
-                attempt.hold(event)
+        attempt.held += [event for event in batch if type(event) is not Finished]
         return ()
 
     def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:
@@ -252,13 +251,17 @@ class RetryPolicy:
             both = (each for each in attempts if each.content is content and each.reasoning is reasoning)
             one = next(both, None)
             return one.held_text if one is not None else [*reasoning, *content]  # in the order in which they came
+        return self._unsent(reasoning, content)
+
+    def _unsent(self, reasoning: Sequence[ReasoningDelta], content: Sequence[SaidDelta]) -> list[Event]:
+        """What has not gone out of these, where the first attempt has streamed."""
         first = (self._earlier or [self._attempt])[0]
         if content is first.content:
             return [*([] if first.reasoning else reasoning), *first.held_text]
         if first.reasoning:  # of which some may wait behind a call
             reasoning = [event for event in first.held if isinstance(event, ReasoningDelta)]
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
-        return [*reasoning, *(apart + content if apart or not first.has_spoken else [])]
+        return [*reasoning, *apart, *(content if apart or not first.has_spoken else ())]
 
 
 def _end(attempt: Attempt, *, calls: bool, unfinished: bool = False) -> Finished:

@@ -5,7 +5,7 @@ every generation is stopped, so that each answer still ends with its last event.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.clients import Client, Clients, served
 
-__all__ = ["AdmissionControl", "busy"]
+__all__ = ["AdmissionControl", "busy", "stopped"]
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class AdmissionControl:
         self.sockets = 0  # WebSockets that are open; the turns on them are requests
         self.drained = asyncio.Event()  # set once nothing new is admitted
         self.is_over = False
-        self.waiting: set[asyncio.Task[object]] = set()  # tasks that are waiting for a model
+        self.generations: set[Callable[[], None]] = set()  # what stops each that runs
 
     def under_way(self, *, limited: bool = True) -> "_UnderWay":
         """Counts a request while it is answered.
@@ -113,8 +113,8 @@ class AdmissionControl:
         """Stop every generation: who waits for one gets the `UpstreamError` of `stopped`."""
         self.drain()
         self.is_over = True
-        for task in self.waiting:
-            task.cancel()
+        for stop in [*self.generations]:
+            stop()
 
 
 class _UnderWay:

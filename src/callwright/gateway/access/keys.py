@@ -140,14 +140,10 @@ NOBODY: Final = ApiKey()
 _ASKING: Final[ContextVar[ApiKey]] = ContextVar("callwright_caller", default=NOBODY)
 
 
-def caller() -> ApiKey:
-    """The key on whose behalf this runs. A context variable, so every task of a request knows it."""
-    return _ASKING.get()
-
-
-def asking(who: ApiKey) -> None:
-    """From here on, this task and those that it starts run on behalf of this key."""
-    _ASKING.set(who)
+# The key on whose behalf this runs: a context variable, which every task of a request inherits.
+caller: Final[Callable[[], ApiKey]] = _ASKING.get
+# From this call on, this task and those that it starts run on behalf of this key.
+asking: Final[Callable[[ApiKey], object]] = _ASKING.set
 
 
 class Keys:

@@ -3,12 +3,12 @@
 Where the gateway runs tools itself a turn has rounds, of which the client sees one message.
 """
 
-import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from datetime import date
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,8 +17,8 @@ from starlette.responses import Response
 
 from callwright.bounds import Bounds
 from callwright.collector import collect
-from callwright.errors import RequestError, UpstreamError
-from callwright.events import CallStarted, Event, Problem, Usage
+from callwright.errors import RequestError
+from callwright.events import CallStarted, Event, Usage
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.chat_choices import (
@@ -30,7 +30,6 @@ from callwright.gateway.endpoints.chat_choices import (
 )
 from callwright.gateway.http import (
     LARGE,
-    OUR_FAULT,
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
@@ -40,8 +39,9 @@ from callwright.gateway.http import (
     off_loop,
     problems_told,
     read_body,
+    told_failure,
 )
-from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.server_tools.kinds import server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
@@ -64,8 +64,6 @@ from callwright.wire.server_events import TurnEvents
 from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["ChatEndpoint"]
-
-log = logging.getLogger("callwright.gateway")
 
 
 class ChatEndpoint:
@@ -105,32 +103,38 @@ class ChatEndpoint:
         opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
         searches = self._search is not None
-        chat = await off_loop(lambda: read_decoded(given, servers, searches_web=searches), slow=slow)
+        chat = await off_loop(partial(read_decoded, given, servers, searches_web=searches), slow=slow)
         chat = _passed(chat, model.passes)
         keeps = self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False
         if keeps:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
 
+        keeps = keeps and bool(chat.conversation.tools)  # the key is the call
+
         def turn(fields: dict[str, Any]) -> Events:
             one = _events(model, msgspec.structs.replace(chat, fields=fields), opened, self._search)
-            if keeps and chat.conversation.tools:  # what is kept is kept by its call
+            if keeps:
                 one = self._keeper.watch(one, chat.conversation, model, _call_id)
             return one if chat.names is None else _as_named(in_client_names(one, chat.names), chat.names)
 
         events: Events | ChoiceEvents
-        if chat.choices == 1:
+        followed: FollowedTurn | None = None
+        if chat.choices == 1 and chat.names is None:
+            events = _events(model, chat, opened, self._search)
+            followed = self._keeper.follow(chat.conversation, model, _call_id) if keeps else None
+        elif chat.choices == 1:
             events = turn(chat.fields)
         else:
             for _ in range(1, chat.choices):
                 await caller().begin()  # each choice counts as a request
             events = side_by_side([turn(fields_of_choice(chat.fields, index)) for index in range(chat.choices)])
         if not chat.stream:
-            return await cancel_on_disconnect(request, self._whole(chat, events))
+            return await cancel_on_disconnect(request, self._whole(chat, events, followed))
         chunks = self._chunks(chat)
         peeked = PeekedStream(events)
         await peeked.begin(request)
-        stream = _stream(chunks, peeked)
-        return EventStream(stream, chunks.heartbeat)
+        writer = _TurnWriter(chunks)
+        return EventStream(peeked, writer, followed=followed)
 
     def _rules(self, given: object) -> RequestRules:
         """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
@@ -140,19 +144,21 @@ class ChatEndpoint:
         except RequestError:
             return STRICT
 
-    async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents) -> Response:
+    async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents, followed: FollowedTurn | None) -> Response:
         choices: list[list[Event]] = [[] for _ in range(chat.choices)]
         kept = choices[0]
         usage: Usage | None = None
         async with aclosing(events):
             async for batch in events:
-                for event in batch:
+                for event in batch if followed is None else followed.take(batch):
                     if type(event) is Usage:
                         usage = event
                     elif type(event) is ChoiceGoesOn:
                         kept = choices[event.index]
                     else:
                         kept.append(event)
+        if followed is not None:
+            await followed.end()
         turn, *others = [collect(each) for each in choices]
         answer = completion(
             turn,
@@ -235,43 +241,31 @@ async def _one_message(events: TurnEvents) -> Events:
         raise
 
 
-async def _stream(
-    chunks: ChatChunks | ChoiceChunks, events: PeekedStream[Sequence[Event | Usage | ChoiceGoesOn]]
-) -> AsyncGenerator[list[bytes], None]:
-    """The chunks of a turn. A failure becomes an event, behind the token counts: clients stop to read there.
+class _TurnWriter:
+    """Writes the chunks of a turn. A failure becomes an event after the token counts: clients stop to read there.
 
     What was wrong with the turn comes as a comment before the end: the headers are gone by then.
     """
-    usage: Usage | None = None
-    problems: list[Problem] = []
-    failure = b""
-    try:
-        async with aclosing(events):
-            batch = await events.first()
-            while batch is not None:
-                written: list[bytes] = []
-                for event in batch:
-                    if type(event) is Usage:
-                        usage = event
-                    elif type(event) is Problem:
-                        problems.append(event)
-                    elif type(event) is ChoiceGoesOn:
-                        assert isinstance(chunks, ChoiceChunks)
-                        chunks.go_on(event.index)
-                    else:
-                        written.append(chunks.event(event))
-                yield written
-                batch = await anext(events.rest, None)
-    except (RequestError, UpstreamError) as error:
-        log.debug("stream failed: %.500r", str(error))
-        failure = data(encode(error_body(error)))
-    except Exception:
-        log.exception("stream failed")
-        failure = data(encode(error_body(OUR_FAULT)))
-    told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
-    if usage is None and not failure:
-        usage = Usage()  # clients that asked for the counts wait for them; a server that counts nothing leaves zeros
-    yield [chunks.usage(usage), failure, told, DONE]
+
+    is_over = False
+
+    def __init__(self, chunks: ChatChunks | ChoiceChunks) -> None:
+        self.write, self.heartbeat = chunks.write, chunks.heartbeat
+        self._chunks = chunks
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        # Clients that asked for the counts wait for them; a server that counts nothing leaves zeros.
+        return self._ending(self._chunks.counted or Usage(), b"")
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        return self._ending(self._chunks.counted, data(encode(error_body(told_failure(error)))))
+
+    def _ending(self, usage: Usage | None, failure: bytes) -> list[bytes]:
+        problems = self._chunks.problems
+        told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
+        return [self._chunks.usage(usage), failure, told, DONE]
 
 
 def _call_id(given: str | None = None) -> str:

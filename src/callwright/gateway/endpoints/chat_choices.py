@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, final
 
 from msgspec import Struct
 
-from callwright.events import Event, Usage
+from callwright.events import Event, Problem, Usage
 from callwright.gateway.http import cancel_quietly
 from callwright.turn.run import Events
 from callwright.wire.chat.response import ChatChunks
@@ -89,6 +89,7 @@ class ChoiceChunks:
     """Writes the events of several turns as chunks, each with the index of its choice."""
 
     def __init__(self, choices: Sequence[ChatChunks]) -> None:
+        self.counted: Usage | None = None
         self._choices = choices
         self._now = choices[0]
 
@@ -96,13 +97,22 @@ class ChoiceChunks:
         """See `ChatChunks`."""
         return self._now.heartbeat()
 
-    def go_on(self, index: int) -> None:
-        """The events that come now are those of this choice."""
-        self._now = self._choices[index]
-
-    def event(self, event: Event) -> bytes:
+    def write(self, batch: Sequence[Event | Usage | ChoiceGoesOn]) -> list[bytes]:
         """See `ChatChunks`."""
-        return self._now.event(event)
+        written: list[bytes] = []
+        for event in batch:
+            if type(event) is ChoiceGoesOn:
+                self._now = self._choices[event.index]
+            elif type(event) is Usage:
+                self.counted = event
+            else:
+                written += self._now.write([event])
+        return written
+
+    @property
+    def problems(self) -> list[Problem]:
+        """See `ChatChunks`."""
+        return [problem for choice in self._choices for problem in choice.problems]
 
     def usage(self, usage: Usage | None) -> bytes:
         """See `ChatChunks`."""

@@ -4,7 +4,6 @@ The request goes on as it came and the answer comes back as it is, but for the n
 stands before each request to a model: keys and their limits, the model's own, what may pass, who observes.
 """
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias
@@ -21,19 +20,20 @@ from callwright.events import Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
     LARGE,
-    OUR_FAULT,
     EventStream,
     PeekedStream,
     cancel_on_disconnect,
     json_response,
     off_loop,
     read_body,
+    told_failure,
 )
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.openai_format.errors import from_validation
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
+from callwright.turn.place import placed
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 from callwright.wire.body import decoded
@@ -52,7 +52,6 @@ from callwright.wire.sse import DONE, comment, data
 
 __all__ = ["HandedEndpoints"]
 
-log = logging.getLogger("callwright.gateway")
 _Answers: TypeAlias = AsyncGenerator[Sequence[Mapping[str, Raw]], None]
 # What the gateway says to the server itself.
 _OURS: Final = ("model", "stream", "stream_options")
@@ -105,8 +104,8 @@ class HandedEndpoints:
         with_usage = bool(checked.stream_options and checked.stream_options.include_usage)
         peeked = PeekedStream(answers)
         await peeked.begin(request)
-        stream = _stream(peeked, with_usage=with_usage)
-        return EventStream(stream, lambda: _HEARTBEAT)
+        writer = _AnswerWriter(with_usage=with_usage)
+        return EventStream(peeked, writer)
 
     def _read(self, body: bytes, endpoint: HandedEndpoint) -> tuple[dict[str, Any], HandedBody]:
         given = decoded(body, self._bounds)
@@ -149,7 +148,8 @@ async def _answers(model: Model, generation: GenerationRequest, endpoint: Handed
     with seen:
         generation = seen.hands_on(generation)
         try:
-            async with aclosing(model.upstream.hand_on(generation, endpoint.path)) as batches:
+            handed = placed(model.limit, generation, model.upstream.hand_on(generation, endpoint.path))
+            async with aclosing(handed) as batches:
                 async for batch in batches:
                     seen.handed([answer for answer in batch if isinstance(answer, Usage)])
                     answers = [answer for answer in batch if not isinstance(answer, Usage)]
@@ -169,25 +169,31 @@ async def _whole(answers: _Answers) -> Mapping[str, Raw]:
     return read[0]
 
 
-async def _stream(
-    answers: PeekedStream[Sequence[Mapping[str, Raw]]], *, with_usage: bool
-) -> AsyncGenerator[list[bytes], None]:
-    """The events, the token counts only for who has asked for them. A failure becomes an event."""
-    failure = b""
-    try:
-        async with aclosing(answers):
-            batch = await answers.first()
-            while batch is not None:
-                shown = batch if with_usage else [_without_usage(answer) for answer in batch]
-                yield [data(encode(answer)) for answer in shown if answer]
-                batch = await anext(answers.rest, None)
-    except (RequestError, UpstreamError) as error:
-        log.debug("stream failed: %.500r", str(error))
-        failure = data(encode(error_body(error)))
-    except Exception:
-        log.exception("stream failed")
-        failure = data(encode(error_body(OUR_FAULT)))
-    yield [failure, DONE]
+class _AnswerWriter:
+    """Writes answers as events, the token counts only for who has asked for them. A failure becomes an event."""
+
+    is_over = False
+
+    def __init__(self, *, with_usage: bool) -> None:
+        self._with_usage = with_usage
+
+    @staticmethod
+    def heartbeat() -> bytes:
+        """See `StreamWriter`."""
+        return _HEARTBEAT
+
+    def write(self, batch: Sequence[Mapping[str, Raw]]) -> list[bytes]:
+        """See `StreamWriter`."""
+        shown = batch if self._with_usage else [_without_usage(answer) for answer in batch]
+        return [data(encode(answer)) for answer in shown if answer]
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        return [DONE]
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        return [data(encode(error_body(told_failure(error)))), DONE]
 
 
 def _without_usage(answer: Mapping[str, Raw]) -> Mapping[str, Raw]:

@@ -2,9 +2,8 @@
 drops.
 """
 
-import logging
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import date
 from typing import Final
@@ -13,16 +12,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.aio import AsyncStream
 from callwright.bounds import Bounds
 from callwright.collector import settled
 from callwright.conversation import Message, TextPart
-from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
     LARGE,
-    OUR_FAULT,
     PROBLEMS_HEADER,
     EventStream,
     PeekedStream,
@@ -32,15 +28,17 @@ from callwright.gateway.http import (
     off_loop,
     problems_told,
     read_body,
+    told_failure,
 )
-from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
 from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
-from callwright.gateway.server_tools.truncation import with_truncation
+from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
 from callwright.wire.anthropic.response import MessageWriter
 from callwright.wire.anthropic.tools import read_servers
@@ -52,7 +50,6 @@ from callwright.wire.token_estimate import estimated_tokens
 
 __all__ = ["MessagesEndpoint"]
 
-log = logging.getLogger("callwright.gateway")
 # Claude Code sends one for each session: its requests go to the server that has its prompt in the cache.
 _SESSION: Final = "x-claude-code-session-id"
 _BETAS: Final = "anthropic-beta"
@@ -100,15 +97,19 @@ class MessagesEndpoint:
         parsed = prepared.parsed
         # a stop sequence ends the turn before the model does, so there must be something to break off
         streams = parsed.stream or bool(parsed.stop_sequences)
-        events: TurnEvents = self._keeper.watch(
-            _events(prepared, self._search, streamed=streams), parsed.asked.conversation, prepared.model, _call_id
-        )
+        events = _events(prepared, self._search, streamed=streams)
+        followed = self._keeper.follow(parsed.asked.conversation, prepared.model, _call_id)
         if not parsed.stream:
-            return await cancel_on_disconnect(request, _whole(prepared, events))
+            return await cancel_on_disconnect(request, _whole(prepared, events, followed))
         peeked = PeekedStream(events)
         await peeked.begin(request)
-        writer = _writer(prepared)
-        return EventStream(_stream(writer, peeked), writer.heartbeat)
+        message = _writer(prepared)
+        return EventStream(
+            peeked,
+            _TurnWriter(message),
+            begin=[message.begin()],
+            followed=followed,
+        )
 
     async def count_tokens(self, request: Request) -> Response:
         """About how many tokens a request has, counted as the usage of an answer is estimated."""
@@ -192,18 +193,11 @@ def _turn(prepared: _Prepared, search: WebSearch | None, *, streamed: bool) -> T
             truncates=False,
             clamps=True,
         )
-    return with_truncation(
-        prepared.model,
-        asked.conversation,
-        asked.fields,
-        today=today,
-        streamed=streamed,
-        truncates=False,
-        clamps=True,
-    )
+    fit = Fitting(truncates=False, clamps=True)
+    return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, fit=fit)
 
 
-async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
+async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn) -> Response:
     """The answer when the turn is over, or when a stop sequence has come: what the model says behind it is not waited
     for.
     """
@@ -213,7 +207,7 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
     problems: list[Problem] = []
     async with aclosing(events):
         async for batch in events:
-            for event in batch:
+            for event in followed.take(batch):
                 if isinstance(event, Usage):
                     usage = event
                     continue
@@ -224,6 +218,8 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
                         probe = _writer(prepared)  # what came before it is not searched
             if probe is not None and probe.hit is not None:
                 break
+        else:
+            await followed.end()
     writer = _writer(prepared)
     for event in settled(kept):
         if isinstance(event, Problem):
@@ -235,38 +231,41 @@ async def _whole(prepared: _Prepared, events: TurnEvents) -> Response:
     return json_response(writer.message, headers={PROBLEMS_HEADER: told} if told else None)
 
 
-async def _stream(writer: MessageWriter, events: AsyncStream[Sequence[TurnEvent]]) -> AsyncGenerator[list[bytes], None]:
-    """The events of a turn. A failure becomes the last of them."""
-    usage: Usage | None = None
-    problems: list[Problem] = []
-    context = current()
-    request_id = context.id if context is not None else None
-    yield [writer.begin()]
-    try:
-        async with aclosing(events):
-            async for batch in events:
-                written: list[bytes] = []
-                for event in batch:
-                    if type(event) is Usage:
-                        usage = event
-                        continue
-                    if type(event) is Problem:
-                        problems.append(event)
-                    written += writer.event(event)
-                if written:
-                    yield written
-                if writer.hit is not None:
-                    break
-        ending = writer.finish(usage)
-        if problems:
-            ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}"))
-        yield ending
-    except (RequestError, UpstreamError) as error:
-        log.debug("stream failed: %.500r", str(error))
-        yield [writer.fail(error, request_id)]
-    except Exception:
-        log.exception("stream failed")
-        yield [writer.fail(OUR_FAULT, request_id)]
+class _TurnWriter:
+    """Writes the events of a turn. A failure becomes the last of them."""
+
+    def __init__(self, message: MessageWriter) -> None:
+        self.heartbeat = message.heartbeat
+        self.is_over = False
+        self._message = message
+        self._usage: Usage | None = None
+        self._problems: list[Problem] = []
+
+    def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
+        """See `StreamWriter`."""
+        message = self._message
+        written: list[bytes] = []
+        for event in batch:
+            if type(event) is Usage:
+                self._usage = event
+                continue
+            if type(event) is Problem:
+                self._problems.append(event)
+            written += message.event(event)
+        self.is_over = message.hit is not None
+        return written
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        ending = self._message.finish(self._usage)
+        if self._problems:
+            ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}"))
+        return ending
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        context = current()
+        return [self._message.fail(told_failure(error), context.id if context is not None else None)]
 
 
 def _call_id(_: str | None) -> str:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from starlette.responses import Response
 
 from callwright.errors import RequestError
-from callwright.gateway.http import EventStream
+from callwright.gateway.http import AsWritten, EventStream
 from callwright.gateway.responses.event_log import EventLog, not_kept
 from callwright.gateway.store.store import ENDED, StoredResponse
 from callwright.tolerant_json.codec import encode
@@ -76,7 +76,7 @@ def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect) -> R
     def beat() -> bytes:
         return _numbered({"type": "keepalive"}, max(told, 0))  # nobody else sees it: it has no number of its own
 
-    return EventStream(stream(), beat)
+    return EventStream(stream(), AsWritten(beat))
 
 
 def stored_stream(
@@ -112,7 +112,7 @@ def stored_stream(
     def beat() -> bytes:
         return written(replayed_begin(stored.body)[1:])[0]
 
-    return EventStream(stream(), beat)
+    return EventStream(stream(), AsWritten(beat))
 
 
 def _numbered(event: Replayed, number: int) -> bytes:

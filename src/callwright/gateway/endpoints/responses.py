@@ -1,8 +1,7 @@
 """The Responses API over HTTP: create, read, delete, cancel, compact, count."""
 
-import itertools
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import date
 from functools import partial
@@ -41,7 +40,7 @@ from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.response import ApiDialect, response_usage
 from callwright.wire.responses.server_items import server_items
 from callwright.wire.responses.types import CompactedResponse, DeletedObject, InputTokens, Item
-from callwright.wire.server_events import Compacted
+from callwright.wire.server_events import Compacted, TurnEvent
 from callwright.wire.sse import DONE, comment, named
 
 __all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "api_dialect_of", "event_bytes"]
@@ -67,6 +66,49 @@ def api_dialect_of(path: str) -> ApiDialect:
 def _is_unmet(error: BaseException | None) -> bool:
     """Whether the model was asked often enough. As an HTTP status it would make Codex ask for all of it again."""
     return isinstance(error, UpstreamError) and error.fault == "unmet"
+
+
+class _TurnWriter:
+    """Writes the events of a response, numbered. The last one has its final status."""
+
+    is_over = False
+
+    def __init__(self, turns: ResponseService, prepared: PreparedResponse, flavour: ApiDialect) -> None:
+        self._turns = turns
+        self._prepared = prepared
+        self._flavour = flavour
+        self._number = 0
+
+    def heartbeat(self) -> bytes:
+        """See `StreamWriter`."""
+        return self.written([self._prepared.writer.heartbeat()])[0]
+
+    def written(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
+        """These events as bytes."""
+        written: list[bytes] = []
+        for event in events:
+            event.sequence_number = self._number
+            self._number += 1
+            written.append(named(event.type, encode(event)))
+        return written
+
+    def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
+        """See `StreamWriter`."""
+        return self.written(self._prepared.write(batch))
+
+    async def end(self) -> list[bytes]:
+        """See `StreamWriter`."""
+        return self._ending(await self._turns.end(self._prepared))
+
+    def fail(self, error: Exception) -> list[bytes]:
+        """See `StreamWriter`."""
+        return self._ending(self._turns.fail(self._prepared, error))
+
+    def _ending(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
+        pieces = self.written(events)
+        if told := problems_told(self._prepared.problems):
+            pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
+        return [*pieces, DONE] if self._flavour == "open_responses" else pieces
 
 
 class ResponsesEndpoint:
@@ -167,23 +209,10 @@ class ResponsesEndpoint:
     async def _streamed(self, prepared: PreparedResponse, request: Request, flavour: ApiDialect) -> Response:
         peeked = PeekedStream(self._turns.ask(prepared, streamed=True))
         await peeked.begin(request, _is_unmet)
-        numbers = itertools.count()
-
-        def written(event: ResponseStreamEvent) -> bytes:
-            return named(event.type, event_bytes(event, next(numbers)))
-
-        async def stream() -> AsyncGenerator[list[bytes], None]:
-            async with aclosing(self._turns.streamed(prepared, peeked)) as events:
-                async for batch in events:
-                    pieces = [written(event) for event in batch]
-                    is_last = batch[-1].type.removeprefix("response.") in ENDED
-                    if is_last and (told := problems_told(prepared.problems)):
-                        pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
-                    yield pieces
-            if flavour == "open_responses":
-                yield [DONE]
-
-        return EventStream(stream(), lambda: written(prepared.writer.heartbeat()))
+        writer = _TurnWriter(self._turns, prepared, flavour)
+        begin = writer.written(prepared.writer.begin())
+        followed, prepared.followed = prepared.followed, None  # the stream follows the turn
+        return EventStream(peeked, writer, begin=begin, followed=followed)
 
     async def _compacted(self, prepared: PreparedResponse) -> CompactedResponse:
         output: list[Item] = []

@@ -23,7 +23,14 @@ from callwright.events import FinishReason
 from callwright.gateway.access.admission import AdmissionControl, busy
 from callwright.gateway.access.keys import ApiKey, caller
 from callwright.gateway.config.config import ServerConfig
-from callwright.gateway.http import EventStream, cancel_on_disconnect, cancel_quietly, json_response, read_body
+from callwright.gateway.http import (
+    AsWritten,
+    EventStream,
+    cancel_on_disconnect,
+    cancel_quietly,
+    json_response,
+    read_body,
+)
 from callwright.gateway.inspection.about import GatewayInfo
 from callwright.gateway.inspection.run_again import Again
 from callwright.gateway.inspection.static_files import asset, shell, wants_page
@@ -139,7 +146,10 @@ class InspectionEndpoint:
             raise busy(f"{_MAX_LIVE} browsers follow the turns of this gateway already, which is the limit.")
         who = caller()
         rows = self._turns.live() if self._turns is not None else _nothing()
-        return EventStream(self._events(rows, who), lambda: comment("live"))
+        return EventStream(
+            self._events(rows, who),
+            AsWritten(lambda: comment("live")),
+        )
 
     async def turn(self, request: Request) -> Response:
         """One turn, whole for an operator."""

@@ -10,7 +10,8 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Final, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,9 +27,10 @@ from callwright.turn.past_reasoning import PastReasoning, past_reasoning
 from callwright.turn.plan import is_large, is_slow
 from callwright.wire.server_events import TurnEvent
 
-__all__ = ["ItemKeeper"]
+__all__ = ["FollowedTurn", "ItemKeeper"]
 
 log = logging.getLogger("callwright.gateway")
+T = TypeVar("T")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
 # An agent asks again within minutes. An hour spans a build, or a user who reads first.
 _LASTS_S: Final = 3_600.0
@@ -39,17 +41,13 @@ _FORGOTTEN_EVERY: Final = 1 / 4
 
 class ItemKeeper:
     """Keeps items for a while since they were last used; without a `store` none. `now` is the time in seconds since the
-    epoch.
+    epoch. `keeps`: there is a store.
     """
 
     def __init__(self, store: Store | None, now: Callable[[], float] = time.time) -> None:
         self._store = store
+        self.keeps = store is not None
         self._now = now
-
-    @property
-    def keeps(self) -> bool:
-        """Whether anything is kept at all."""
-        return self._store is not None
 
     async def put_back(self, conversation: Conversation, model: Model) -> Conversation:
         """The conversation with the reasoning that it lacks, as far as its model sees it and it is kept here."""
@@ -57,7 +55,7 @@ class ItemKeeper:
             return conversation
         slow = is_large(conversation)
         everywhere = shown == "all" or conversation.keeps_reasoning
-        gaps = await off_loop(lambda: find_gaps(conversation.items, everywhere=everywhere), slow=slow)
+        gaps = await off_loop(partial(find_gaps, conversation.items, everywhere=everywhere), slow=slow)
         if not gaps:
             return conversation
         now = self._now()
@@ -85,21 +83,30 @@ class ItemKeeper:
         *,
         keeps: bool = True,
     ) -> AsyncGenerator[Sequence[TurnEventT], None]:
-        """The events of the turn that answers a conversation, whose calls get their ids from `call_id`. What a later
-        history may lack is kept behind the last event, before this ends, if the request lets it be kept (`keeps`). Of a
-        turn that breaks off, nothing.
-        """
-        turn = WrittenTurn(conversation.items, call_id)
+        """The events of a turn that is followed: see `follow`. Of one that breaks off nothing is kept."""
+        turn = self.follow(conversation, model, call_id, keeps=keeps)
         async with aclosing(events):
             async for batch in events:
                 yield turn.take(batch)
-        turn.finish()
-        if not keeps or self._store is None or await _shown(model) == "none":
+        await turn.end()
+
+    def follow(
+        self, conversation: Conversation, model: Model, call_id: CallId, *, keeps: bool = True
+    ) -> "FollowedTurn":
+        """Follow the turn that answers a conversation, whose calls get their ids from `call_id`. What a later history
+        may lack is kept at its end, if the request lets it be kept (`keeps`).
+        """
+        return FollowedTurn(self, WrittenTurn(conversation.items, call_id), model, keeps=keeps)
+
+    async def keep(self, turn: WrittenTurn, model: Model) -> None:
+        """Keep what a later history may lack of a turn that has ended."""
+        if self._store is None or await _shown(model) == "none":
             return
         kept = {key: encode_items(items) for key, items in turn.kept.items()}
         now = self._now()
         try:
-            await self._store.note_bare(model.name, turn.bare, now)
+            if turn.bare:
+                await self._store.note_bare(model.name, turn.bare, now)
             if kept:
                 await self._store.check()
                 await self._store.keep(model.name, kept, now, now - _LASTS_S)
@@ -114,6 +121,36 @@ class ItemKeeper:
             except StoreError as error:
                 log.warning("old reasoning could not be erased: %s", error)
             await asyncio.sleep(max(1.0, _LASTS_S * _FORGOTTEN_EVERY))
+
+
+class FollowedTurn:
+    """A turn on its way to a client. `take` takes its events and answers them with the ids of calls. Batches that are
+    all text and arguments can be put into `flowing`, to be taken together.
+    """
+
+    __slots__ = ("_keeper", "_keeps", "_model", "_turn", "flowing")
+
+    def __init__(self, keeper: ItemKeeper, turn: WrittenTurn, model: Model, *, keeps: bool) -> None:
+        self._keeper = keeper
+        self._turn = turn
+        self._model = model
+        self._keeps = keeps
+        self.flowing: list[Sequence[Any]] = []
+
+    def take(self, batch: Sequence[T]) -> Sequence[T]:
+        """Take events; answers the same with the ids of calls."""
+        if self.flowing:
+            self._turn.take([*chain.from_iterable(self.flowing)])
+            self.flowing.clear()
+        return self._turn.take(batch)
+
+    async def end(self) -> None:
+        """The turn is over. What a later history may lack of it is kept."""
+        if self.flowing:
+            self.take(())
+        self._turn.finish()
+        if self._keeps:
+            await self._keeper.keep(self._turn, self._model)
 
 
 async def _shown(model: Model) -> PastReasoning:

@@ -6,7 +6,7 @@ each its own reasoning.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -28,7 +28,7 @@ __all__ = ["CallId", "WrittenTurn"]
 
 # From the id that a model's server gave a call, if it did, to the one that the client gets.
 CallId: TypeAlias = Callable[[str | None], str]
-TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
+T = TypeVar("T")
 # A round that has said more than this before its calls, or in the first of them, is let go while it is written. Some
 # models are found to have reasoned only when the reasoning ends, so until then text counts, too.
 _MOST_CHARS: Final = 262_144
@@ -53,18 +53,28 @@ class WrittenTurn:
         self._is_open = False
         self._is_complete = False
 
-    def take(self, batch: Sequence[TurnEventT]) -> Sequence[TurnEventT]:
+    def take(self, batch: Sequence[T]) -> Sequence[T]:
         """Take events; answers the same with the ids of calls."""
-        taken: list[TurnEventT] | None = None
+        taken: list[Any] | None = None
+        event: Any  # a `TurnEvent`, or what one API has beside these
         for number, event in enumerate(batch):
-            if type(event) is CallStarted:
-                assert isinstance(event, CallStarted)  # mypy does not see it of a type variable
+            if type(event) is ArgumentsDelta:  # by far the most frequent
+                if self._is_open and self._first is not None and event.index == self._first.index:
+                    self._arguments.append(event.text)
+                    self._room -= len(event.text)
+            elif type(event) is ContentDelta or type(event) is ReasoningDelta:
+                self._said.append(event)
+                self._room -= len(event.text)
+            elif type(event) is CallStarted:
                 taken = [*batch] if taken is None else taken
                 given, event = event.id, msgspec.structs.replace(event, id=self._call_id(event.id))
                 if self._first is None:
-                    self._has_own_id = event.id != given
+                    self._first, self._is_open, self._has_own_id = event, True, event.id != given
                 taken[number] = event
-            self._note(event)
+            else:
+                self._note(event)
+        if self._room < 0:
+            self._said, self._arguments = [], []
         return batch if taken is None else taken
 
     def finish(self) -> None:
@@ -72,17 +82,10 @@ class WrittenTurn:
         self._end_round()
 
     def _note(self, event: TurnEvent) -> None:
-        if type(event) is ArgumentsDelta:  # by far the most frequent
-            first = self._first if self._is_open else None
-            if first is not None and event.index == first.index and self._has_room(event.text):
-                self._arguments.append(event.text)
-        elif type(event) is ContentDelta or type(event) is ReasoningDelta:
-            if self._has_room(event.text):
-                self._said.append(event)
-        elif type(event) is Problem:
+        if type(event) is Problem:
             if event.kind == "unopened_reasoning":
                 self._said.append(event)
-        elif type(event) is CallStarted or type(event) is McpStarted:
+        elif type(event) is McpStarted:
             if self._first is None:
                 self._first, self._is_open = event, True
         elif type(event) is CallEnded:
@@ -90,12 +93,6 @@ class WrittenTurn:
                 self._is_open, self._is_complete = False, event.complete
         elif type(event) is McpEnded or type(event) is ToolsSearched:
             self._end_round()
-
-    def _has_room(self, text: str) -> bool:
-        self._room -= len(text)
-        if self._room < 0:
-            self._said, self._arguments = [], []
-        return self._room >= 0
 
     def _end_round(self) -> None:
         first, arguments = self._first, "".join(self._arguments)

@@ -23,7 +23,7 @@ from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop, store_unavailable
-from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
@@ -31,12 +31,13 @@ from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
-from callwright.gateway.server_tools.truncation import with_truncation
+from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
 from callwright.known_values import made_with
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED
@@ -104,6 +105,8 @@ class PreparedResponse(Struct):
     queued: bool = False  # it runs in the background, and is in the store already
     problems: list[Problem] = []
     usage: Usage | None = None
+    followed: FollowedTurn | None = None  # its turn, once the model is asked
+    ending: list[ResponseStreamEvent] = []  # the last events of the stream, once there are some
 
     @property
     def id(self) -> str:
@@ -112,18 +115,20 @@ class PreparedResponse(Struct):
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the stream events of the API for them."""
-        return [out for event in batch for out in self._written(event)]
+        written: list[ResponseStreamEvent] = []
+        for event in batch if self.followed is None else self.followed.take(batch):
+            if type(event) is Usage:
+                self.usage = event
+                continue
+            if type(event) is Problem:
+                self.problems.append(event)
+            written += self.writer.event(event)
+        return written
 
-    def _written(self, event: TurnEvent) -> list[ResponseStreamEvent]:
-        if type(event) is Usage:
-            self.usage = event
-            return []
-        if type(event) is Problem:
-            self.problems.append(event)
-        return self.writer.event(event)
-
-    def finish(self) -> list[ResponseStreamEvent]:
+    async def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last stream events."""
+        if self.followed is not None:
+            await self.followed.end()
         return self.writer.finish(self.usage, int(time.time()))
 
     def stored(self) -> StoredResponse:
@@ -208,11 +213,7 @@ class ResponseService:
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
-        tools, offer = given.get("tools") or (), asked.offer
-        echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
-        response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
-        taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
-        writer = ResponseWriter(response, asked.offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
+        writer = _writer(request, given.get("tools") or (), asked, flavour)
         parent = request.previous_response_id
         continues = None if memory and parent and memory.get(parent) is not None else parent
         prepared = PreparedResponse(request, asked, model, writer, history, new, opened, continues)
@@ -232,7 +233,7 @@ class ResponseService:
         taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
         keeps = prepared.request.store is not False
         ids = CallIds(new_id, taken)
-        events = self._keeper.watch(events, asked.conversation, prepared.model, ids.of, keeps=keeps)
+        prepared.followed = self._keeper.follow(asked.conversation, prepared.model, ids.of, keeps=keeps)
         if asked.offer.names.renames:
             events = in_client_names(events, asked.offer.names)
         return events if streamed else _settled(events)
@@ -244,16 +245,15 @@ class ResponseService:
             return run_server_tools(
                 prepared.model, asked, calls, new_id=new_id, today=today, streamed=streamed, truncates=truncates
             )
-        return with_truncation(  # no tool runs on the server
-            prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, truncates=truncates
-        )
+        fit = Fitting(truncates=truncates)
+        return run_turn(prepared.model, asked.conversation, asked.fields, today=today, streamed=streamed, fit=fit)
 
     async def whole(self, prepared: PreparedResponse) -> Response:
         """The response, not streamed. Raises `UpstreamError` or `RequestError`."""
         async with aclosing(self.ask(prepared, streamed=False)) as events:
             async for batch in events:
                 prepared.write(batch)
-        prepared.finish()
+        await prepared.finish()
         await self._keep(prepared, None)
         return prepared.writer.response
 
@@ -266,26 +266,36 @@ class ResponseService:
         """The stream events, in batches of what arrived together: the first begins the response, and the last always
         says how it ended.
         """
-        writer = prepared.writer
-        ending: list[ResponseStreamEvent] = []
-        yield writer.begin()
+        yield prepared.writer.begin()
         try:
             async with aclosing(events):
                 async for batch in events:
                     if written := prepared.write(batch):
                         yield written
-            ending = prepared.finish()
-            await self._keep(prepared, memory)
-        except (RequestError, UpstreamError) as error:
-            log.debug("%s failed: %.500r", prepared.id, str(error))
-            ending = ending[:-1] + writer.fail(*_failure(error))
-        except StoreDownError as error:
-            log.error("%s could not be stored: %s", prepared.id, error)
-            ending = ending[:-1] + writer.fail("server_error", store_unavailable().message)
-        except Exception:
-            log.exception("%s failed", prepared.id)
-            ending = ending[:-1] + writer.fail("server_error", OUR_FAULT.message)
+            ending = await self.end(prepared, memory)
+        except Exception as error:
+            ending = self.fail(prepared, error)
         yield ending
+
+    async def end(self, prepared: PreparedResponse, memory: ConnectionCache | None = None) -> list[ResponseStreamEvent]:
+        """The turn is over: the response is kept. Answers the last stream events. Raises `StoreError`."""
+        prepared.ending = await prepared.finish()
+        await self._keep(prepared, memory)
+        return prepared.ending
+
+    @staticmethod
+    def fail(prepared: PreparedResponse, error: Exception) -> list[ResponseStreamEvent]:
+        """The last stream events of a response that has failed."""
+        if isinstance(error, RequestError | UpstreamError):
+            log.debug("%s failed: %.500r", prepared.id, str(error))
+            kind, words = _failure(error)
+        elif isinstance(error, StoreDownError):
+            log.error("%s could not be stored: %s", prepared.id, error)
+            kind, words = "server_error", store_unavailable().message
+        else:
+            log.error("%s failed", prepared.id, exc_info=error)
+            kind, words = "server_error", OUR_FAULT.message
+        return prepared.ending[:-1] + prepared.writer.fail(kind, words)
 
     def warm_up(self, prepared: PreparedResponse, memory: ConnectionCache) -> list[ResponseStreamEvent]:
         """A response without output, which can be continued on this connection."""
@@ -376,6 +386,15 @@ class ResponseService:
                 raise
             prepared.continues = None  # its parent was deleted meanwhile: this one is stored with the whole history
             await self._store.put(prepared.stored())
+
+
+def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour: ApiDialect) -> ResponseWriter:
+    """What writes the response to a request, which names the `tools` as they came."""
+    offer = asked.offer
+    echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
+    response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
+    taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
+    return ResponseWriter(response, offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
 
 
 async def replace_at_last(store: Store, stored: StoredResponse) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from callwright.calls.citations import CitationReader
 from callwright.calls.tool_search import SEARCH_TOOL
+from callwright.calls.web_search import SearchResult
 from callwright.conversation import CallOutput, Conversation, Item, Message, Reasoning, TextPart
 from callwright.events import (
     ArgumentsDelta,
@@ -28,8 +29,9 @@ from callwright.events import (
 )
 from callwright.gateway.server_tools.calls import PendingCall, ServerCalls
 from callwright.gateway.server_tools.tool_search import Search
-from callwright.gateway.server_tools.truncation import with_truncation
+from callwright.gateway.server_tools.truncation import Fitting
 from callwright.turn.model import Model
+from callwright.turn.run import Events, run_turn
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent, TurnEvents, WebSearchEnded
 
@@ -53,19 +55,14 @@ async def run_server_tools(
     clamps: bool = False,
 ) -> TurnEvents:
     """The events of a turn. `calls` are those that run here; `new_id` makes their ids, from a prefix. `truncates` and
-    `clamps` are told to
-    `with_truncation` each time that the model is asked.
+    `clamps` are those of `Fitting`.
 
     If the model calls a tool of the client, or a call needs approval, its other calls are run all the same, and the
     turn ends.
     """
     if listed := calls.lists():
         yield listed
-    approved = [
-        PendingCall(index, new_id(calls.kind(call.name).prefix), call.name, call.arguments, request_id)
-        for index, (request_id, call) in enumerate(asked.approved.items())
-        if call.name in calls
-    ]
+    approved = _approved(asked, calls, new_id)
     async with aclosing(_answered(calls, approved, [out for call in approved for out in _whole(calls, call)])) as late:
         async for out in late:
             yield [out]
@@ -76,55 +73,72 @@ async def run_server_tools(
     for rounds in range(_MAX_ROUNDS + 1):
         is_last = rounds == _MAX_ROUNDS or searches >= _MAX_SEARCHES or calls.are_spent
         turn = _ModelRound(asked, calls, new_id, CitationReader(sources))
-        ended = Finished("stop")
         shown = _barred(conversation, asked, calls, is_last=is_last)
-        events = with_truncation(
-            model, shown, asked.fields, today=today, streamed=streamed, truncates=truncates, clamps=clamps
-        )
-        async with aclosing(events):
-            async for batch in events:
-                now: list[_Now] = []
-                for event in batch:
-                    if isinstance(event, Usage):
-                        counted = event if counted is None else counted.plus(event)
-                    elif isinstance(event, Finished):
-                        ended = event
-                    else:
-                        now += turn.take(event)
-                if now:
-                    yield now
-        async with aclosing(_answered(calls, turn.calls, turn.held)) as late:
-            async for out in late:
-                if isinstance(out, WebSearchEnded):
-                    sources |= {result.number: result for result in out.results}
-                yield [out]
-        made = [Search(asked, arguments) for arguments in turn.searches]
-        for search in made:
-            yield [search.event]
-        searches += len(made)
-        if turn.is_over or is_last or ended.reason in ("length", "content_filter"):
-            yield [Finished("stop") if is_last and not turn.is_over else ended]
+        fit = Fitting(truncates=truncates, clamps=clamps)
+        events = run_turn(model, shown, asked.fields, today=today, streamed=streamed, fit=fit)
+        async with aclosing(_played(turn, events, asked, calls)) as batches:
+            async for batch in batches:
+                yield batch
+        if turn.counted is not None:
+            counted = turn.counted if counted is None else counted.plus(turn.counted)
+        sources |= turn.found
+        searches += len(turn.made)
+        if turn.is_over or is_last or turn.ended.reason in ("length", "content_filter"):
+            yield [Finished("stop") if is_last and not turn.is_over else turn.ended]
             break
-        items = [*conversation.items, *turn.said()]
-        for search in made:
-            items += search.told(items)
-        conversation = msgspec.structs.replace(
-            conversation,
-            items=tuple(items),
-            tools=asked.offer.tools,
-            shown_tools=conversation.shown_tools or asked.conversation.tools,  # the schemas found stand in the outputs
-            tool_choice="auto",
-            allowed_tools=None if asked.frees else conversation.allowed_tools,
-        )
+        conversation = _continued(conversation, asked, turn)
     if counted is not None:
         yield [counted]
+
+
+async def _played(
+    turn: "_ModelRound", events: Events, asked: ParsedRequest, calls: ServerCalls
+) -> AsyncGenerator[Sequence[_Now], None]:
+    """What goes out of one turn of the model, whose calls are run and whose searches are made."""
+    async with aclosing(events):
+        async for batch in events:
+            if now := [out for event in batch for out in turn.take(event)]:
+                yield now
+    async with aclosing(_answered(calls, turn.calls, turn.held)) as late:
+        async for out in late:
+            if isinstance(out, WebSearchEnded):
+                turn.found |= {result.number: result for result in out.results}
+            yield [out]
+    turn.made = [Search(asked, arguments) for arguments in turn.searches]
+    for search in turn.made:
+        yield [search.event]
+
+
+def _approved(asked: ParsedRequest, calls: ServerCalls, new_id: Callable[[str], str]) -> list[PendingCall]:
+    """The calls that were approved, to be run now."""
+    return [
+        PendingCall(index, new_id(calls.kind(call.name).prefix), call.name, call.arguments, request_id)
+        for index, (request_id, call) in enumerate(asked.approved.items())
+        if call.name in calls
+    ]
+
+
+def _continued(conversation: Conversation, asked: ParsedRequest, turn: "_ModelRound") -> Conversation:
+    """The conversation for the next round, behind what was said in this one."""
+    items = [*conversation.items, *turn.said()]
+    for search in turn.made:
+        items += search.told(items)
+    return msgspec.structs.replace(
+        conversation,
+        items=tuple(items),
+        tools=asked.offer.tools,
+        shown_tools=conversation.shown_tools or asked.conversation.tools,  # the schemas found stand in the outputs
+        tool_choice="auto",
+        allowed_tools=None if asked.frees else conversation.allowed_tools,
+    )
 
 
 class _ModelRound:
     """Sorts the events of one turn of the model.
 
-    `calls` are the calls to run, `searches` the arguments of searches. `held` are the events from the first such call
-    on, held back for its output.
+    `calls` are the calls to run, `searches` the arguments of searches for tools, which are `made` at its end. `held`
+    are the events from the first such call on, held back for its output. `found` is what its searches of the web found;
+    `counted` and `ended` say what it took and how it ended.
     """
 
     def __init__(
@@ -133,6 +147,10 @@ class _ModelRound:
         self.calls: list[PendingCall] = []
         self.searches: list[str] = []
         self.held: list[_Out] = []
+        self.made: list[Search] = []
+        self.found: dict[int, SearchResult] = {}
+        self.counted: Usage | None = None
+        self.ended = Finished("stop")
         self._searches_here = asked.offer.search == "server"
         self._tools = calls
         self._new_id = new_id
@@ -163,9 +181,15 @@ class _ModelRound:
                 items.append(Reasoning(text) if kind is ReasoningDelta else Message("assistant", (TextPart(text),)))
         return items
 
-    def take(self, event: Event) -> list[_Now]:
+    def take(self, event: Event | Usage) -> list[_Now]:
         """Take an event; answers what goes out now."""
         now: list[_Now] = []
+        if isinstance(event, Usage):
+            self.counted = event
+            return now
+        if isinstance(event, Finished):
+            self.ended = event
+            return now
         for out in self._sorted(event):
             if self.held or isinstance(out, PendingCall):
                 self.held.append(out)

@@ -4,59 +4,49 @@ Knows no token counts: it cuts until the server accepts, and goes by what the se
 """
 
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
 
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message
 from callwright.errors import RequestError
-from callwright.turn.model import Model
-from callwright.turn.run import Events, run_turn
 from callwright.wire.context_window import read_overflow
 
-__all__ = ["with_truncation", "without_oldest"]
+__all__ = ["Fitting", "without_oldest"]
 
 # An answer that has less of the window than one part in so many is cut in its first sentences.
 _LEAST_SHARE: Final = 16
 _MAX_CUTS: Final = 12
 
 
-async def with_truncation(
-    model: Model,
-    conversation: Conversation,
-    fields: Mapping[str, Any],
-    *,
-    today: str,
-    streamed: bool,
-    truncates: bool,
-    clamps: bool = False,
-) -> Events:
-    """The events of a turn. While the server says that the conversation is too long, its oldest part is left out.
+class Fitting:
+    """Makes a request fit into the window of its model, if that can be done: see `callwright.turn.loop.Fit`.
 
-    `clamps`: where the prompt fits and the answer may not be as long as the request allows, it may be as long as the
-    window: clients ask for more than any local model has.
+    `truncates`: while the server says that the conversation is too long, its oldest part is left out. `clamps`: where
+    the prompt fits and the answer may not be as long as the request allows, it may be as long as the window: clients
+    ask for more than any local model has.
     """
-    for cuts in range(_MAX_CUTS + 1):
-        begun = False
-        try:
-            async with aclosing(run_turn(model, conversation, fields, today=today, streamed=streamed)) as events:
-                async for batch in events:
-                    begun = True
-                    yield batch
-            return
-        except RequestError as error:
-            again = not begun and cuts < _MAX_CUTS
-            if clamps and again and (room := _room(error, fields)) is not None:
-                fields = {**fields, "max_tokens": room}
-                continue
-            shorter = without_oldest(conversation) if truncates and again else None
-            if error.code != "context_length_exceeded":
-                raise
-            if shorter is None:
-                error.param = "input"
-                raise
-            conversation = shorter
+
+    def __init__(self, *, truncates: bool, clamps: bool = False) -> None:
+        self._truncates = truncates
+        self._clamps = clamps
+        self._cuts = 0
+
+    def __call__(
+        self, error: RequestError, conversation: Conversation, fields: Mapping[str, Any], begun: bool
+    ) -> tuple[Conversation, Mapping[str, Any]] | None:
+        """What to ask for instead; None where nothing can be done, or an answer has `begun`."""
+        again = not begun and self._cuts < _MAX_CUTS
+        self._cuts += 1
+        if self._clamps and again and (room := _room(error, fields)) is not None:
+            return conversation, {**fields, "max_tokens": room}
+        if error.code != "context_length_exceeded":
+            return None
+        shorter = without_oldest(conversation) if self._truncates and again else None
+        if shorter is None:
+            error.param = "input"
+            return None
+        return shorter, fields
 
 
 def _room(error: RequestError, fields: Mapping[str, Any]) -> int | None:

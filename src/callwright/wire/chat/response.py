@@ -175,7 +175,10 @@ _FINISH: Final = _choice(ChoiceDelta(), finish_reason=_VALUE)
 
 
 class ChatChunks:
-    """Writes the events of one turn as chunks, each a whole server-sent event. `choice`: which of several turns."""
+    """Writes the events of one turn as chunks, each a whole server-sent event. `choice`: which of several turns.
+
+    `counted` and `problems` are those that were among the events so far.
+    """
 
     def __init__(
         self,
@@ -195,6 +198,8 @@ class ChatChunks:
         self._call_choices: dict[int, bytes] = {}  # how each call goes on, by its index
         self._arguments: dict[int, list[bytes]] = {}  # the same, around the places of the text
         self._lay_out()
+        self.counted: Usage | None = None
+        self.problems: list[Problem] = []
         self._call_id = call_id
         self._legacy = legacy
         self._begun = False
@@ -211,6 +216,18 @@ class ChatChunks:
     def heartbeat(self) -> bytes:
         """A chunk without news; before any other it says who speaks."""
         return self._chunk(_NO_NEWS) if self._begun else self._begin(None)
+
+    def write(self, batch: Sequence[Event | Usage]) -> list[bytes]:
+        """The chunks for the events of a batch. Token counts and problems are noted: they come at the end."""
+        written: list[bytes] = []
+        for event in batch:
+            if type(event) is Usage:
+                self.counted = event
+            elif type(event) is Problem:
+                self.problems.append(event)
+            else:
+                written.append(self.event(event))
+        return written
 
     def event(self, event: Event) -> bytes:
         """The chunk for an event, behind one that says who speaks where it is the first; empty where clients are not

@@ -1,0 +1,266 @@
+"""One turn of a model as a generator: no I/O, no clock, no async.
+
+It yields steps and gets their results by `.send()`; a failure of the model's server is thrown in at the `Ask`. Retries
+follow `callwright.turn.retry`; the model is asked about ambiguous calls (`callwright.turn.ask_ambiguous`).
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias, final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from callwright.conversation import Conversation, Item
+from callwright.errors import RequestError, UpstreamError
+from callwright.events import Event, Markup, Problem, Usage
+from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, question
+from callwright.turn.model import Model, ModeSelector
+from callwright.turn.observe import FLOWING, Observation
+from callwright.turn.output import GenerationReader
+from callwright.turn.plan import build_generation_request, is_large, is_slow
+from callwright.turn.retry import DemandNotMet, RetryPolicy
+from callwright.upstreams.base import GenerationRequest
+from callwright.upstreams.timings import RequestTimings
+
+__all__ = ["Ask", "Beside", "ChooseMode", "Emit", "Fit", "Question", "Step", "TurnLoop"]
+
+_MARKUP: Final = frozenset((Markup,))
+# The end of a longer output is read in a thread: text without an end is parsed once more.
+_MANY: Final = 100_000
+
+
+@final
+class Ask(Struct):
+    """Ask the server of `model` for `reader.generation`. `reader` reads the answer, `TurnLoop.push` gets its events."""
+
+    model: Model
+    reader: GenerationReader
+
+
+@final
+class Question(Struct):
+    """Ask whether calls are meant. The result is an `AmbiguousReply`."""
+
+    model: Model
+    generation: GenerationRequest
+    timeout_s: float
+
+
+@final
+class ChooseMode(Struct):
+    """Choose the mode of the model; after a `failure` another one. The result is the model, or None if it is not to
+    blame.
+    """
+
+    selector: ModeSelector
+    model: Model
+    failure: RequestError | UpstreamError | None = None
+
+
+@final
+class Beside(Struct):
+    """Call `work` in a thread: the event loop serves other requests. The result is its return value. `is_slow`: it may
+    take seconds, so clients share the threads for it.
+    """
+
+    work: Callable[[], Any]
+    is_slow: bool = False
+
+
+@final
+class Emit(Struct):
+    """Send these events now."""
+
+    events: Sequence[Event | Usage]
+
+
+Step: TypeAlias = Ask | Question | ChooseMode | Beside | Emit
+# Shortens a request that the server refuses: returns its new conversation and fields, or None. The last argument is
+# whether part of an answer was sent already.
+Fit: TypeAlias = Callable[
+    [RequestError, Conversation, Mapping[str, Any], bool], tuple[Conversation, Mapping[str, Any]] | None
+]
+_Steps: TypeAlias = Generator[Step | None, Any, None]
+
+
+class TurnLoop:
+    """One turn. `seen` is its observation, if it is observed; `told` is a problem for the client, before any other
+    event. `fit` shortens a request that is too long. `now` is the time in seconds.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        conversation: Conversation,
+        fields: Mapping[str, Any],
+        *,
+        today: str,
+        streamed: bool,
+        seen: Observation | None,
+        told: Problem | None,
+        fit: Fit | None,
+        now: Callable[[], float],
+    ) -> None:
+        self._conversation = conversation
+        self._fields = fields
+        self._today = today
+        self._streamed = streamed
+        self._seen = seen
+        self._told = told
+        self._fit = fit
+        self._now = now
+        self._usage: Usage | None = None
+        self._has_sent = False
+        self._begin(model)
+
+    def _begin(self, model: Model) -> None:
+        """Nothing was asked yet of this model."""
+        asked = self._conversation
+        self._model = model
+        self._retry = RetryPolicy(asked, retries=model.retries, streamed=self._streamed)
+        may_ask = model.ask_ambiguous and asked.tools and asked.tool_choice == "auto"
+        self._ambiguous = AmbiguousCalls(asked, model.hints) if may_ask else None
+
+    def push(self, events: Sequence[Event], reader: GenerationReader) -> Sequence[Event]:
+        """Take the events of an answer; returns those that may be sent now."""
+        certain = events
+        if not _MARKUP.isdisjoint(map(type, events)):
+            certain = [event for event in events if type(event) is not Markup]
+        if self._retry.holds:
+            certain = self._retry.push(certain, is_constrained=self._retry.needs_form and reader.is_constrained)
+        ambiguous = self._ambiguous
+        if ambiguous is not None and (ambiguous.held or not SILENT.issuperset(map(type, certain))):
+            certain = ambiguous.push(certain)
+        if not certain:
+            return certain
+        if reader.metadata is not None:
+            certain = [*reader.take_metadata(), *certain]
+        if self._told is not None:
+            certain, self._told = [self._told, *certain], None
+        seen = self._seen
+        if seen is not None and (seen.first_s is None or not FLOWING.issuperset(map(type, certain))):
+            seen.events(certain)
+        self._has_sent = True
+        return certain
+
+    def steps(self) -> _Steps:
+        """The steps, in order, and None at the end. Raises `UpstreamError` and `RequestError`, as `run_turn` does."""
+        if (selector := self._model.mode_selector) is not None:
+            self._begin((yield ChooseMode(selector, self._model)))
+        until_s = self._now() + self._model.retry_s
+        conversation = self._conversation
+        more: Sequence[Item] | None = ()
+        while more is not None:
+            if more:
+                conversation = replace(conversation, items=(*conversation.items, *more))
+            reader = self._reader((yield from self._rendered(conversation)))
+            try:
+                yield Ask(self._model, reader)
+            except (RequestError, UpstreamError) as error:
+                if self._seen is not None:
+                    self._seen.failed(error)
+                other = (yield ChooseMode(selector, self._model, error)) if selector is not None else None
+                if other is not None and not self._has_sent:
+                    self._begin(other)
+                    conversation, more = self._conversation, ()
+                    continue
+                if certain := self.push(reader.abandoned(), reader):
+                    yield Emit(certain)
+                if self._retry.fall_back():
+                    break
+                if not self._is_shorter(error):
+                    raise
+                conversation, more = self._conversation, ()
+                continue
+            is_long = reader.parser is not None and reader.parser.source.pushed > _MANY
+            rest = (yield Beside(reader.finish)) if is_long else reader.finish()
+            if certain := self.push(rest, reader):
+                yield Emit(certain)
+            if reader.usage is not None:
+                self._count(reader.usage)
+            more = self._retry.next_attempt(in_time=self._now() < until_s) if self._retry.holds else None
+        yield from self._end(conversation, reader, until_s)
+        yield None
+
+    def _is_shorter(self, error: RequestError | UpstreamError) -> bool:
+        """Whether `fit` has shortened the request that the server refuses with this error."""
+        if self._fit is None or not isinstance(error, RequestError):
+            return False
+        fitting = self._fit(error, self._conversation, self._fields, self._has_sent)
+        if fitting is None:
+            return False
+        self._conversation, self._fields = fitting
+        self._begin(self._model)
+        return True
+
+    def _rendered(self, conversation: Conversation) -> Generator[Step, Any, GenerationRequest]:
+        """The request to the server. A large one is rendered in a thread."""
+        model, streamed = self._model, self._streamed
+        build = partial(build_generation_request, model, conversation, self._fields, self._today)
+        is_long = is_slow(model) or is_large(conversation)
+        generation = (yield Beside(partial(_with_wire_text, build), is_slow(model))) if is_long else build()
+        # the timings record whether a grammar was sent; an observation has its own
+        timings = RequestTimings() if self._retry.needs_form and self._seen is None else None
+        return replace(generation, streamed=streamed, timings=timings)
+
+    def _reader(self, generation: GenerationRequest) -> GenerationReader:
+        """The reader of the answer to this request, which is noted."""
+        model, seen = self._model, self._seen
+        if seen is None:
+            return GenerationReader(model, generation)
+        generation, raw = seen.asks(generation, self._retry.again_for)
+        return GenerationReader(model, generation, raw)
+
+    def _end(self, conversation: Conversation, reader: GenerationReader, until_s: float) -> _Steps:
+        """Send the remaining events, the tokens last."""
+        unmet: DemandNotMet | None = None
+        left: Sequence[Event] = ()
+        try:
+            if self._retry.holds:
+                left = self._retry.finish()
+        except DemandNotMet as error:
+            unmet = error
+        if (ambiguous := self._ambiguous) is not None:
+            if left:
+                left = ambiguous.push(left)
+            if ambiguous.held:
+                in_time_s = until_s - self._now() if unmet is None else 0.0
+                is_meant = yield from self._is_meant(conversation, ambiguous, in_time_s)
+                left = [*left, *ambiguous.release(run=is_meant)]
+        if left and self._told is not None:
+            left = [self._told, *left]
+        last: list[Event | Usage] = [*reader.take_metadata(), *left] if reader.metadata is not None else [*left]
+        if self._usage is not None and (unmet is None or self._has_sent):
+            last.append(self._usage)
+        if last:
+            if self._seen is not None:
+                self._seen.events(last)
+            yield Emit(last)
+        if unmet is not None:
+            raise UpstreamError(str(unmet), fault="unmet", upstream=self._model.upstream.name) from unmet
+
+    def _is_meant(
+        self, conversation: Conversation, ambiguous: AmbiguousCalls, in_time_s: float
+    ) -> Generator[Step, Any, bool]:
+        """Whether the model confirms the ambiguous calls, if there is time to ask it."""
+        if in_time_s <= 0 or not (calls := ambiguous.candidates):
+            return False
+        model = self._model
+        build = partial(question, model, conversation, self._fields, self._today, ambiguous.said, calls)
+        generation = (yield Beside(build, is_slow(model))) if is_slow(model) or is_large(conversation) else build()
+        reply: AmbiguousReply = yield Question(model, generation, in_time_s)
+        if reply.usage is not None:
+            self._count(reply.usage)
+        return reply.outcome == "run"
+
+    def _count(self, more: Usage) -> None:
+        """Count tokens of the turn."""
+        self._usage = more if self._usage is None else self._usage.plus(more)
+
+
+def _with_wire_text(build: Callable[[], GenerationRequest]) -> GenerationRequest:
+    generation = build()
+    if generation.prompt is not None:
+        _ = generation.prompt.wire_text  # the prompt caches it for the upstream
+    return generation
