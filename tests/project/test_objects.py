@@ -41,7 +41,6 @@ TOO_LARGE = {
     "dialects.pythonic._Reader": 79,
     "dialects.readers.prose.ProseReader": 67,
     "dialects.readers.literals.LiteralReader": 65,
-    "gateway.process.protocols.http.HttpProtocol": 64,
     "dialects.readers.literal_strings.StringReader": 45,
     "gateway.app._Gateway": 44,
     "gateway.request_context.RequestContext": 42,
