@@ -1,6 +1,6 @@
-"""Odd requests: each is taken, or refused, as the sections say, and none lets another one in.
+"""Odd requests are accepted or refused as RFC 9112 requires, and none hides a second request.
 
-Behind each stands an ordinary request. It is answered where the connection goes on, and nowhere else.
+Each is followed by an ordinary request, which is answered if and only if the connection stays open.
 """
 
 import socket
@@ -13,7 +13,7 @@ from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from tests.support.byte_server import Loop, each_loop, run
 from tests.support.http_client import CHAT
 from tests.support.messages_client import MESSAGES
-from tests.support.odd_requests import CLOSED, ODD_REQUESTS, OddRequest, Told
+from tests.support.odd_requests import CLOSED, ODD_REQUESTS, OddRequest, Result
 from tests.support.protocol_server import Answer, Door, answers, opened
 from tests.support.servers import HOST, Gateway
 from tests.support.waiting import PATIENCE_S
@@ -24,12 +24,12 @@ REFUSALS = ("Invalid HTTP request received", "Request head too large", "Request 
 
 
 def read(came: bytes, odd: OddRequest) -> list[Answer]:
-    """The answers, as one who has sent it reads them."""
-    has_head = "HEAD" in odd.told
+    """The answers to a request and to the next one."""
+    has_head = "HEAD" in odd.results
     return answers(came, lambda number: "HEAD" if has_head and number == 0 else "GET")
 
 
-def in_words(found: Iterable[Answer]) -> Iterator[Told]:
+def in_words(found: Iterable[Answer]) -> Iterator[Result]:
     for status, body in found:
         if status != 200:
             yield status
@@ -40,8 +40,8 @@ def in_words(found: Iterable[Answer]) -> Iterator[Told]:
             yield " ".join(filter(None, (body["method"], body["path"], body["body"])))
 
 
-def told(came: bytes, odd: OddRequest) -> tuple[Told, ...]:
-    """What came of a request, but for the next one."""
+def results(came: bytes, odd: OddRequest) -> tuple[Result, ...]:
+    """The results of a request, without that of the next one."""
     words = [*in_words(read(came, odd))]
     if words[-1:] == ["GET /next"]:
         words.pop()
@@ -56,22 +56,22 @@ def pieces(odd: OddRequest, size: int) -> Sequence[bytes]:
 
 
 def may_be_cut(odd: OddRequest) -> bool:
-    """Whether a client that still sends may read what it is told: where it is answered, the connection just ends."""
-    return len(odd.sent) < 400 and CLOSED not in odd.told and "websocket" not in odd.sent
+    """Whether a client can still send its last bytes: after an ordinary answer, the connection closes at once."""
+    return len(odd.sent) < 400 and CLOSED not in odd.results and "websocket" not in odd.sent
 
 
 @each_loop
 @pytest.mark.parametrize("size", [0, 1], ids=["whole", "byte by byte"])
-def test_each_is_taken_or_refused_as_the_sections_say(loop: Loop, size: int) -> None:
-    async def walked(door: Door) -> dict[OddRequest, tuple[Told, ...]]:
+def test_each_request_is_accepted_or_refused_as_its_section_requires(loop: Loop, size: int) -> None:
+    async def walked(door: Door) -> dict[OddRequest, tuple[Result, ...]]:
         tried = [odd for odd in ODD_REQUESTS if not size or may_be_cut(odd)]
         assert len(tried) > 300
-        return {odd: told(await door.says(*pieces(odd, size)), odd) for odd in tried}
+        return {odd: results(await door.says(*pieces(odd, size)), odd) for odd in tried}
 
     async def all_of_them() -> None:
         async with opened() as door:
             found = await walked(door)
-        assert {odd: words for odd, words in found.items() if words != odd.told} == {}
+        assert {odd: words for odd, words in found.items() if words != odd.results} == {}
 
     run(loop, all_of_them)
 
@@ -101,16 +101,16 @@ def test_the_gateway_refuses_in_the_form_of_the_api_that_is_asked(gateway: Gatew
         sent = odd.raw.replace(b"/a ", f"{path} ".encode())
         came = said(gateway, sent + NEXT)
         found = read(came, odd)
-        expected = [each for each in odd.told if each not in (CLOSED, 100)]
+        expected = [each for each in odd.results if each not in (CLOSED, 100)]
         refused = [each for each in expected if isinstance(each, int)]
-        is_told_path = len(expected) == 1 and sent.startswith(f"POST {path} HTTP/1.1\r".encode())
-        goes_on = not refused and CLOSED not in odd.told
+        is_path_known = len(expected) == 1 and sent.startswith(f"POST {path} HTTP/1.1\r".encode())
+        goes_on = not refused and CLOSED not in odd.results
         is_right = len(found) == len(expected) + goes_on
-        if refused and isinstance(found[-1][1], dict):  # the library of WebSockets has words of its own
+        if refused and isinstance(found[-1][1], dict):  # the library of WebSockets has its own texts
             status, body = found[-1]
             is_right &= [status] == refused and body["error"]["message"].startswith(REFUSALS)
             is_right &= came.count(b"connection: close") == 1
-            is_right &= set(body["error"]) == error or not is_told_path
+            is_right &= set(body["error"]) == error or not is_path_known
         if not is_right:
             wrong[odd] = found
     assert wrong == {}

@@ -1,34 +1,33 @@
-"""Odd requests over HTTP, and what RFC 9112 and RFC 9110 have a server make of them.
+"""Odd requests over HTTP, with the results that RFC 9112 and RFC 9110 require or allow.
 
-`¶` stands for CRLF; every other character is the byte with its number. What comes of a request is told in words: a
-method, a target and a body where an application was asked, the status where it was refused and the connection ended,
-100 for the word to go on, CLOSED where the connection ends behind an answer. Sections are those of RFC 9112; those of
-RFC 9110 begin with a `#`.
+`¶` is CRLF; any other character is the byte of its number. A result is the method, path and body that an application
+gets, the status of a refusal, after which the connection is closed, 100 for that interim response, or CLOSED if the
+connection is closed after an answer. Sections are of RFC 9112, or of RFC 9110 with a `#`.
 """
 
 from typing import Final, NamedTuple
 
-__all__ = ["CLOSED", "ODD_REQUESTS", "OddRequest"]
+__all__ = ["CLOSED", "ODD_REQUESTS", "OddRequest", "Result"]
 
 CLOSED: Final = "closed"
-Told = str | int
+Result = str | int
 
 
 class OddRequest(NamedTuple):
-    """The section that speaks of it, what is sent, and what comes of it."""
+    """A section, a request, and its results."""
 
     section: str
     sent: str
-    told: tuple[Told, ...]
+    results: tuple[Result, ...]
 
     @property
     def raw(self) -> bytes:
         return self.sent.encode("latin-1").replace("¶".encode("latin-1"), b"\r\n")
 
 
-def of(group: str, *rows: tuple[Told, ...]) -> list[OddRequest]:
-    """Rows of a section, a text for the place of `@` in the group, and what comes of it."""
-    return [OddRequest(str(section), group.replace("@", str(sent)), tuple(told)) for section, sent, *told in rows]
+def of(group: str, *rows: tuple[Result, ...]) -> list[OddRequest]:
+    """Rows of a section, a text that replaces `@` in the group, and the results."""
+    return [OddRequest(str(section), group.replace("@", str(sent)), tuple(results)) for section, sent, *results in rows]
 
 
 A: Final = "GET /a"
@@ -76,7 +75,7 @@ LINES: Final = of(
     ("2.3", "GET /a ICE/1.0", 400),
     ("2.3", "SOURCE /a ICE/1.0", 400),
     ("2.3", "PRI * HTTP/2.0¶¶SM¶", 400),
-    # no line of a request at all: TLS, SSH, a proxy's own protocol, JSON
+    # other protocols: TLS, SSH, a proxy's own protocol, JSON
     ("3", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
     ("3", "SSH-2.0-OpenSSH_9.6", 400),
     ("3", "PROXY TCP4 192.0.2.1 192.0.2.2 5 80", 400),
@@ -244,7 +243,7 @@ CODINGS: Final = [
         ("2.2", "x: y\ntransfer-encoding: chunked", 400),
         ("2.2", "x: y\rtransfer-encoding: chunked", 400),
         ("6.3", "transfer_encoding: chunked", "POST /a", 400),
-        # A body that has two lengths ends where one of them says, and what stands behind it for another server.
+        # A body with two lengths: two servers may disagree on its end.
         ("6.1", "content-length: 5¶transfer-encoding: chunked", 400),
         ("6.1", "transfer-encoding: chunked¶content-length: 5", 400),
         ("6.1", "transfer-encoding: chunked¶content-length: 0", 400),

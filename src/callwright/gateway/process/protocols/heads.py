@@ -1,4 +1,4 @@
-"""What the head of a request says. httptools has taken it apart; what it takes against RFC 9112 is refused here."""
+"""The head of a request: httptools splits it; a head that it accepts against RFC 9112 is refused here."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,22 +12,22 @@ __all__ = ["READ_HERE", "Field", "Named", "asks_websocket", "read_head"]
 Field = tuple[bytes, bytes]
 Named = Mapping[bytes, Sequence[bytes]]
 
-_LINE: Final = re.compile(rb"([A-Z-]+) ([!-~]+) HTTP/1\.([01])\r\n")  # not of RTSP, which httptools reads, too
+_LINE: Final = re.compile(rb"([A-Z-]+) ([!-~]+) HTTP/1\.([01])\r\n")  # httptools accepts RTSP, too
 _ABSOLUTE: Final = re.compile(rb"(?i:https?)://([^/?#]*)")
-# A name, an address of IPv6 or of a later version, then a port. The comma that a name might have ends one of a list.
+# A name, an address of IPv6 or of a later version, then a port. A comma, which is valid in a name, looks like a list.
 _HOST: Final = re.compile(
     rb"(?:(?:[\w.~!$&'()*+;=-]|%[\dA-Fa-f]{2})+|\[(?:[\dA-Fa-f:.]+|[vV][\dA-Fa-f]+\.[\w.~!$&'()*+;=:-]+)\])(?::\d*)?"
 )
 _CHUNKED: Final = b"chunked"
-# The fields that are looked at before an application is asked.
+# The fields that are read before the application is called.
 READ_HERE: Final = frozenset(
     b"host content-length transfer-encoding connection upgrade expect x-forwarded-for x-forwarded-proto".split()
 )
 
 
 def read_head(head: bytes, fields: Sequence[Field], named: Named) -> dict[str, Any]:
-    """What ASGI is told of a head. `named`: the values of the fields that are read here. Raises `RequestError` for what
-    is no request of HTTP/1.1 or 1.0.
+    """The part of an ASGI scope that a head describes. `named`: the values of the fields in `READ_HERE`. Raises
+    `RequestError` if it is no valid head of HTTP/1.1 or 1.0.
     """
     line = _LINE.match(head)
     if line is None:
@@ -48,7 +48,7 @@ def read_head(head: bytes, fields: Sequence[Field], named: Named) -> dict[str, A
         if absolute is None or not _HOST.fullmatch(absolute[1]):
             raise no_request("a path, or the URL of one, in the first line")
         target = target[absolute.end() :]
-        fields = [*(each for each in fields if each[0] != b"host"), (b"host", absolute[1])]  # which counts
+        fields = [*(each for each in fields if each[0] != b"host"), (b"host", absolute[1])]  # RFC 9112, 3.2.2
     raw_path, _, query = target.partition(b"#")[0].partition(b"?")
     path = raw_path.decode() or "/"
     return {
@@ -70,7 +70,7 @@ def asks_websocket(asked: Mapping[str, Any], named: Named) -> bool:
 
 
 def _check_codings(given: Sequence[bytes], *, is_old: bool) -> None:
-    """Where the end of a body is not sure, another server may take what comes behind for another request."""
+    """If two servers disagree on the end of a body, a client can hide a second request in it."""
     codings = [coding.strip() for coding in b",".join(given).lower().split(b",")]
     if is_old or codings[-1] != _CHUNKED or _CHUNKED in codings[:-1]:
         raise no_request("a body in chunks by its last transfer coding alone, and HTTP/1.1")

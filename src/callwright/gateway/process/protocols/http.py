@@ -145,7 +145,7 @@ class HttpProtocol(asyncio.Protocol):
     # --- requests ---
 
     def _begin(self, asked: dict[str, Any], named: Named, keep_alive: bool) -> Exchange:
-        waits = asked["http_version"] == "1.1" and any(each.lower() == _CONTINUE for each in named.get(b"expect", ()))
+        waits = b"expect" in named and named[b"expect"][-1].lower() == _CONTINUE and asked["http_version"] == "1.1"
         exchange = self.exchange = Exchange(
             self.transport,
             self.flow,

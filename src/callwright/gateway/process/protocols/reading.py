@@ -1,8 +1,7 @@
-"""Bytes become requests, one at a time: httptools reads fields and chunks, with bounds on what it gets before it has
-come to something.
+"""The reader of requests, one at a time. httptools parses fields and chunks; it gets a bounded number of bytes.
 
-It never gets bytes from behind the end of a request: these wait for its answer, with whoever brings them. A head, and a
-body in chunks, ends with an empty line and nowhere else, so each one is a place to stop and see.
+It never gets the bytes after the end of a request: they wait for its answer, in the connection. A head, and a body in
+chunks, can only end with an empty line, so the parser stops after each of them.
 """
 
 import re
@@ -17,7 +16,7 @@ from callwright.gateway.process.protocols.refusals import no_request, too_large
 
 __all__ = ["RequestReader"]
 
-# So much is parsed before it is looked at again: what stands between two pieces of a body may be too much.
+# The most that is parsed before the size of chunk extensions and trailers is checked again.
 _SLICE_BYTES: Final = 16_384
 _EMPTY_LINE: Final = b"\r\n\r\n"
 _UPGRADE: Final = re.compile(rb"(?<=\n)upgrade:[^\n]*\n", re.IGNORECASE)
@@ -25,20 +24,22 @@ _TARGET: Final = re.compile(rb"\S+ (\S*)")
 
 
 class RequestReader:
-    """`begin`: called for each request, without its body, which goes to the exchange that is answered; `change`: called
-    with a head that asks for a WebSocket. `most`: bytes of a head, or of a body without a piece of it.
+    """`begin`: called for each head; returns the exchange that gets the body. `change`: called with a head that asks
+    for a WebSocket. `most`: bytes of a head, or of chunk sizes, extensions and trailers in a row.
     """
 
     def __init__(
         self, begin: Callable[[dict[str, Any], Named, bool], Exchange], change: Callable[[bytes], None], most: int
     ) -> None:
-        self.since = 0  # bytes that were parsed since something came of them
+        self.since = 0  # bytes since the last head, piece of a body or end of a request
         self._begin = begin
         self._change = change
         self._most = most
+        self._pieces: list[bytes] = []  # of a body: in chunks, there can be one for each byte
+        self.on_body = self._pieces.append
         self._parser = httptools.HttpRequestParser(self)
         self._left = 0  # bytes of a body that has a length
-        self._end = b""  # of what was parsed: an empty line may come in pieces
+        self._end = b""  # the last parsed bytes: an empty line can arrive in two parts
         self._has_progressed = self._has_head = self._is_whole = self._keeps_alive = False
         self._is_in_head = True
         self._head = b""
@@ -48,32 +49,30 @@ class RequestReader:
 
     @property
     def asked(self) -> str:
-        """What the head that is read asks for, as far as that is here."""
+        """The target of the head that is being read, or its beginning."""
         target = _TARGET.match(self._head)
         return target[1].decode("latin-1") if target is not None else ""
 
     def read(self, data: bytes, at: int) -> int:
-        """Read on from a place in the bytes that have come, to the end of a request or less far; answers how far.
-        Raises `RequestError`, behind which nothing can be read.
+        """Read from this index on, at most to the end of a request. Returns the next index. Raises `RequestError`; then
+        the connection must end.
         """
-        if self._left:
-            end = min(at + self._left, len(data))
-            self._left -= end - at
-            self._parse(data[at:end])
-            return end
-        while self._is_in_head and not self._head and at < len(data) and data[at] in b"\r\n":  # behind a body, by some
+        while self._is_in_head and not self._head and at < len(data) and data[at] in b"\r\n":  # RFC 9112, 2.2
             at += 1
-        begin, most = at, min(at + _SLICE_BYTES, at + self._most - self.since, len(data))
-        before, self._has_progressed = self._end, False
+        begin, before, self._has_progressed = at, self._end, False
+        most = min(len(data), at + (self._left or min(_SLICE_BYTES, self._most - self.since)))
         while at < most:
-            end = _next_end(before, data, at, most)
+            end = most if self._left else _next_end(before, data, at, most)
             piece = data[at:end]
             at, before = end, b""
             if self._is_in_head:
                 self._head += piece
+            elif self._left:
+                self._left -= len(piece)
             self._parse(piece)
             if self._is_in_head or self._left:
                 break
+        self._pass_body()
         self._end = (self._end + data[max(begin, at - 3) : at])[-3:] if at == most else b""
         self.since = 0 if self._has_progressed else self.since + at - begin
         if self.since >= self._most:
@@ -81,13 +80,13 @@ class RequestReader:
         return at
 
     def forget(self) -> None:
-        """Nothing more will come: what points back at this goes, so that it does not wait for the garbage collector."""
+        """Drop the references in a cycle, so that this is freed without the garbage collector."""
         del self._parser, self._begin, self._change, self._exchange
 
     # --- httptools ---
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """See httptools: also for the trailers of a body, which are no headers of the request."""
+        """See httptools, which calls this for trailers, too: they are no headers of the request."""
         if self._is_in_head:
             name = name.lower()
             self._fields.append((name, value))
@@ -99,16 +98,10 @@ class RequestReader:
         self._has_head = self._has_progressed = True
         self._keeps_alive = self._parser.should_keep_alive()
 
-    def on_body(self, body: bytes) -> None:
-        """See httptools."""
-        self._has_progressed = True
-        if self._exchange is not None:
-            self._exchange.add(body)
-
     def on_message_complete(self) -> None:
         """See httptools."""
         self._is_whole = self._has_progressed = True
-        if not self._parser.should_keep_alive():  # trailers may say so, which counts for nothing
+        if not self._parser.should_keep_alive():  # a trailer must not close the connection
             self._parser = httptools.HttpRequestParser(self)
 
     # --- parts ---
@@ -138,14 +131,21 @@ class RequestReader:
         elif asks_websocket(asked, named):
             self._is_whole = False
             self._change(self._head)
-        else:  # again as if nobody had asked for that: the parser takes such a request to have no body
+        else:  # parse it without that field: httptools ignores the body of an upgrade
             head = _UPGRADE.sub(b"", self._head)
             self._parser = httptools.HttpRequestParser(self)
             self._end_request()
             self._head = head
             self._parse(head)
 
+    def _pass_body(self) -> None:
+        if self._pieces and self._exchange is not None:
+            self._has_progressed = True
+            self._exchange.add(b"".join(self._pieces))
+            self._pieces.clear()
+
     def _end_request(self) -> None:
+        self._pass_body()
         if self._exchange is not None:
             self._exchange.end_body()
         self._is_in_head, self._is_whole, self._exchange = True, False, None
@@ -153,7 +153,7 @@ class RequestReader:
 
 
 def _next_end(before: bytes, data: bytes, at: int, most: int) -> int:
-    """Behind the next empty line, which may have begun `before`, or where no more may be parsed for now."""
+    """The index after the next empty line, which can begin in `before`, or `most`."""
     begun = (before + data[at : at + 3]).find(_EMPTY_LINE) if before else -1
     if begun >= 0:
         return at + begun + len(_EMPTY_LINE) - len(before)
