@@ -34,7 +34,9 @@ def counting(parsed: list[bytes]) -> type[HttpProtocol]:
             super()._parse(piece)
 
     class Counting(HttpProtocol):
-        reader = CountingReader
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            self._reader = CountingReader(self._begin, self._change_to_websocket, self.config.bounds.max_head_bytes)
 
     return Counting
 

@@ -120,6 +120,25 @@ def test_an_upgrade_asked_for_again_and_again_is_no_trouble(loop: Loop) -> None:
 
 
 REFUSED: Final[Answer] = (400, "refused")
+
+
+@each_loop
+def test_a_connection_with_a_request_under_way_is_not_closed_for_another_one(loop: Loop) -> None:
+    sent = [asking("GET /a"), asking("GET /gate"), asking("GET /b", CLOSE)]
+
+    async def tried(door: Door) -> None:
+        for first in (0, 1):  # the request under way is the second one, or the first
+            door.gate.clear()
+            reader, writer = await begun(door, b"".join(sent[first:]))
+            ((status, body),) = answers(await door.says(b""))
+            assert (status, body["error"]["code"]) == (429, "rate_limit_exceeded")
+            door.gate.set()
+            assert answers(await reader.read())[-2:] == [(200, "gate"), told("/b")]
+            writer.close()
+
+    through(loop, tried, most=1)
+
+
 ENDS: Final[dict[str, tuple[bytes, list[Answer]]]] = {
     "a close": (asking("GET /a", CLOSE), [told("/a")]),
     "an old version": (asking("GET /a", version="1.0"), [told("/a")]),

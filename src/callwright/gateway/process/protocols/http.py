@@ -37,7 +37,6 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 class HttpProtocol(asyncio.Protocol):
     """See above. A request that comes behind one that is answered is not read before its turn."""
 
-    reader = RequestReader
     transport: asyncio.Transport
     flow: FlowControl
 
@@ -59,7 +58,7 @@ class HttpProtocol(asyncio.Protocol):
         self._app = self._behind_proxies = config.loaded_app
         if isinstance(self._app, ProxyHeadersMiddleware):  # only of use where a proxy says for whom it asks
             self._app = self._app.app
-        self._reader = self.reader(self._begin, self._change_to_websocket, config.bounds.max_head_bytes)
+        self._reader = RequestReader(self._begin, self._change_to_websocket, config.bounds.max_head_bytes)
         self._place: Connection | None = None
         self._held = b""  # what came while a request was answered
         self._done: asyncio.Future[None] = self.loop.create_future()
@@ -106,7 +105,7 @@ class HttpProtocol(asyncio.Protocol):
             while at < len(data) and not self._is_over():
                 if self._is_answering():
                     self._hold(data[at:])
-                    return
+                    break
                 at = self._reader.read(data, at)
         except RequestError as error:
             self._refuse(error)
