@@ -165,7 +165,8 @@ async def _spoken(pieces: list[bytes]) -> None:
 
 
 def _message(draw: Choices) -> bytes:
-    lines = [draw.one(STARTS), *(draw.one(LINES) for _ in range(draw.number(6)))]
+    hosts = [] if draw.once_in(8) else ["host: a"]
+    lines = [draw.one(STARTS), *hosts, *(draw.one(LINES) for _ in range(draw.number(6)))]
     end = draw.one(("\r\n\r\n", "\r\n\r\n", "\n\n", "\r\n", ""))
     text = "\r\n".join(lines) + end + "".join(draw.one(CHUNKS) for _ in range(draw.number(4)))
     return text.encode() + (draw.bytes(12) if draw.once_in(4) else b"")

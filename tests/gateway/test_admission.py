@@ -35,7 +35,7 @@ OWN_PAGES = [
     "https://app.localhost",
     "tauri://localhost",
 ]
-NAMES = ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "local host", "[::1"]
+NAMES = ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example"]
 OWN_NAMES = ["localhost", "LOCALHOST:9", "127.0.0.1", "[::1]:80", "localhost.", "192.168.1.5:8080", "0.0.0.0"]
 
 
@@ -80,6 +80,12 @@ def test_a_page_from_elsewhere_is_refused(open_: str, path: str, origin: str) ->
 @pytest.mark.parametrize("host", NAMES)
 def test_a_name_that_leads_here_by_a_trick_is_refused(open_: str, host: str) -> None:
     assert_refused(request(open_ + CHAT, BODY, headers={"host": host}))
+
+
+@pytest.mark.parametrize("host", ["local host", "[::1"])
+def test_what_is_no_name_of_a_host_is_no_request(open_: str, host: str) -> None:
+    reply = request(open_ + CHAT, BODY, headers={"host": host})
+    assert (reply.status, reply.error["code"]) == (400, "invalid_http_request")
 
 
 def assert_refused(reply: Reply) -> None:

@@ -103,10 +103,8 @@ def test_what_comes_while_a_request_is_answered_is_no_less_than_it_was(loop: Loo
 @pytest.mark.parametrize("number", [2, 17, 40])
 def test_of_many_each_is_answered_once_and_the_last_answer_says_that_it_is(loop: Loop, number: int) -> None:
     async def tried(door: Door) -> None:
-        last = asking("GET /last", CLOSE) if number <= 17 else b""
-        came = await door.says(b"".join(asking(f"GET /{n}") for n in range(number)) + last)
-        expected = [told(f"/{n}") for n in range(number)] + [told("/last")]
-        assert answers(came) == expected[:17]
+        came = await door.says(b"".join(asking(f"GET /{n}") for n in range(number)) + asking("GET /last", CLOSE))
+        assert answers(came) == [told(f"/{n}") for n in range(number)] + [told("/last")]
         assert came.count(b"connection: close") == 1
 
     through(loop, tried)
@@ -115,18 +113,38 @@ def test_of_many_each_is_answered_once_and_the_last_answer_says_that_it_is(loop:
 @each_loop
 def test_an_upgrade_asked_for_again_and_again_is_no_trouble(loop: Loop) -> None:
     async def tried(door: Door) -> None:
-        came = await door.says(b"GET / HTTP/1.1\r\nupgrade:h\r\nconnection:upgrade\r\n\r\n" * 400)
-        assert answers(came) == [told("/")] * 17
+        came = await door.says(asking("GET /", "upgrade:h", "connection:upgrade") * 400 + asking("GET /", CLOSE))
+        assert answers(came) == [told("/")] * 401
 
     through(loop, tried)
+
+
+REFUSED: Final[Answer] = (400, "refused")
+
+
+@each_loop
+def test_a_connection_with_a_request_under_way_is_not_closed_for_another_one(loop: Loop) -> None:
+    sent = [asking("GET /a"), asking("GET /gate"), asking("GET /b", CLOSE)]
+
+    async def tried(door: Door) -> None:
+        for first in (0, 1):  # the request under way is the second one, or the first
+            door.gate.clear()
+            reader, writer = await begun(door, b"".join(sent[first:]))
+            ((status, body),) = answers(await door.says(b""))
+            assert (status, body["error"]["code"]) == (429, "rate_limit_exceeded")
+            door.gate.set()
+            assert answers(await reader.read())[-2:] == [(200, "gate"), told("/b")]
+            writer.close()
+
+    through(loop, tried, most=1)
 
 
 ENDS: Final[dict[str, tuple[bytes, list[Answer]]]] = {
     "a close": (asking("GET /a", CLOSE), [told("/a")]),
     "an old version": (asking("GET /a", version="1.0"), [told("/a")]),
     "an old version that would stay": (asking("GET /a", "connection: keep-alive", version="1.0"), [told("/a")]),
-    "no HTTP": (b"what\r\n\r\n", []),
-    "a target that is none": (asking("GET http://[/"), []),
+    "no HTTP": (b"what\r\n\r\n", [REFUSED]),
+    "a target that is none": (asking("GET http://[/"), [REFUSED]),
 }
 
 
@@ -136,8 +154,8 @@ def test_nothing_is_answered_behind_an_end(loop: Loop, end: str) -> None:
     sent, expected = ENDS[end]
 
     async def tried(door: Door) -> None:
-        came = await door.says(asking("GET /1") + sent + asking("GET /2"))
-        assert answers(came) == [told("/1"), *expected]
+        came = answers(await door.says(asking("GET /1") + sent + asking("GET /2")))
+        assert [REFUSED if answer[0] == 400 else answer for answer in came] == [told("/1"), *expected]
 
     through(loop, tried)
 
@@ -395,7 +413,7 @@ def test_a_client_that_reads_nothing_is_waited_for_and_reads_all_later(loop: Loo
     async def tried(door: Door) -> None:
         reader, writer = await begun(door, asking("GET /much", CLOSE))
         (one,) = door.made
-        await seen(lambda: one.is_full)
+        await seen(lambda: one.flow.write_paused)
         held = one.transport.get_write_buffer_size()
         await turns(TURNS)
         assert one.transport.get_write_buffer_size() == held

@@ -73,6 +73,9 @@ class Door:
             await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
             await send({"type": "http.response.body", "body": body})
 
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
+            return
         match scope["path"]:
             case "/early":
                 await answer(b'"early"', 401)

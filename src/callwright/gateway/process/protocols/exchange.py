@@ -5,70 +5,58 @@ A head with a length waits for its body, so that both are one write. Where the c
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Scope
+from uvicorn.protocols.http.flow_control import FlowControl
 
 from callwright.gateway.http import OUR_FAULT
 from callwright.gateway.process.protocols.refusals import written
 from callwright.gateway.request_context import api_of
 
-__all__ = ["Connection", "Exchange"]
+__all__ = ["Exchange"]
 
 log = logging.getLogger("callwright.gateway")
 _LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _WITHOUT_BODY: Final = (204, 304)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+# So much of a body waits for the application before no more is read.
+_BODY_BYTES: Final = 65_536
 _DISCONNECT: Final = {"type": "http.disconnect"}
 
 
-class Connection(Protocol):
-    """What it comes over. `usual_headers`: lines that every answer has."""
-
-    transport: asyncio.Transport
-
-    @property
-    def usual_headers(self) -> bytes: ...
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the client does not read what was written."""
-        ...
-
-    @property
-    def done(self) -> Awaitable[None]:
-        """Nothing to wait for."""
-        ...
-
-    def writable(self) -> Awaitable[None]:
-        """What to wait for while it is full."""
-        ...
-
-    def resume_reading(self) -> None:
-        """More of the request is wanted."""
-        ...
-
-    def answered(self, exchange: "Exchange") -> None:
-        """The answer has been written, all of it."""
-        ...
-
-
 class Exchange:
-    """See above. `keep_alive`: the connection goes on behind it. `wants_continue`: the client waits for a word before
-    it sends the body.
+    """See above. `flow`: of what goes over the transport; `headers`: of every answer; `answered`: called behind it;
+    `done`: to await where there is nothing to wait for. `keep_alive`: the connection goes on. `wants_continue`: the
+    client waits for a word before it sends the body.
     """
 
-    def __init__(self, connection: Connection, scope: Scope, *, keep_alive: bool, wants_continue: bool) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        flow: FlowControl,
+        headers: Iterable[tuple[bytes, bytes]],
+        scope: Scope,
+        answered: Callable[["Exchange"], None],
+        done: Awaitable[None],
+        *,
+        keep_alive: bool,
+        wants_continue: bool,
+    ) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
         self.more_body = True
         self.disconnected = False
         self.response_started = False
         self.response_complete = False
-        self.held = 0  # bytes of the body that nobody has taken
-        self._connection = connection
+        self._transport = transport
+        self._flow = flow
+        self._headers = headers
+        self._answered = answered
+        self._done = done
+        self._held = 0  # bytes of the body that nobody has taken
         self._wants_continue = wants_continue
         self._body: list[bytes] = []
         self._is_told = False  # that the body is over
@@ -83,21 +71,25 @@ class Exchange:
 
     def add(self, piece: bytes) -> None:
         """A piece of the body has come."""
+        if self.response_complete:
+            return
         self._body.append(piece)
-        self.held += len(piece)
-        self.wake()
+        self._held += len(piece)
+        if self._held > _BODY_BYTES:
+            self._flow.pause_reading()
+        self._wake()
 
     def end_body(self) -> None:
         """The body is here, all of it."""
         self.more_body = False
-        self.wake()
+        self._wake()
 
     def disconnect(self) -> None:
         """The client is gone."""
         self.disconnected, self._wants_continue = not self.response_complete, False
-        self.wake()
+        self._wake()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Whoever waits looks at what has come."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -122,33 +114,33 @@ class Exchange:
         """See ASGI."""
         if self._wants_continue:
             self._wants_continue = False
-            if not self._connection.transport.is_closing():
-                self._connection.transport.write(_CONTINUE)
+            if not self._transport.is_closing():
+                self._transport.write(_CONTINUE)
         while not (self.disconnected or self.response_complete):
             if self._body or not (self.more_body or self._is_told):
-                body, self._body, self.held = self._body, [], 0
+                body, self._body, self._held = self._body, [], 0
                 self._is_told = not self.more_body
                 return {
                     "type": "http.request",
                     "body": body[0] if len(body) == 1 else b"".join(body),
                     "more_body": self.more_body,
                 }
-            self._connection.resume_reading()
+            if not self._transport.is_closing():
+                self._flow.resume_reading()
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return _DISCONNECT
 
     def send(self, message: Message) -> Awaitable[None]:
         """See ASGI. What can be written at once is written when this is called, and there is nothing to wait for."""
-        connection = self._connection
-        if connection.is_full and not self.disconnected:
+        if self._flow.write_paused and not self.disconnected:
             return self._sent_later(message)
         self._send(message)
-        return connection.done
+        return self._done
 
     async def _sent_later(self, message: Message) -> None:
-        while self._connection.is_full and not self.disconnected:
-            await self._connection.writable()
+        while self._flow.write_paused and not self.disconnected:
+            await self._flow.drain()
         self._send(message)
 
     def _send(self, message: Message) -> None:
@@ -166,8 +158,8 @@ class Exchange:
     def _start(self, status: int, headers: Any) -> None:
         length: int | None = None
         says_close = False
-        lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status, self._connection.usual_headers]
-        for name, value in headers:
+        lines = [_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
+        for name, value in (*self._headers, *headers):
             lines.append(b"%b: %b\r\n" % (name, value))
             if name == b"content-length":
                 length = int(value)
@@ -184,17 +176,17 @@ class Exchange:
         self._left = (length or 0) if self._has_body else 0
         if self._is_chunked:
             lines.append(b"transfer-encoding: chunked\r\n")
-        head, breaks = b"".join(lines), len(lines) - 1 + lines[1].count(b"\n")
-        if head.count(b"\n") != breaks or head.count(b"\r") != breaks or b"\0" in head:
+        head = b"".join(lines)
+        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
             raise RuntimeError("a header with a line break in it")
         self.response_started, self._wants_continue = True, False
         if self._has_length:
             self._head = head + b"\r\n"
         else:
-            self._connection.transport.write(head + b"\r\n")
+            self._transport.write(head + b"\r\n")
 
     def _write(self, body: bytes, *, is_last: bool) -> None:
-        transport = self._connection.transport
+        transport = self._transport
         if self._is_chunked:
             if body:
                 end = b"\r\n0\r\n\r\n" if is_last else b"\r\n"
@@ -211,12 +203,12 @@ class Exchange:
             self._head = b""
         if is_last:
             self.response_complete = True
-            self.wake()
-            self._connection.answered(self)
+            self._wake()
+            self._answered(self)
 
     def _fail(self, what: str, *, exc_info: bool = False) -> None:
         log.error("%s", what, exc_info=exc_info)
-        transport = self._connection.transport
+        transport = self._transport
         if self.disconnected or self.response_complete:
             return
         if not self.response_started or self._head:

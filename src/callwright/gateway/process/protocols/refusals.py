@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Final
 
 from callwright.errors import RequestError
 from callwright.gateway.request_context import Api
@@ -10,28 +9,20 @@ from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error
 from callwright.wire.errors import error_body
 
-__all__ = ["framing_too_large", "head_too_large", "no_request", "no_room", "written"]
-
-_TOO_LARGE: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+__all__ = ["no_request", "no_room", "too_large", "unknown_coding", "written"]
 
 
-def head_too_large(limit: int) -> RequestError:
-    """The 431 for a head above the limit."""
-    return RequestError(
-        f"Request head too large: expected at most {limit} bytes of request line and headers, got more. Send fewer or "
-        "shorter headers.",
-        code="request_head_too_large",
-        status=_TOO_LARGE,
+def too_large(limit: int, *, is_head: bool) -> RequestError:
+    """The 431 for a head above the limit, or for a body that comes with too much that is none of it."""
+    what, parts, instead = (
+        ("head too large", "request line and headers", "Send fewer or shorter headers")
+        if is_head
+        else ("body broken", "chunk sizes, their extensions and trailers in a row", "Send it with a content-length")
     )
-
-
-def framing_too_large(limit: int) -> RequestError:
-    """The 431 for a body that comes with too much that is none of it."""
     return RequestError(
-        f"Request body broken: expected at most {limit} bytes of chunk sizes, their extensions and trailers in a row, "
-        "got more. Send the body with a content-length.",
+        f"Request {what}: expected at most {limit} bytes of {parts}, got more. {instead}.",
         code="request_head_too_large",
-        status=_TOO_LARGE,
+        status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     )
 
 
@@ -40,6 +31,16 @@ def no_request(what: str = "an HTTP/1.1 request") -> RequestError:
     return RequestError(
         f"Invalid HTTP request received: expected {what}, got something else. Send it with an HTTP client.",
         code="invalid_http_request",
+    )
+
+
+def unknown_coding(coding: bytes) -> RequestError:
+    """The 501 for a body that was made smaller, or else, on its way."""
+    return RequestError(
+        f"Unknown transfer coding: expected 'chunked' alone, got {coding.decode(errors='replace')!r} before it. Send "
+        "the body as it is.",
+        code="unknown_transfer_coding",
+        status=HTTPStatus.NOT_IMPLEMENTED,
     )
 
 

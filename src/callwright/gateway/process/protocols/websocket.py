@@ -15,7 +15,7 @@ from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode, Frame
 
 from callwright.gateway.connections import STATE, Connection
-from callwright.gateway.process.protocols.refusals import head_too_large, no_request, written
+from callwright.gateway.process.protocols.refusals import no_request, too_large, written
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
@@ -213,6 +213,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def _refuse_head(self, failure: Exception) -> None:
         """The library has bounds of its own, on each header and on their number."""
         is_large = isinstance(failure.__cause__, (SecurityError, RuntimeError))
-        error = head_too_large(_LINE_BYTES) if is_large else no_request("a WebSocket handshake")
+        error = too_large(_LINE_BYTES, is_head=True) if is_large else no_request("a WebSocket handshake")
         self.transport.write(written(error, self.default_headers))
         self.transport.close()
