@@ -29,10 +29,10 @@ BODY: dict[str, Any] = {"model": "any", "input": "Tell me.", "stream": True}
 def serving(folder: Path, model: ModelServer, drain_s: float) -> AbstractContextManager[tuple[str, "Popen[bytes]"]]:
     config = folder / "callwright.toml"
     config.write_text(
-        f'[server]\ndrain_s = {drain_s}\nheartbeat_s = 0.2\n[store]\nurl = "sqlite:///{folder}/kept.db"\n'
+        f'[server]\ndrain_s = {drain_s}\n[store]\nurl = "sqlite:///{folder}/kept.db"\n'
         f'[[models]]\nname = "*"\nupstream = "{model.url}"\n'
     )
-    return gateway("--config", str(config))
+    return gateway("--config", str(config), HEARTBEAT_S=0.2)
 
 
 def half(model: ModelServer) -> tuple[Answer, Gate]:
