@@ -3,7 +3,7 @@ samples are of it, a text that comes in pieces is judged like the whole one, and
 """
 
 from callwright import Grammar, GrammarError
-from callwright.upstreams.simulated.drawn import drawn
+from callwright.upstreams.simulated.sampled import drawn
 from tests.support.choices import Choices
 
 __all__ = ["run"]
