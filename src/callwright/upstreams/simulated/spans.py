@@ -63,7 +63,6 @@ _EDGES: Final = _ARTICLES.union([""], "and or now right is are it be do".split()
 _VERB = re.compile(rf"\s*[^\W\d_]+(?=\s+(?:{'|'.join(sorted(_ARTICLES | _CUES))})\b)")
 _CUT = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|:|[.?!;](?=\s|$)|\n")
 _ENDS: Final = frozenset(".?!;\n")
-_FOLLOWED = re.compile(r"\s*[\w\"':]")
 _START = re.compile(r"(?:\A|[.?!:;]\s+|\n\s*)\Z")
 _LISTED = re.compile(r"\s*(?:,|,?\s*\b(?:and|or)\b|&)(?:\s+(?:in|for|to|of|at))?\s*\Z", re.IGNORECASE)
 _PIECES = re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or|&)\s+", re.IGNORECASE)
@@ -214,6 +213,7 @@ def _listed(asked: str, atoms: list[Span]) -> list[Span]:
 
 
 def _phrases(asked: str, atoms: list[Span], known: Collection[str], names: Collection[str]) -> Iterator[Span]:
+    """The phrases and tails of each sentence. `names`: further words that lead to a value."""
     cuts = [
         (*cut.span(), cut[0].lower())
         for cut in _CUT.finditer(asked)
@@ -226,7 +226,7 @@ def _phrases(asked: str, atoms: list[Span], known: Collection[str], names: Colle
     tails: list[Span] = []
     for at, after, word in cuts:
         ends = word in _ENDS
-        if word and not ends and word not in _CUES and not (word in names and _FOLLOWED.match(asked, after)):
+        if word and not ends and word not in _CUES and word not in names:
             continue
         first, last = _trimmed(asked, start, at, cue, known)
         if not meanings(words(asked[first:last])) <= {*known}:
