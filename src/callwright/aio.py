@@ -4,8 +4,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
-__all__ = ["AsyncStream", "each"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

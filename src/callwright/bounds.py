@@ -9,36 +9,6 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
-__all__ = [
-    "HEARTBEAT_S",
-    "IDLE_S",
-    "MAX_ANSWER_CALLS",
-    "MAX_ANSWER_VALUES",
-    "MAX_CHOICES",
-    "MAX_CONNECTIONS_PER_KEY",
-    "MAX_DEPTH",
-    "MAX_EVENT_BYTES",
-    "MAX_GRAMMAR_CHARS",
-    "MAX_HEAD_BYTES",
-    "MAX_INSPECTED_BYTES",
-    "MAX_INSPECTED_TURNS",
-    "MAX_KEPT_EVENT_BYTES",
-    "MAX_KEPT_REASONING",
-    "MAX_KEPT_REASONING_BYTES",
-    "MAX_OPTIONS",
-    "MAX_PARAMETERS",
-    "MAX_PARTS",
-    "MAX_PATTERN_SIZE",
-    "MAX_PROPERTIES",
-    "MAX_SCHEMA_BYTES",
-    "MAX_SCHEMA_PARTS",
-    "MAX_SEARCH_BYTES",
-    "MAX_WAITING_BYTES",
-    "RECEIVE_S",
-    "STALL_S",
-    "Bounds",
-]
-
 # --- times ---
 
 # A stream without news sends an empty chunk this often: proxies end a silent connection after half a minute or more.

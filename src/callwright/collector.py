@@ -22,8 +22,6 @@ from callwright.events import (
     RefusalDelta,
 )
 
-__all__ = ["Turn", "collect", "settled"]
-
 T = TypeVar("T")
 
 

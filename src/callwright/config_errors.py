@@ -9,8 +9,6 @@ from msgspec import inspect
 
 from callwright.errors import did_you_mean
 
-__all__ = ["SlipError", "read_settings"]
-
 T = TypeVar("T")
 _STEP = re.compile(r"\.(\w+)|\[([^\]]*)\]")
 _BOUNDS = ("<", ">", "of length")

@@ -15,20 +15,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Final, Literal
 
-__all__ = [
-    "CallwrightError",
-    "ConfigError",
-    "GrammarError",
-    "RefusedByServerError",
-    "RequestError",
-    "SessionError",
-    "UpstreamError",
-    "UpstreamFault",
-    "did_you_mean",
-    "nearest",
-    "reason_of",
-]
-
 UpstreamFault = Literal["unreachable", "timeout", "status", "protocol", "cut", "unmet", "stopped"]
 # The share of letters that two words must have in common, in order. At 0.6, which is usual, "nope" is near "openai".
 _NEAR: Final = 0.7

@@ -17,29 +17,6 @@ from msgspec import Struct
 
 from callwright.shared import Shared
 
-__all__ = [
-    "PROBLEM_KINDS",
-    "AnnotationsDelta",
-    "AnswerMetadata",
-    "ArgumentsDelta",
-    "Call",
-    "CallEnded",
-    "CallKind",
-    "CallStarted",
-    "ContentDelta",
-    "Event",
-    "FinishReason",
-    "Finished",
-    "Markup",
-    "Problem",
-    "ProblemKind",
-    "ReasoningDelta",
-    "RefusalDelta",
-    "TextEvent",
-    "Usage",
-    "finished",
-]
-
 T = TypeVar("T")
 CallKind = Literal["function", "custom"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]

@@ -10,8 +10,6 @@ from typing import Final
 
 from callwright.errors import ConfigError
 
-__all__ = ["EXTRAS", "install_command", "missing_package"]
-
 # The extra of pyproject.toml that brings a package, by the name that it is imported by.
 EXTRAS: Final[Mapping[str, str]] = {
     "daft": "daft",

@@ -15,8 +15,6 @@ from callwright.passing import Passing
 from callwright.prompt import BREAK, EDGE_CHARS
 from callwright.stream_reader import StreamReader, Stretch
 
-__all__ = ["Checked", "Flow", "flow_patterns"]
-
 _Match: TypeAlias = Callable[[str], re.Match[str] | None]
 
 # What is written as an escape in JSON, beside the backslash; a surrogate is no text of a whole character.

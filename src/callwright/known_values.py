@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["KnownList", "KnownObject", "keep_along", "known_along", "levels_of", "made_along", "made_once", "made_with"]
-
 T = TypeVar("T")
 
 

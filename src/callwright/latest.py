@@ -3,8 +3,6 @@
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["Latest"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

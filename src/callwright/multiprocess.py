@@ -4,8 +4,6 @@ import multiprocessing
 import threading
 from collections.abc import Callable
 
-__all__ = ["when_parent_ends"]
-
 
 def when_parent_ends(then: Callable[[], None]) -> None:
     """In a process of `multiprocessing`: call `then`, in a thread, when the process that started this one has ended,

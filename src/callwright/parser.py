@@ -28,8 +28,6 @@ from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restore
 from callwright.spans import Span, SpanRecorder
 from callwright.stream_reader import Parse, StreamReader, Stretch
 
-__all__ = ["Filter", "OutputParser", "PassThrough", "Reads"]
-
 
 class Reads(Protocol):
     """What is needed of a dialect here: `parse`, a generator that reads one output from `source`.
@@ -64,7 +62,6 @@ class PassThrough:
         self._unfinished = False
 
     def passing(self, call: int | None) -> Passing:
-        """See `Filter`."""
         return AS_IS
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:

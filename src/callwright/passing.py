@@ -5,8 +5,6 @@ Knows no format and no schema. `callwright.flow` joins what the reader of a text
 
 from typing import Final, Protocol
 
-__all__ = ["AS_IS", "Passing"]
-
 
 class Passing(Protocol):
     """More of a text that passes.

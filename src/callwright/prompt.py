@@ -13,24 +13,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-__all__ = [
-    "BREAK",
-    "EDGE_CHARS",
-    "EDGE_ENDS",
-    "Collected",
-    "Control",
-    "Piece",
-    "Prompt",
-    "PromptBuilder",
-    "Text",
-    "holds_broken",
-    "neutralise",
-    "neutralise_json",
-    "open_escape",
-    "own_words",
-    "restored",
-]
-
 # WORD JOINER: zero width, no line break, part of no known control token.
 BREAK = "\u2060"
 # What a control token may begin or end with: only behind these a text is broken.
@@ -218,7 +200,6 @@ class Collected:
         return both
 
     def on_wire(self, look_alikes: "_LookAlikes") -> _OnWire:
-        """See `Prompt.wire_text`."""
         wire = self._wire
         if wire is None or wire.look_alikes is not look_alikes:
             parts = self._parts  # another thread may let them go meanwhile

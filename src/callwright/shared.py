@@ -11,8 +11,6 @@ from weakref import ref
 
 from msgspec import Struct
 
-__all__ = ["MadeOf", "Shared", "kept_along", "kept_with", "weight_of"]
-
 T = TypeVar("T")
 _LOOKS: Final = 64  # how many values an earlier row may have been shorter
 # What a row takes in memory: itself, and each of its values, in it and in what is made of them.

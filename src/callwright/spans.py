@@ -22,8 +22,6 @@ from callwright.events import (
     ReasoningDelta,
 )
 
-__all__ = ["Span", "SpanPart", "SpanRecorder", "TracedCall", "TracedProblem", "WrittenArguments"]
-
 SpanPart: TypeAlias = Literal["content", "reasoning", "name", "arguments", "markup"]
 
 

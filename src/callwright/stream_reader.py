@@ -21,24 +21,6 @@ from msgspec import Struct
 
 from callwright.events import Event, Markup, TextEvent
 
-__all__ = [
-    "BLANKS",
-    "MAX_HELD_BLANKS",
-    "Emit",
-    "Markers",
-    "Parse",
-    "StreamReader",
-    "Stretch",
-    "Taken",
-    "comes_next",
-    "emit_text_until",
-    "emit_until",
-    "may_come",
-    "read_blanks",
-    "read_until",
-    "silent_reader",
-]
-
 T = TypeVar("T")
 Parse: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]

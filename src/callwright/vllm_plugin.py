@@ -43,8 +43,6 @@ from callwright.events import (
 )
 from callwright.openai_format.messages import read_conversation
 
-__all__ = ["CallwrightToolParser", "parser_names"]
-
 log = logging.getLogger("callwright.vllm")
 
 if not hasattr(ToolParser, "engine_based_streaming"):

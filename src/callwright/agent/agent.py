@@ -31,7 +31,6 @@ else:
 
     T = TypeVar("T")
 
-__all__ = ["Agent", "Limits", "OnError", "check_team"]
 
 # What becomes of an exception in a tool: the model hears that it failed, the run raises it, or a function says in words
 # for the model why it failed.

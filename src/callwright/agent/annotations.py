@@ -16,19 +16,6 @@ from callwright.agent.nested import SubRuns
 from callwright.conversation import Item
 from callwright.errors import RequestError
 
-__all__ = [
-    "Context",
-    "Failed",
-    "From",
-    "Hidden",
-    "Result",
-    "Retry",
-    "RunContext",
-    "constrained",
-    "constraints",
-    "split_annotation",
-]
-
 _BOUNDS: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
 _BOUNDED: Final = {"string": str, "integer": int, "number": float, "array": list, "object": dict}
 

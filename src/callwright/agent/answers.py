@@ -12,8 +12,6 @@ import msgspec
 from callwright.agent.output import FINAL_TOOL, MisfitError, Output, Way
 from callwright.conversation import Call, Conversation, Item, Message, TextPart
 
-__all__ = ["AnswerCheck"]
-
 _CALL_IT: Final = f"Answer by a call of {FINAL_TOOL}."
 _AGAIN: Final = {
     "tool": f"{_CALL_IT} Make it again, corrected.",

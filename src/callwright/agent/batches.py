@@ -16,8 +16,6 @@ from callwright.agent.replayed import call_runs
 from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
 from callwright.conversation import Call, CallOutput, MediaPart, Message, TextPart
 
-__all__ = ["Batches", "Ended"]
-
 Ended: TypeAlias = tuple[Stop, str]  # why a run ends: the reason, and the words for it
 
 _ONE_HANDOFF: Final = f"{NOT_RUN} A call before it hands the conversation over, which one agent can have."

@@ -10,8 +10,6 @@ from callwright.agent.events import Stop, ToolEnded
 from callwright.agent.state import Counts
 from callwright.events import Usage
 
-__all__ = ["Budget"]
-
 
 class Budget:
     """Adds to the counts of a run and compares them with its limits. A reason that a method answers ends the run."""

@@ -18,8 +18,6 @@ from callwright.conversation import Call
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["ReadyCall", "arguments_text", "call_key", "fitted", "prepared"]
-
 _MAX_FAULT: Final = 300
 
 

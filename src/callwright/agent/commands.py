@@ -20,8 +20,6 @@ from callwright.agent.nested import Resumed
 from callwright.collector import Turn
 from callwright.conversation import Conversation, Item
 
-__all__ = ["Approve", "AskModel", "CheckOutput", "Command", "Compact", "Instruct", "Interrupt", "RunCalls", "Step"]
-
 
 class AskModel(Struct, frozen=True):
     """Ask the model of an agent. `answer`: what it is to come to. `items` are those of the conversation as they are to

@@ -11,8 +11,6 @@ from callwright.events import Usage
 from callwright.wire.responses.compaction import DEFAULT_THRESHOLD, kept_beside_summary, shortened
 from callwright.wire.token_estimate import estimated_tokens
 
-__all__ = ["Compaction", "threshold_of"]
-
 # Of a window, so that the summary and the next answer have room.
 _SHARE_OF_WINDOW: Final = 0.8
 

@@ -17,8 +17,6 @@ from callwright.upstreams.http import Timeouts
 from callwright.upstreams.retried import Retried
 from callwright.upstreams.simulated.model import SimulatedUpstream
 
-__all__ = ["connect"]
-
 _URL: Final = "CALLWRIGHT_URL"
 _MODEL: Final = "CALLWRIGHT_MODEL"
 _KEY: Final = "CALLWRIGHT_API_KEY"

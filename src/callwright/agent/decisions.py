@@ -16,8 +16,6 @@ from callwright.agent.results import cut_text
 from callwright.agent.state import ID_BETWEEN, State, open_calls
 from callwright.errors import RequestError
 
-__all__ = ["changed", "check_decisions", "decided", "nested_id", "own_and_nested"]
-
 _REJECTED: Final = "The user did not approve this call; it was not run."
 _MAX_FAULT: Final = 300
 

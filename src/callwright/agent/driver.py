@@ -46,7 +46,6 @@ from callwright.turn.tracing import RunSpan, with_spans
 if TYPE_CHECKING:
     from callwright.agent.sessions.held import HeldSession  # a run without a session loads no database
 
-__all__ = ["Driver"]
 
 T = TypeVar("T")
 

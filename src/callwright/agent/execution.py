@@ -30,8 +30,6 @@ from callwright.conversation import Item
 from callwright.errors import RequestError
 from callwright.turn.tracing import tool_span
 
-__all__ = ["Execution", "abandon", "call_function"]
-
 log = logging.getLogger("callwright.agent")
 
 _FAILED: Final = "The tool failed."

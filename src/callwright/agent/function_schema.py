@@ -24,8 +24,6 @@ from msgspec.inspect import Field
 
 from callwright.agent.annotations import constrained, constraints, split_annotation
 
-__all__ = ["Types", "convert", "read_docstring"]
-
 Schema: TypeAlias = dict[str, Any]
 
 _NULL: Final[Schema] = {"type": "null"}

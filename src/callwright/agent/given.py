@@ -11,8 +11,6 @@ from typing import Any
 from callwright.errors import RequestError
 from callwright.tolerant_json.codec import NotJsonError, encode
 
-__all__ = ["check_flag", "check_function", "check_json", "check_listed", "check_text", "in_words", "wrong"]
-
 
 def check_text(place: str, given: object, *, may_be_none: bool = False) -> None:
     """`place` says where it is given: `Agent(name=…)`."""
@@ -21,7 +19,6 @@ def check_text(place: str, given: object, *, may_be_none: bool = False) -> None:
 
 
 def check_flag(place: str, given: object, *, may_be_none: bool = False) -> None:
-    """See `check_text`."""
     if not isinstance(given, bool) and not (may_be_none and given is None):
         raise wrong(place, "True or False", given)
 

@@ -12,8 +12,6 @@ from msgspec import Struct
 from callwright.agent.given import check_function
 from callwright.errors import RequestError
 
-__all__ = ["EndRun", "Hooks", "apply"]
-
 # Hooks that give what they are given; `before_tool` may give other things, and answers are of any type.
 _ALIKE: Final = ("before_model", "after_model", "after_tool")
 

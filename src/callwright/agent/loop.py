@@ -41,8 +41,6 @@ from callwright.conversation import (
 )
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["Loop"]
-
 _Steps: TypeAlias = Generator[Step, Any, Ended | None]
 
 _CUT: Final = "\n\n[interrupted]"

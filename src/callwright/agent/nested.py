@@ -16,17 +16,6 @@ from msgspec import Struct
 from callwright.errors import RequestError
 from callwright.events import Usage
 
-__all__ = [
-    "CallRuns",
-    "Done",
-    "Mistake",
-    "NeedsDecision",
-    "Resumed",
-    "RunAgent",
-    "Spent",
-    "SubRuns",
-]
-
 
 class NeedsDecision(BaseException):  # no error: a tool that catches those does not catch this
     """The nested run `number` of a call waits for a person; `pending` is its state, `agent` the name of who was asked.

@@ -20,8 +20,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.find import find_json
 from callwright.turn.structured import StructuredAnswer
 
-__all__ = ["FINAL_TOOL", "MisfitError", "Output", "OutputWay", "Way", "chosen_way", "partial_value"]
-
 # How the model is brought to the form; `auto`: by what it can do.
 OutputWay: TypeAlias = Literal["auto", "schema", "tool", "text"]
 Way: TypeAlias = Literal["schema", "tool", "text"]

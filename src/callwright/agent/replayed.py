@@ -15,8 +15,6 @@ from callwright.conversation import Conversation
 from callwright.openai_format.messages import read_messages, write_messages
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["call_runs", "replayed"]
-
 
 def call_runs(waiting: NeedsDecision) -> CallRuns:
     """The nested runs of a call that waits, as plain data."""

@@ -13,8 +13,6 @@ from callwright.agent.annotations import Result
 from callwright.conversation import MediaPart
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Output", "cut_text", "json_text", "write_result"]
-
 _DONE: Final = "done"
 _LESS: Final = "Ask for less if you need more of it"
 _CONTENT: Final = 'expected a text, or a list of texts and of parts with a type ({"type": "image_url", …})'

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from callwright.agent.sessions.held import HeldSession  # a run without a session loads no database
     from callwright.agent.sessions.session import Session
 
-__all__ = ["Input", "resume", "run", "run_sync", "stream"]
 
 Input: TypeAlias = str | Sequence[Mapping[str, Any]] | RunResult | Mapping[str, Any]
 T = TypeVar("T")

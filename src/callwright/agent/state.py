@@ -11,8 +11,6 @@ from callwright.errors import RequestError
 from callwright.events import Problem, Usage
 from callwright.openai_format.messages import read_messages, write_messages
 
-__all__ = ["ID_BETWEEN", "INTERRUPTED", "NOT_RUN", "Counts", "State", "open_calls", "with_outputs"]
-
 NOT_RUN: Final = "This call was not run."
 INTERRUPTED: Final = "Interrupted while it ran; its effect is unknown."
 ID_BETWEEN: Final = "/"  # stands between the id of a call and that of one in a run within it

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["MAX_LEFT", "TooManyLeftError", "in_thread", "threads_left"]
-
 # A process has room for some hundred threads; tools that hang are called again and again.
 MAX_LEFT: Final = 64
 _left: set[threading.Thread] = set()

@@ -28,8 +28,6 @@ from callwright.openai_format.tools import check_parameters
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import NotJsonError, encode
 
-__all__ = ["Approve", "HiddenParameter", "LiveTools", "Tool", "ToolOptions", "bind", "tool"]
-
 Function: TypeAlias = Callable[..., Any]
 if typing.TYPE_CHECKING:
     from typing_extensions import ParamSpec, TypeVar

@@ -5,8 +5,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["ColumnKind", "Row", "cell", "from_columns", "kinds_of", "merged_kinds"]
-
 Row: TypeAlias = dict[str, Any]
 # `none`: nothing but null so far. `json`: texts as they are, anything else as JSON text.
 ColumnKind: TypeAlias = Literal["none", "bool", "int64", "double", "string", "json"]

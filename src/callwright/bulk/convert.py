@@ -28,8 +28,6 @@ from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.pairing import paired
 from callwright.wire.responses.input_items import InputItemReader
 
-__all__ = ["CHAT", "RESPONSES", "converted"]
-
 Json: TypeAlias = dict[str, Any]
 CHAT: Final = "chat"
 RESPONSES: Final = "responses"

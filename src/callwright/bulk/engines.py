@@ -18,8 +18,6 @@ from callwright.errors import ConfigError
 from callwright.extras import missing_package
 from callwright.multiprocess import when_parent_ends
 
-__all__ = ["ENGINES", "Engine", "check_workers", "run"]
-
 Engine: TypeAlias = Literal["local", "ray", "daft"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 # Less than that is done sooner than a second process has started.

@@ -21,23 +21,6 @@ from callwright.bulk.columns import ColumnKind, Row
 from callwright.errors import ConfigError, reason_of
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = [
-    "BadLine",
-    "Format",
-    "Part",
-    "RowWriter",
-    "format_of",
-    "half_of",
-    "has_field",
-    "is_packed",
-    "joined",
-    "part_bytes_of",
-    "parts_of",
-    "read_rows",
-    "rows_writer",
-    "unpack",
-]
-
 Format: TypeAlias = Literal["jsonl", "parquet"]
 
 _FORMATS: Final[Mapping[str, Format]] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}

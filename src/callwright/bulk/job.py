@@ -36,8 +36,6 @@ from callwright.bulk.lock import held
 from callwright.bulk.rows import Batch, Work
 from callwright.errors import ConfigError
 
-__all__ = ["Done", "Job", "JobPlan", "Source"]
-
 # So many reasons why rows have an error are kept of a part, the commonest ones.
 _REASONS: Final = 20
 _DOES: Final[Mapping[str, str]] = {"parse": "the outputs are written", "render": "the prompts are to be"}

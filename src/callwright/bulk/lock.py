@@ -12,8 +12,6 @@ try:
 except ImportError:  # Windows has none
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["held"]
-
 
 @contextmanager
 def held(path: Path, what: str) -> Iterator[None]:

@@ -12,8 +12,6 @@ from callwright.bulk.columns import ColumnKind, Row, cell, from_columns
 from callwright.errors import ConfigError
 from callwright.extras import missing_package
 
-__all__ = ["Writer", "bytes_of", "join", "library", "read_rows", "schema_for", "schema_of", "schema_with", "spans"]
-
 # A row group is cut into so many ranges at most: a reader comes to its range through all before it.
 _MAX_RANGES: Final = 32
 # So many rows are read, or become a row group, at a time; fewer where they are large.

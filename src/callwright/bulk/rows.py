@@ -30,8 +30,6 @@ from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.request import read_request
 
-__all__ = ["OPERATIONS", "Batch", "Operation", "Row", "Work"]
-
 T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
 Operation: TypeAlias = Literal["parse", "render", "validate", "convert"]

@@ -11,18 +11,6 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = [
-    "GROUPS",
-    "AliasGroups",
-    "NameRule",
-    "ParameterAliases",
-    "ParameterNames",
-    "ToolInferenceRule",
-    "fold",
-    "may_rename",
-    "resolve_parameter_name",
-]
-
 NameRule = Literal["alias", "spelling", "letter"]
 AliasGroups: TypeAlias = tuple[frozenset[str], ...]
 
@@ -95,7 +83,6 @@ class ParameterNames:
             self._folded[folded] = None if folded in self._folded else name
 
     def resolve(self, key: str, missing: Collection[str], groups: AliasGroups = GROUPS) -> tuple[str, NameRule] | None:
-        """See `resolve_parameter_name`."""
         related = {name for group in groups if key in group for name in group if name in self._declared}
         if len(related) == 1:
             return related.pop(), "alias"

@@ -27,8 +27,6 @@ from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = ["ArgumentsParse", "WrittenText", "trailing_problems"]
-
 # Objects and arrays stream down to this depth; deeper ones are buffered.
 _MAX_FLOWING: Final = 8
 # A token of a format that is no list.

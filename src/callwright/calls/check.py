@@ -28,8 +28,6 @@ from callwright.events import (
 from callwright.passing import AS_IS, Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["Check", "arguments_problem", "unchecked_problem"]
-
 _MAX_TOLD: Final = 3
 
 
@@ -79,7 +77,6 @@ class Check:
         return self._index
 
     def passing(self, call: int | None) -> Passing | None:
-        """See `Filter`."""
         if call is None:
             return AS_IS
         found = self._open.get(call)

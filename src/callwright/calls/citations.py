@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from callwright.calls.web_search import SearchResult
 
-__all__ = ["CitationReader", "Cited"]
-
 _MAX_NUMBERS: Final = 8
 _MARK: Final = rf"\[[0-9]{{1,4}}(?:, ?[0-9]{{1,4}}){{0,{_MAX_NUMBERS - 1}}}\]"
 _TOKEN: Final = re.compile(rf"`+|\n|{_MARK}")

@@ -16,8 +16,6 @@ from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 from callwright.tolerant_json.tree import Item, Kind, Node
 
-__all__ = ["RULES", "CoercionRule", "as_integer", "bare_text", "constant", "fold_enum", "node_text", "read_number"]
-
 CoercionRule = Literal[
     "text_to_integer",
     "text_to_number",

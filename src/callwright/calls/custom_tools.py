@@ -12,7 +12,6 @@ from callwright.tolerant_json.codec import encode
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar
 
-__all__ = ["INPUT", "custom_tool", "input_arguments"]
 
 INPUT: Final = "input"
 _PLAIN: Final = "The whole input as plain text: not wrapped in JSON, not in a code fence."

@@ -23,16 +23,6 @@ from callwright.tolerant_json.find import json_places
 from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = [
-    "RepairedArguments",
-    "is_torn",
-    "json_problems",
-    "object_for_text",
-    "repair_and_validate",
-    "step_problems",
-    "tools_taking",
-]
-
 _KINDS: Final[Mapping[RepairRule, ProblemKind]] = {
     "alias": "argument_renamed",
     "spelling": "argument_renamed",

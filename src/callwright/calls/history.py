@@ -21,8 +21,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.escapes import unescaped, with_whole_characters
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["HistoryRules", "apply_history_rules", "as_readable", "describe_media", "late_output", "normalized"]
-
 _MAX_SHOWN = 200  # characters of the arguments in a message that names a call
 
 
@@ -89,7 +87,6 @@ class _Asked(Struct):
 
 
 def _in_order(items: Sequence[Item]) -> Iterator[Item]:
-    """See `normalized`."""
     row: list[Item | list[_Asked]] = []  # a list is a run of calls
     waiting: dict[str, list[_Asked]] = {}  # by their ids
     answered: dict[str, Call] = {}

@@ -22,8 +22,6 @@ from callwright.schema.resolve import root_properties
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["ARGUMENT_KEYS", "IGNORED_KEYS", "NAME_KEYS", "CallKeySet", "JsonCall", "find_json_calls", "is_record"]
-
 NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "tool_call", "action", "recipient_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
 _WRAPPER_KEYS: Final = ("function", "function_call", "tool_call")

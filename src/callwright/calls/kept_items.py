@@ -17,8 +17,6 @@ from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, 
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE, encode
 
-__all__ = ["Gaps", "call_keys", "comes_once", "decode_items", "encode_items", "find_gaps", "put_back", "task_of"]
-
 _KEY_BYTES: Final = 20
 _OF_TASK: Final = "task:"
 _EXACT: Final = 2**53  # up to here a client that reads all numbers as floats keeps a whole number

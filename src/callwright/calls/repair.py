@@ -17,8 +17,6 @@ from callwright.schema.resolve import Schema, branches, chosen, wanted
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.tree import Item, Member, Node
 
-__all__ = ["ArgumentRepair", "Repair", "RepairRule", "repair_arguments"]
-
 RepairRule = CoercionRule | NameRule | Literal["same_twice", "null_left_out", "unwrapped", "text_to_parameter"]
 
 # Values nested deeper than this are not repaired.

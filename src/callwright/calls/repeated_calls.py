@@ -15,8 +15,6 @@ from callwright.conversation import Call, CallOutput, Item, Message, Part, TextP
 from callwright.shared import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE
 
-__all__ = ["RepeatedCalls", "may_repeat", "rows"]
-
 
 class RepeatedCalls(Struct, frozen=True):
     """Calls of one turn that have come for the `times`-th time in a row, each time with the same outputs. `end` is the

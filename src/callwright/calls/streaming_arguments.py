@@ -16,8 +16,6 @@ from callwright.schema.compiled import compiled_schema
 from callwright.stream_reader import silent_reader
 from callwright.tolerant_json.certain import JsonRepair, by_quotes, doubt, without_words
 
-__all__ = ["StreamingArguments"]
-
 # What of a string's text may end it or need repair, as the inside of a class of characters.
 _MATTERS: Final = r'"\\\x00-\x1f,'
 # What of these does not, as JSON, and as text; what may repeat a prompt is left out.

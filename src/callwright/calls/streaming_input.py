@@ -22,8 +22,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.wrappers import unfenced
 
-__all__ = ["StreamingCustomInput"]
-
 _GAP: Final = r"\s{0,256}"  # white space that is held back
 _HEAD = re.compile(rf'{_GAP}\{{{_GAP}"{INPUT}"{_GAP}:{_GAP}"')
 _MAY_BE_HEAD = re.compile(may_come([_GAP, r"\{", _GAP, *f'"{INPUT}"', _GAP, ":", _GAP, '"']))

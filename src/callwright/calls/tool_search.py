@@ -13,8 +13,6 @@ from unicodedata import normalize
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
 
-__all__ = ["SEARCH_TOOL", "found_schemas", "found_text", "found_words", "search_id", "search_tools"]
-
 # The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
     "tool_search",

@@ -13,9 +13,6 @@ from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
 from callwright.schema.validate import Fault, validator_of
 
-__all__ = ["Toolset"]
-
-
 NO_HINTS = ParameterAliases()
 _NAME_OF = attrgetter("name")
 # Namespaces that models put before a name, as they saw tools declared in them.

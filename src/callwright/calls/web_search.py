@@ -11,15 +11,6 @@ from msgspec import Struct
 
 from callwright.conversation import FunctionTool
 
-__all__ = [
-    "MAX_QUERY_CHARS",
-    "SearchResult",
-    "WebSearchTool",
-    "one_line",
-    "results_text",
-    "search_tool",
-]
-
 NAME: Final = "web_search"
 # A query is a few words: search engines take no more.
 MAX_QUERY_CHARS: Final = 1_000

@@ -7,8 +7,6 @@ from typing import Any, Final
 from callwright.schema.compiled import CompiledSchema
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["is_valid_as_is"]
-
 # How names end in a JSON text, and what looks like it within its strings.
 _NAME_ENDS: Final = re.compile(r'"\s*+:')
 # The strings of a JSON text; those with a colon are names.

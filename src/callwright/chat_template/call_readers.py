@@ -19,8 +19,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import Marks
 
-__all__ = ["ToldCalls", "reader_of"]
-
 _TAG: Final = r"<[^<>]*>"
 _PAIRS: Final = re.compile(
     rf"(?P<gap>\s*)(?P<key><[^<>]*>)\$\{{key\}}(?P<key_end></[^<>]*>)(?P<lead>\s*)(?P<value>{_TAG})"

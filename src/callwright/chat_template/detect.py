@@ -13,8 +13,6 @@ from callwright.chat_template.sources import ChatTemplate
 from callwright.dialects.detect import Detected, by_name, by_template, holds_marks
 from callwright.errors import ConfigError
 
-__all__ = ["by_rendering", "detect"]
-
 _BY = {
     "calls": "its chat template writes calls as {0} does",
     "tools": "its chat template shows tools as {0} does, and no calls",

@@ -48,15 +48,6 @@ from callwright.dialects.base import (
 from callwright.errors import ConfigError
 from callwright.reading.text.marks import is_token
 
-__all__ = [
-    "CASES",
-    "TemplateFindings",
-    "dialect_of",
-    "find_by_rendering",
-    "find_format",
-    "template_dialect",
-]
-
 _TOLD: Final = "json"
 _TOLD_GAP: Final = "\n\n"
 _NESTED: Final = '{"zeta": "a \\"b\\"\\nc", "sigma": 7, "theta": true, "rho": ["x", 2], "phi": {"deep": null}}'

@@ -28,8 +28,6 @@ from callwright.conversation import Call
 from callwright.layout.calls import JSON, ArgumentsLayout, CallLayout, TaggedArguments
 from callwright.layout.literal import PythonArguments, python_literal
 
-__all__ = ["FoundCalls", "find_calls", "region"]
-
 _NAME: Final = "\ue000"
 _QUOTED_NAME: Final = "\ue001"
 _ID: Final = "\ue002"

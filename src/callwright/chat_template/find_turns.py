@@ -10,8 +10,6 @@ from callwright.chat_template.probes import FIRST, OUTPUT, SAID, SECOND, THOUGHT
 from callwright.chat_template.renderer import TemplateFailureError
 from callwright.chat_template.repeats import common_start, special
 
-__all__ = ["FoundTurns", "find_turns", "marks_in"]
-
 _WORDS: Final = (FIRST.name, SECOND.name, "zeta", "omega", "kappa", SAID, THOUGHT, OUTPUT, USER)
 _SHAPED: Final = re.compile(r"<[|｜][^\s<>{}]{1,64}[|｜]>")
 _THINK: Final = ("<think>", "</think>")

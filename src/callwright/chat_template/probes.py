@@ -12,26 +12,6 @@ from callwright.chat_template.repeats import common_start
 from callwright.conversation import Call
 from callwright.layout.calls import object_of
 
-__all__ = [
-    "FIRST",
-    "OUTPUT",
-    "SAID",
-    "SECOND",
-    "TELLINGS",
-    "THOUGHT",
-    "THOUGHTS",
-    "TOOLS",
-    "USER",
-    "Message",
-    "Probes",
-    "RenderMessages",
-    "Telling",
-    "assistant",
-    "probes_of",
-    "render_with",
-    "roles_of_parts",
-]
-
 Message: TypeAlias = dict[str, Any]
 # Messages, tools, and whether the answer is to begin; answers the prompt.
 RenderMessages: TypeAlias = Callable[[Sequence[Message], Sequence[Mapping[str, Any]] | None, bool], str]

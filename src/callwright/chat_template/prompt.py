@@ -24,8 +24,6 @@ from callwright.layout.calls import CallLayout
 from callwright.openai_format.messages import write_messages
 from callwright.prompt import Prompt, PromptBuilder, neutralise, own_words
 
-__all__ = ["TemplateOptions", "TemplatePrompt"]
-
 _TODAY: Final = "2026-01-01"
 _TOLD: Final = "json"
 
@@ -68,7 +66,6 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
 
     @property
     def marks(self) -> TurnMarks:
-        """See `PromptFormat`."""
         return self.turn_marks
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:

@@ -17,8 +17,6 @@ from callwright.reading.text.call_format import read_answer
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import same_json
 
-__all__ = ["reads_back"]
-
 
 class _Reads(Struct, frozen=True):
     """Outputs with calls in one format."""

@@ -41,8 +41,6 @@ from callwright.dialects.base import dialect_names, get_dialect, read_options
 from callwright.errors import CallwrightError, ConfigError
 from callwright.openai_format.messages import read_conversation
 
-__all__ = ["Recognised", "Unrecognised", "recognise", "recognise_by_rendering", "rendered_by"]
-
 # Tools that are shown this much like a dialect's are shown as the dialect shows them.
 _ALIKE: Final = 0.8
 # Of what is said of tools, without their JSON, so many characters tell the dialect.

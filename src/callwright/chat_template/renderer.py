@@ -13,8 +13,6 @@ from typing import Any, Final
 from callwright.errors import ConfigError
 from callwright.extras import missing_package
 
-__all__ = ["MAX_TEMPLATE", "TemplateFailureError", "TemplateRenderer", "renderer_of"]
-
 # Characters; the longest that is known has 40,000.
 MAX_TEMPLATE: Final = 1_000_000
 _MEMORY: Final = 1_073_741_824

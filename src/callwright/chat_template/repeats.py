@@ -9,8 +9,6 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["COUNTED", "INDEX", "NUMBER", "Repeats", "common_end", "common_start", "pieces", "special", "split_repeats"]
-
 # Stand in a text for the number of a call: from 0, and from 1.
 NUMBER: Final = "\ue010"
 INDEX: Final = "\ue011"

@@ -25,8 +25,6 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import SandboxedEnvironment
 
-__all__ = ["main"]
-
 _MAX_TEXT = 16_777_216
 
 

@@ -14,8 +14,6 @@ from msgspec import Struct
 from callwright.errors import ConfigError
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile, is_file, read_gguf
 
-__all__ = ["ChatTemplate", "read_template", "template_of_file"]
-
 _USER_DEFINED: Final = 4
 _FOLDER_FILES: Final = ("chat_template.jinja", "chat_template.json")
 _TOKENIZER: Final = "tokenizer_config.json"

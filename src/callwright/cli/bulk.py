@@ -20,8 +20,6 @@ from callwright.cli.terminal import counted, shortened
 from callwright.errors import ConfigError, reason_of
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["bulk"]
-
 _FILE = click.Path(path_type=Path, dir_okay=False)
 # So many of the reasons why rows have errors are told, each as far as that.
 _REASONS: Final = 5

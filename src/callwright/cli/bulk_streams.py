@@ -12,8 +12,6 @@ from typing import Final
 from callwright.bulk.job import Source
 from callwright.errors import ConfigError
 
-__all__ = ["STREAM", "streams"]
-
 STREAM: Final = Path("-")
 _PIECE: Final = 1 << 20
 

@@ -16,8 +16,6 @@ from msgspec import Struct
 from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, unlisted_warning, windows_of
 from callwright.errors import ConfigError
 
-__all__ = ["Variable", "claude", "environment"]
-
 _URL: Final = "http://127.0.0.1:8080"
 _PROGRAM: Final = "claude"
 _TOKEN: Final = "ANTHROPIC_AUTH_TOKEN"

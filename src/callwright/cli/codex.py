@@ -15,8 +15,6 @@ import click
 from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, searches_web, unlisted_warning, windows_of
 from callwright.errors import ConfigError
 
-__all__ = ["CATALOGUE", "CONFIG", "catalogue", "codex", "config"]
-
 CONFIG: Final = "config.toml"
 CATALOGUE: Final = "callwright-models.json"
 # By which a file is known that was written here.

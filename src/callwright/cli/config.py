@@ -13,8 +13,6 @@ from callwright.gateway.config.schema import config_schema
 from callwright.gateway.server_tools.mcp_servers import McpServers
 from callwright.gateway.server_tools.search_engine import search_engine
 
-__all__ = ["config"]
-
 
 @click.command()
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the file, with what each setting means.")

@@ -18,8 +18,6 @@ from callwright.dialects.base import TEMPLATE_PREFIX, dialect_names, get_dialect
 from callwright.dialects.detect import by_name, options_by_name
 from callwright.errors import ConfigError, RequestError
 
-__all__ = ["dialects"]
-
 # The call that shows a form.
 EXAMPLE: Final = Call("get_time", '{"zone": "UTC"}', id="call_1")
 

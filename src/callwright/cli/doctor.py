@@ -22,8 +22,6 @@ from callwright.errors import ConfigError
 from callwright.gateway.config.urls import check_url
 from callwright.upstreams.base_urls import without_credentials
 
-__all__ = ["doctor"]
-
 _COLOURS: Final[dict[Status, str]] = {
     "works": "green",
     "enforced": "green",

@@ -13,17 +13,6 @@ from urllib.parse import urlsplit
 from callwright.errors import ConfigError, did_you_mean, reason_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = [
-    "DEFAULT_WINDOW",
-    "checked_model",
-    "checked_url",
-    "listed_models",
-    "searches_web",
-    "served_models",
-    "unlisted_warning",
-    "windows_of",
-]
-
 # What is taken for a window that nobody knows, in tokens.
 DEFAULT_WINDOW: Final = 32_768
 _PATIENCE_S: Final = 5.0

@@ -7,8 +7,6 @@ import click
 from callwright.errors import ConfigError
 from callwright.gateway.access.keys import hash_of, new_key
 
-__all__ = ["key"]
-
 
 @click.command()
 @click.argument("name", default="somebody")

@@ -13,8 +13,6 @@ import click
 from callwright.cli.loading import loading
 from callwright.errors import CallwrightError, ConfigError, RequestError, reason_of
 
-__all__ = ["main"]
-
 # A full disk, a full quota: of the machine, wherever a command writes.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 

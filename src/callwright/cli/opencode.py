@@ -14,8 +14,6 @@ import click
 from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, unlisted_warning, windows_of
 from callwright.errors import ConfigError
 
-__all__ = ["config", "opencode"]
-
 _URL: Final = "http://127.0.0.1:8080/v1"
 _PROVIDER: Final = "callwright"
 _MAX_OUTPUT_TOKENS: Final = 32_000

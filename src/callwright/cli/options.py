@@ -20,21 +20,6 @@ from callwright.turn.model import AUTO, MODES
 from callwright.upstreams.base import Server
 from callwright.wire.errors import json_fault
 
-__all__ = [
-    "TOOLS",
-    "checked",
-    "complete_dialect",
-    "dialect_option",
-    "model_settings",
-    "named_value",
-    "option_of",
-    "read_json",
-    "server_options",
-    "state_folder",
-    "told_as_options",
-    "told_of",
-]
-
 T = TypeVar("T")
 # What stands in a file with tools, for `read_json`.
 TOOLS: Final = (

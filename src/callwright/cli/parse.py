@@ -15,8 +15,6 @@ from callwright.errors import ConfigError, RequestError
 from callwright.events import FinishReason
 from callwright.response_template.template import ResponseTemplate
 
-__all__ = ["parse"]
-
 # By the field of a request that an error names.
 _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tools": "--tools"}
 

@@ -13,8 +13,6 @@ import click
 
 from callwright.cli.terminal import is_terminal
 
-__all__ = ["live", "progress_bar", "status"]
-
 # Where nobody watches, how far the work is stands in a line so often.
 _EVERY_S: Final = 5.0
 

@@ -11,8 +11,6 @@ from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
 from callwright.openai_format.messages import read_conversation
 
-__all__ = ["render"]
-
 _REQUEST: Final = 'a request as JSON, such as {"messages": [{"role": "user", "content": "hi"}]}'
 
 

@@ -20,8 +20,6 @@ from callwright.errors import RequestError
 from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, Reread, read_record, reread
 
-__all__ = ["replay"]
-
 
 class _Counts(Struct):
     turns: int = 0

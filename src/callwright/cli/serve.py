@@ -40,8 +40,6 @@ from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.simulated.faults import Faults
 
-__all__ = ["serve"]
-
 
 @click.command()
 @click.option(

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import IO, Final
 
-__all__ = ["counted", "is_terminal", "shortened", "table", "width"]
-
 _MAX_WIDTH: Final = 140
 _MIN_WIDTH: Final = 60
 _GAP: Final = "  "

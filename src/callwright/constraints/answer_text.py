@@ -18,8 +18,6 @@ from callwright.constraints.tree import (
 from callwright.dialects.base import get_dialect
 from callwright.prompt import Text
 
-__all__ = ["answer_sentence"]
-
 
 def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lexes: bool) -> GrammarNode | None:
     """The tree; None where the prompt has opened reasoning that the dialect does not close, or its calls have no shape.

@@ -22,8 +22,6 @@ from callwright.conversation import Conversation, FunctionTool, NamedTool
 from callwright.prompt import Prompt
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Compiled", "Target", "compiled", "constraint_key", "constraint_of", "ready"]
-
 # What a constraint is written for: an engine, or any server that holds an answer to a JSON Schema.
 Target: TypeAlias = Engine | Literal["json"]
 

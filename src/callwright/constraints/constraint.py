@@ -4,8 +4,6 @@ import msgspec
 
 from callwright.conversation import FunctionTool, JsonObject
 
-__all__ = ["AnswerForm", "Constraint"]
-
 
 class AnswerForm(msgspec.Struct, frozen=True):
     """What the text of an answer has to be: JSON by a `schema`, or else one of these `words`."""

@@ -10,8 +10,6 @@ from callwright.constraints.format_pieces import Fixed, Number, Splitter
 from callwright.dialects.base import Dialect
 from callwright.layout.calls import CallLayout, pieces_of
 
-__all__ = ["CallFrame", "Delimited", "delimited", "frame_of", "splitter_of"]
-
 _COUNTERS: Final = ("number", "index")
 
 

@@ -11,15 +11,6 @@ from msgspec import Struct
 
 from callwright.prompt import Control, Text
 
-__all__ = [
-    "Atoms",
-    "Fixed",
-    "Number",
-    "Splitter",
-    "fixed_text",
-    "without_start",
-]
-
 
 class Number(Struct, frozen=True, gc=False):
     """Digits with which a format counts its calls: `digits` of them, 0 = any number. `letters`: an id, which ASCII

@@ -36,9 +36,6 @@ from callwright.constraints.tree import (
 )
 from callwright.prompt import Control
 
-__all__ = ["Gbnf", "gbnf"]
-
-
 _QUOTE: Final = r'"\""'
 
 

@@ -11,8 +11,6 @@ from callwright.constraints.schema_subset import SPACING, projected
 from callwright.constraints.shape import arguments_schema
 from callwright.conversation import FunctionTool
 
-__all__ = ["calls_schema"]
-
 
 def calls_schema(tools: Sequence[FunctionTool], *, parallel: bool) -> dict[str, Any]:
     """What an answer has to be that calls one of these tools, or several. Definitions move to the root."""

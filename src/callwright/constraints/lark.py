@@ -32,8 +32,6 @@ from callwright.constraints.tree import (
 )
 from callwright.prompt import Control
 
-__all__ = ["Vocabulary", "lark"]
-
 _TEXT: Final = "TEXT"
 
 

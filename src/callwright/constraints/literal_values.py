@@ -36,8 +36,6 @@ from callwright.layout.calls import CallLayout
 from callwright.layout.literal import DelimitedArguments, PythonArguments
 from callwright.prompt import Text
 
-__all__ = ["Notation", "notation_of"]
-
 # Longer strings and lists are not counted: llama.cpp takes no larger repetitions.
 _MAX_COUNTED: Final = 150
 _MAX_ITEMS: Final = 32

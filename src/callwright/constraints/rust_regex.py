@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["whole_pattern", "without_anchors"]
-
 # ASCII in JSON Schema, Unicode in Rust.
 _ASCII: Final = {"d": "[0-9]", "w": "[0-9A-Za-z_]", "D": "[^0-9]", "W": "[^0-9A-Za-z_]"}
 _IN_CLASSES: Final = {"d": "0-9", "w": "0-9A-Za-z_"}

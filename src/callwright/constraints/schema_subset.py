@@ -13,8 +13,6 @@ from callwright.constraints.gbnf.regex import is_sayable
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
-__all__ = ["SPACING", "Engine", "enumerated", "projected"]
-
 Engine: TypeAlias = Literal["llguidance", "xgrammar", "llamacpp"]
 
 # What llguidance is told beside a schema: one blank is free between two parts, or none. Unbounded ones are a known way

@@ -38,8 +38,6 @@ from callwright.layout.calls import (
 from callwright.prompt import Control, Text
 from callwright.schema.plain import tool_schema
 
-__all__ = ["AnswerShape", "CallShape", "arguments_schema", "marks_answers", "reasoning_opener", "sentence", "shape_of"]
-
 # A text of so many characters is a mark.
 _MARKED: Final = 8
 # Where a tool is declared without parameters it takes none.

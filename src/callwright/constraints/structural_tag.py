@@ -25,8 +25,6 @@ from callwright.constraints.tree import (
     Values,
 )
 
-__all__ = ["json_format", "structural_tag"]
-
 # A model may write blanks for ever where nothing bounds them. Known to xgrammar from 0.2.4 on; older ones pass over it.
 # (vLLM's `disable_any_whitespace` and `whitespace_pattern` are for a whole server: in a request they mean nothing,
 # vllm#49520 and #26362.)

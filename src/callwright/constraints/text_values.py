@@ -33,8 +33,6 @@ from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted
 
-__all__ = ["MemberShape", "TextCalls", "in_order", "input_words"]
-
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
 # So deep in other values lists are empty, and no object stands.

@@ -10,23 +10,6 @@ from msgspec import Struct
 from callwright.constraints.format_pieces import Fixed
 from callwright.conversation import JsonObject
 
-__all__ = [
-    "Alternatives",
-    "Concatenation",
-    "GrammarNode",
-    "Json",
-    "Literal",
-    "Optional",
-    "Pattern",
-    "Ref",
-    "Repeat",
-    "Text",
-    "TextRule",
-    "TextUntil",
-    "Triggered",
-    "Values",
-]
-
 
 class Literal(Struct, frozen=True, eq=False):
     """Exactly this."""

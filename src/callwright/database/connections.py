@@ -12,8 +12,6 @@ from typing import Final, Protocol, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-__all__ = ["READING", "Connections", "ThreadConnections"]
-
 T = TypeVar("T")
 # The execution option of a transaction that writes nothing.
 READING: Final = "callwright_reading"
@@ -46,7 +44,6 @@ class ThreadConnections:
         self._thread = ThreadPoolExecutor(1, "callwright-database")
 
     async def run(self, query: Callable[[Connection], T], *, reads: bool = False) -> T:
-        """See `Connections`."""
 
         def transaction() -> T:
             with (self._reading if reads else self._engine).begin() as connection:
@@ -63,7 +60,6 @@ class ThreadConnections:
             self._turn.release()
 
     async def close(self) -> None:
-        """See `Connections`."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
         self._thread.shutdown()
         self._left(self._engine)

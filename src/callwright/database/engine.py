@@ -20,8 +20,6 @@ from callwright.database.connections import READING, Connections, ThreadConnecti
 from callwright.errors import ConfigError, did_you_mean, reason_of
 from callwright.extras import missing_package
 
-__all__ = ["Database"]
-
 _SCHEMES = ("sqlite", "postgresql")
 _EXPECTED = "expected sqlite:///file.db or postgresql://user:password@host/name"
 # How long a process waits for another that writes to the same file, and a transaction for those before it. One takes

@@ -12,8 +12,6 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["SILENT_S", "Maker", "is_dead", "this_process"]
-
 # Who has noted no time for so long is dead. It is noted every five seconds.
 SILENT_S: Final = 20
 # In /proc/…/stat, behind the name: the places of the state and of the start time, and the states of what has ended.

@@ -8,8 +8,6 @@ from sqlalchemy.schema import CreateColumn
 from callwright.database.tables import TABLES, lock
 from callwright.errors import ConfigError
 
-__all__ = ["SCHEMA", "VERSIONS", "migrate"]
-
 # The number of the present schema, raised with each change of the tables.
 SCHEMA: Final = "0006"
 VERSIONS: Final = Table("callwright_schema", MetaData(), Column("version_num", String(32), primary_key=True))

@@ -7,8 +7,6 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import create_async_engine
 
-__all__ = ["AsyncConnections"]
-
 T = TypeVar("T")
 _CONNECT_TIMEOUT_S = 10
 # A transaction takes milliseconds, and PostgreSQL takes 100 connections, from all gateways together.
@@ -38,5 +36,4 @@ class AsyncConnections:
             return await connection.run_sync(query)
 
     async def close(self) -> None:
-        """See `Connections`."""
         await self._engine.dispose()

@@ -37,24 +37,6 @@ from sqlalchemy import (
     select,
 )
 
-__all__ = [
-    "CONVERSATIONS",
-    "CONVERSATION_ITEMS",
-    "ITEMS",
-    "KEPT_ITEMS",
-    "LIMITS",
-    "LIMITS_USERS",
-    "MAKERS",
-    "RESPONSES",
-    "SESSIONS",
-    "SESSION_MESSAGES",
-    "TABLES",
-    "as_kept",
-    "as_now",
-    "lock",
-    "now",
-]
-
 _LONGEST_ID = 200  # PostgreSQL indexes values up to a third of a page: 2,704 bytes
 
 

@@ -18,8 +18,6 @@ from callwright.database.engine import Database
 from callwright.database.migrate import migrate
 from callwright.errors import CallwrightError, ConfigError
 
-__all__ = ["StoreDownError", "StoreError", "Transactions"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -16,18 +16,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Markers, Parse, read_until
 
-__all__ = [
-    "ANSWERS",
-    "CITATIONS",
-    "COMMAND",
-    "TEXT",
-    "THOUGHT",
-    "TURNS",
-    "CohereCalls",
-    "Effort",
-    "read_citation",
-]
-
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 TURNS: Final = (

@@ -9,8 +9,6 @@ from typing import Final
 from callwright.layout.calls import CallLayout
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["CONTROLS", "HEAD", "OUTPUT", "SEP", "calls", "marks"]
-
 SEP: Final = "<｜tool▁sep｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
 

@@ -46,8 +46,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.shared import kept_along
 
-__all__ = ["DsmlForm", "DsmlOptions", "EffortOptions", "form_v4", "form_v41"]
-
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
 _SYSTEM: Final = "<｜System｜>"
@@ -78,7 +76,6 @@ class EffortOptions(DsmlOptions, frozen=True, kw_only=True):
 
     @property
     def effort(self) -> str:
-        """See `DsmlOptions`."""
         asked = _ROUNDED.get(self.reasoning_effort, self.reasoning_effort)
         return asked if self.thinking == "open" else "none"
 
@@ -117,7 +114,6 @@ class DsmlForm(Struct, frozen=True):
 
     @property
     def layout(self) -> CallLayout:
-        """See `CallFormat`."""
         return dsml_layout(self.calls, self.lead, self.no_arguments)
 
     @property
@@ -127,7 +123,6 @@ class DsmlForm(Struct, frozen=True):
 
     @property
     def marks(self) -> TurnMarks:
-        """See `PromptFormat`."""
         return TurnMarks(thought=("<think>", "</think>"), controls=_CONTROLS)
 
     def outputs(self, texts: Iterable[str]) -> str:

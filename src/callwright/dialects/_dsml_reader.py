@@ -20,8 +20,6 @@ from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["TOKEN", "DsmlCalls", "dsml_layout", "dsml_tags", "odd_openings"]
-
 TOKEN: Final = "｜DSML｜"
 _END: Final = "<｜end▁of▁sentence｜>"
 

@@ -21,8 +21,6 @@ from callwright.reading.text.foreign import Formats
 from callwright.schema.keywords import properties
 from callwright.stream_reader import Markers, Parse, read_until
 
-__all__ = ["FORMS"]
-
 _EVERYTHING: Final = Markers()
 _MAX_CALL: Final = 4_194_304
 _OPENED = re.compile(r"\s*<(?P<name>[\w.-]+)>").match

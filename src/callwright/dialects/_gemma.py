@@ -12,8 +12,6 @@ from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 from callwright.schema.shown import ShownKeywords
 
-__all__ = ["SHOWN", "declare", "if_new"]
-
 # Source: the templates; no other keyword has a place there.
 SHOWN: Final = ShownKeywords(
     frozenset(("type", "description", "enum", "properties", "required", "items", "anyOf", "oneOf"))

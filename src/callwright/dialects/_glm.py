@@ -8,8 +8,6 @@ from typing import Any, Final
 from callwright.dialects.prompts.turns import Turns
 from callwright.layout.key_values import KeyValueTags, show_tools, write_turns
 
-__all__ = ["CONTROLS", "GLM_ENDS", "glm_turns"]
-
 GLM_ENDS: Final = ("<|user|>", "<|observation|>", "<|endoftext|>")
 CONTROLS: Final = (
     *("[gMASK]", "<sop>", "<|system|>", "<|assistant|>", *GLM_ENDS, *KeyValueTags().literals),

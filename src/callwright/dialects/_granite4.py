@@ -7,8 +7,6 @@ in a user turn.
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["TURNS"]
-
 _TOOLS: Final = """You are a helpful assistant with access to the following tools. You may call one or more tools to \
 assist with the user query.
 

@@ -6,8 +6,6 @@ from typing import Final
 from callwright.conversation import Item
 from callwright.dialects.prompts.chat_messages import split_instructions
 
-__all__ = ["END", "OUTPUT", "OUTPUTS", "TOKENS", "TOOL", "TOOLS", "USER", "instructions_or_default"]
-
 END: Final = "[e~["
 TOKENS: Final = ("]~!b[", "]~b]", END)
 USER: Final = "]~b]user\n$text[e~[\n"

@@ -47,8 +47,6 @@ from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.reading.json.marked import CallMarks
 from callwright.shared import kept_along, kept_with
 
-__all__ = ["HISTORY", "MistralForm", "call_id", "marks"]
-
 _ID_LENGTH: Final = 9
 # The id behind the name, and the name, which is the last group.
 _HEADER: Final = re.compile(
@@ -99,7 +97,6 @@ class MistralForm(Struct, frozen=True, kw_only=True):
 
     @property
     def marks(self) -> TurnMarks:
-        """See `PromptFormat`."""
         return TurnMarks(thought=_THOUGHT, controls=_CONTROLS)
 
     def render(self, conversation: Conversation, options: Any, settings: str = "") -> Prompt:
@@ -135,11 +132,9 @@ class MistralForm(Struct, frozen=True, kw_only=True):
         return Prompt(out.pieces(), _CONTROLS, start="reasoning" if thinking == "open" else "assistant")
 
     def write(self, turn: AssistantTurn) -> str:
-        """See `PromptFormat`."""
         return self._written(turn).text
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
-        """See `PromptFormat`."""
         turns = ToldTurns(_CONTROLS, self._wire_text, in_words)
         return turns.messages(conversation, tell_tools, self.calls, _CONTROLS)
 

@@ -8,8 +8,6 @@ from callwright.conversation import Conversation
 from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 
-__all__ = ["TURNS"]
-
 _TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.

@@ -6,8 +6,6 @@ from typing import Any, Final
 from callwright.dialects.prompts.chat_messages import split_instructions
 from callwright.layout.key_values import KeyValueTags
 
-__all__ = ["SPARK", "SPARK_ENDS"]
-
 _BEGIN: Final = "<｜start▁of▁sentence｜>"
 _END: Final = "<｜end▁of▁sentence｜>"
 SPARK_ENDS: Final = (_END,)

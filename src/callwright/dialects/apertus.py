@@ -16,9 +16,6 @@ from callwright.reading.json.marked import CallMarks
 from callwright.schema.shown import ShownKeywords
 from callwright.schema.typescript_hf import declaration
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<|tools_prefix|>"
 _CLOSE: Final = "<|tools_suffix|>"
 _THOUGHT: Final = ("<|inner_prefix|>", "<|inner_suffix|>")

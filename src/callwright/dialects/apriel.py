@@ -15,9 +15,6 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<tool_calls>"
 _CLOSE: Final = "</tool_calls>"
 _THOUGHT: Final = ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]")

@@ -14,8 +14,6 @@ from callwright.reading.text.call_format import read_answer
 from callwright.reading.text.foreign import valid_calls
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["AutoReader", "detected_format"]
-
 # What tells a format but may mean other things, too, so that it is looked for only where none is named.
 _HINTS: Final = {
     "<rfl:": "beam",
@@ -34,7 +32,6 @@ class AutoReader(msgspec.Struct, frozen=True):
     """Holds an output to its end, then reads it as the dialect whose markup it holds; as plain JSON calls if none."""
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]:
-        """See `CallFormat`."""
         pieces: list[str] = []
         while True:
             pieces.append(source.take(len(source.text)))

@@ -168,7 +168,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         return kept_with_tools(tools, "hidden keywords", shown, make)
 
     def write(self, turn: AssistantTurn) -> str:
-        """See `PromptFormat`."""
         with self._named_depth():
             return self.prompt.write(turn)
 

@@ -29,9 +29,6 @@ from callwright.reading.text.foreign_in_text import ForeignInText
 from callwright.reading.text.other_answers import reads_others
 from callwright.stream_reader import Markers, Parse, read_until
 
-__all__ = ["DIALECT"]
-
-
 _TAGS: Final = ParameterTags(
     call=START, call_end=CALL, parameter="<rfl:parameter name=", parameter_end="</rfl:parameter>", lines=True
 )

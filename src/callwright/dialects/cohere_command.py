@@ -20,8 +20,6 @@ from callwright.layout.calls import CallLayout, in_json, written_anew
 from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
@@ -33,7 +31,6 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
     reasoning_effort: Effort | None = None
 
     def slots(self) -> Mapping[str, Any]:
-        """See `RenderOptions`."""
         if self.reasoning_effort == "none":
             return {"open": False, "off": True}
         raised = self.reasoning_effort and self.thinking == "model" and self.flavour == "command4"

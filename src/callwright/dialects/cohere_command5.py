@@ -31,8 +31,6 @@ from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["DIALECT"]
-
 
 class Options(OpenThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `open` begins the answer in reasoning, `off` with a closed, empty one, `model` leaves it to the
@@ -42,7 +40,6 @@ class Options(OpenThinkingOptions, frozen=True, kw_only=True):
     reasoning_effort: Effort | None = None
 
     def slots(self) -> Mapping[str, Any]:
-        """See `RenderOptions`."""
         return {"open": False, "off": True} if self.reasoning_effort == "none" else {}
 
 

@@ -16,9 +16,6 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "Action:"
 _CALLS: Final = CallLayout(
     open=f"{_OPEN} ```json\n[", begin=in_json("tool_name", "parameters"), end="}", between=", ", close="]\n```"

@@ -11,9 +11,6 @@ from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
 
-__all__ = ["DIALECT"]
-
-
 _CALLS: Final = calls(f"function{SEP}${{name}}\n```json\n", "\n```", "\n")
 _TURNS: Final = Turns(
     controls=CONTROLS,

@@ -11,8 +11,6 @@ from callwright.dialects.base import Dialect
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
 
-__all__ = ["DIALECT"]
-
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: off unless asked for, as in the template."""

@@ -9,9 +9,6 @@ from typing import Final
 from callwright.dialects._dsml import DsmlForm, DsmlOptions
 from callwright.dialects.base import Dialect
 
-__all__ = ["DIALECT"]
-
-
 _HOW_TO: Final = """## Tools
 
 You have access to a set of tools you can use to answer the user's question.

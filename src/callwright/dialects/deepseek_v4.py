@@ -9,9 +9,6 @@ from typing import Final
 from callwright.dialects._dsml import DsmlForm, EffortOptions, form_v4
 from callwright.dialects.base import Dialect
 
-__all__ = ["DIALECT"]
-
-
 _FORM: Final[DsmlForm] = form_v4()
 
 

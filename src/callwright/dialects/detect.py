@@ -17,8 +17,6 @@ from callwright.calls.history import HistoryRules
 from callwright.conversation import Call
 from callwright.dialects.base import dialect_names, get_dialect
 
-__all__ = ["Detected", "by_name", "by_template", "history_form", "holds_marks", "options_by_name"]
-
 _PLAIN: Final = HistoryRules()
 # What a name ends with that says nothing of the family: a kind of file, and how its numbers are kept.
 _ENDING: Final = re.compile(r"[-.](?:gguf|safetensors|mlx|awq|gptq|exl[23]|fp\d+|bf16|f16|i?q\d\w*|int\d|\d+bit)\Z")

@@ -20,9 +20,6 @@ from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["DIALECT"]
-
-
 _END: Final = "<|endofassistant|>"
 _OPEN: Final = "<dots_function_call>"
 _CLOSE: Final = "</dots_function_call>"

@@ -12,9 +12,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _CALLS: Final = CallLayout(begin="<function=${name}>", end="</function>")
 _MARKS: Final = CallMarks(
     layout=_CALLS,

@@ -19,9 +19,6 @@ from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.schema.typescript_whole import whole_declaration
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
-
 _NEXT: Final = ">>>"
 _ALL: Final = "all"
 _CALLS: Final = CallLayout(begin="${name}\n", between=_NEXT)

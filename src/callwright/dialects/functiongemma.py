@@ -14,8 +14,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.prompt import PromptBuilder
 from callwright.reading.literal.notation import Notation
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<end_of_turn>", "<start_function_response>")
 
 _RESULT: Final = ("<start_function_response>", "<end_function_response>")

@@ -14,8 +14,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.prompt import PromptBuilder
 from callwright.reading.literal.notation import Notation
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<turn|>", "<|tool_response>")
 
 _RESULT: Final = ("<|tool_response>", "<tool_response|>")

@@ -16,8 +16,6 @@ from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 from callwright.schema.typescript_whole import whole_declaration
 
-__all__ = ["DIALECT"]
-
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty

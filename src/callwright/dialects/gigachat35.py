@@ -22,8 +22,6 @@ from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import pointed_at
 from callwright.schema.shown import ShownKeywords
 
-__all__ = ["DIALECT"]
-
 _TOKEN: Final = "｜GCML｜"
 _ROLE: Final = "<|role_sep|>"
 _END: Final = "<|message_sep|>"

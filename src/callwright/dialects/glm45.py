@@ -11,9 +11,6 @@ from callwright.dialects.base import Dialect, RenderOptions
 from callwright.layout.key_values import LINES, KeyValueTags
 from callwright.reading.tagged.key_values import KeyValueForm
 
-__all__ = ["DIALECT"]
-
-
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
 
 

@@ -15,9 +15,6 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _CALLS: Final = CallLayout(open="<|tool_call|>[", begin=in_json(), end="}", between=", ", close="]")
 _MARKS: Final = CallMarks.of(_CALLS, opens=("<tool_call>",), ends=("<|end_of_text|>",))
 

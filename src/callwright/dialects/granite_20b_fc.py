@@ -11,9 +11,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _CALLS: Final = CallLayout(begin="<function_call> " + in_json(), end="}", between="\n")
 _MARKS: Final = CallMarks.of(_CALLS, around=("</function_call>",), special=False)
 

@@ -13,9 +13,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")

@@ -23,8 +23,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<｜hy_eos｜>", "<｜hy_eos:opensource｜>")
 
 _SUFFIX: Final = ":opensource"

@@ -18,9 +18,6 @@ from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
-
 _INVOKE: Final = "<|content_invoke_tool_json|>"
 _END: Final = "<|end_message|>"
 _MODEL: Final = "<|message_model|>"

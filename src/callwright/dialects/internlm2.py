@@ -12,9 +12,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _PLUGIN: Final = "<|plugin|>"
 _CALLS: Final = CallLayout(begin=f"<|action_start|>{_PLUGIN}" + in_json(arguments="parameters"), end="}<|action_end|>")
 _MARKS: Final = CallMarks.of(_CALLS, opens=(f"<|action_start|> {_PLUGIN}", f"<|action_start|>\n{_PLUGIN}"))

@@ -13,8 +13,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.key_values import KeyValueTags
 from callwright.reading.tagged.key_values import KeyValueForm
 
-__all__ = ["DIALECT"]
-
 _END: Final = "<|iquest_end|>"
 _THOUGHT: Final = ("<think>", "</think>")
 _TAGS: Final = KeyValueTags(call="<iquest_tool_call>", call_end="</iquest_tool_call>")

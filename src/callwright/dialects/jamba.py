@@ -15,9 +15,6 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<tool_calls>"
 _CLOSE: Final = "</tool_calls>"
 _CALLS: Final = CallLayout(open=f"{_OPEN}[", begin="\n    " + in_json(), end="}", between=",", close=f"\n]{_CLOSE}")

@@ -36,9 +36,6 @@ from callwright.prompt import Prompt, PromptBuilder
 from callwright.reading.text.call_reader import CallReader
 from callwright.schema.typescript_whole import whole_declaration
 
-__all__ = ["DIALECT"]
-
-
 _FORM: Final = '```json\n{"tool": "tool_name", "arguments": {"parameter": "value"}}\n```'
 _CALLS: Final = CallLayout(begin="```json\n" + in_json("tool"), end="}\n```", between="\n")
 _HEADINGS: Final = ("### System", "### User", "### Assistant")

@@ -14,8 +14,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.key_values import LINES, KeyValueTags, show_tools, write_turns
 from callwright.reading.tagged.key_values import KeyValueForm
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<|im_end|>",)
 
 _TAGS: Final = KeyValueTags(

@@ -18,8 +18,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse, may_come
 
-__all__ = ["DIALECT"]
-
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty

@@ -31,8 +31,6 @@ from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.code_context import CodeContext
 from callwright.stream_reader import Parse, may_come, read_until
 
-__all__ = ["DIALECT"]
-
 
 def _escaped(text: str) -> str:
     """A text in an attribute."""

@@ -16,8 +16,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("</assistant>",)
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")

@@ -17,9 +17,6 @@ from callwright.layout.calls import CallLayout
 from callwright.layout.literal import PythonArguments
 from callwright.reading.literal.python import PythonForm
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<|tool_call_start|>"
 _CLOSE: Final = "<|tool_call_end|>"
 

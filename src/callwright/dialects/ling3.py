@@ -11,8 +11,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.key_values import LINES, KeyValueTags, show_tools, write_turns
 from callwright.reading.tagged.key_values import KeyValueForm
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<|role_end|>",)
 
 _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")

@@ -25,8 +25,6 @@ from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.reading.text.said_before import SAID, read_said_before
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`current_date`: the date in the system turn of Llama 3, as in `26 Jul 2024`. `flavour`: whose template is

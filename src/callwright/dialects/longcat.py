@@ -18,9 +18,6 @@ from callwright.reading.tagged.key_values import KeyValueCalls
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<longcat_tool_call>"
 _CLOSE: Final = "</longcat_tool_call>"
 _END: Final = "</longcat_s>"

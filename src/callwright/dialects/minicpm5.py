@@ -24,9 +24,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Markers, Parse, read_until
 
-__all__ = ["DIALECT"]
-
-
 _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"
 _MAX_VALUE: Final = 4_194_304

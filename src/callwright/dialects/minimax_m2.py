@@ -12,9 +12,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.reading.tagged.calls import ParameterForm, ParameterTags
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<minimax:tool_call>"
 _CLOSE: Final = "</minimax:tool_call>"
 _CALLS: Final = CallLayout(

@@ -29,9 +29,6 @@ from callwright.schema.keywords import properties
 from callwright.stream_reader import Parse
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["DIALECT"]
-
-
 _MARK: Final = "]<]minimax[>["
 _OPEN: Final = f"{_MARK}<tool_call>"
 _CLOSE: Final = f"{_MARK}</tool_call>"

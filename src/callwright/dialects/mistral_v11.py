@@ -16,8 +16,6 @@ from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.layout.calls import CallLayout
 from callwright.prompt import Prompt, PromptBuilder
 
-__all__ = ["DIALECT"]
-
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`flavour`: `v11` (Small 3.2) has ids, and the tools before the last user turn; `v13` (Devstral, Magistral,

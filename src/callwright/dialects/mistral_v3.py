@@ -15,8 +15,6 @@ from callwright.dialects.base import Dialect, RenderOptions
 from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import Prompt, PromptBuilder
 
-__all__ = ["DIALECT"]
-
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`flavour`: `v3`, or `v7` with turns of its own for system texts and with ids before results. `spaces`: a space

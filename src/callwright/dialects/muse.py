@@ -37,9 +37,6 @@ from callwright.reading.text.foreign import Formats
 from callwright.reading.text.other_answers import reads_others
 from callwright.stream_reader import Markers, Parse, emit_text_until, may_come, read_until
 
-__all__ = ["DIALECT"]
-
-
 _START: Final = "<|start|>"
 _MESSAGE: Final = "<|message|>"
 _NEXT: Final = "<|eom|>"
@@ -119,7 +116,6 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     knowledge_cutoff: str | None = "2026-01-04"
 
     def slots(self) -> Mapping[str, Any]:
-        """See `RenderOptions`."""
         return {"strength": _STRENGTHS.get(self.reasoning_effort, self.reasoning_effort)}
 
 

@@ -12,9 +12,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<TOOLCALL>"
 _CLOSE: Final = "</TOOLCALL>"
 _CALLS: Final = CallLayout(open=f"{_OPEN}[", begin=in_json(), end="}", between=", ", close=f"]{_CLOSE}")

@@ -13,8 +13,6 @@ from callwright.layout.calls import CallLayout
 from callwright.layout.literal import PythonArguments
 from callwright.reading.literal.python import PythonForm
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<|im_end|>", "<|endoftext|>")
 
 _OPEN: Final = "<function_calls>"

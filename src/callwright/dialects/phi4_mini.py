@@ -11,9 +11,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
-
 _CALLS: Final = CallLayout(open="functools[", begin=in_json(), end="}", between=", ", close="]")
 _MARKS: Final = CallMarks.of(_CALLS, special=False)
 

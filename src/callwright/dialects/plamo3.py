@@ -13,8 +13,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
 
 def _token(name: str) -> str:
     return f"<|plamo:{name}:plamo|>"

@@ -20,8 +20,6 @@ from callwright.reading.literal.python import PythonCalls, PythonForm
 from callwright.reading.text.said_before import read_said_before
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
 _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 
 # Fine-tunes of other families write `<tool_code>` around their calls.

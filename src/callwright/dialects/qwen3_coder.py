@@ -22,9 +22,6 @@ from callwright.prompt import PromptBuilder, own_words
 from callwright.reading.tagged.calls import ParameterForm, ParameterTags
 from callwright.schema.keywords import properties
 
-__all__ = ["DIALECT"]
-
-
 _OPEN: Final = "<tool_call>"
 _CLOSE: Final = "</tool_call>"
 _CONTROLS: Final = (
@@ -78,7 +75,6 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
     reasoning_effort: Literal["low", "medium", "xhigh"] = "xhigh"
 
     def with_effort(self, level: str) -> "Options | None":
-        """See `RenderOptions`."""
         if level == "none":
             return msgspec.structs.replace(self, thinking="off")
         if self.flavour != "qwen3.8":
@@ -86,7 +82,6 @@ class Options(ThinkingOptions, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, reasoning_effort=_EFFORT_OF.get(level, "xhigh"))
 
     def slots(self) -> Mapping[str, Any]:
-        """See `RenderOptions`."""
         thinks = self.flavour == "qwen3.8" and self.thinking != "off"
         return {"lead": _EFFORTS[self.reasoning_effort] if thinks else ""}
 

@@ -18,9 +18,6 @@ from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 from callwright.schema.shown import ShownKeywords
 
-__all__ = ["DIALECT"]
-
-
 _BEGIN: Final = "<seed:bos>"
 _END: Final = "<seed:eos>"
 _OPEN: Final = "<seed:tool_call>"
@@ -72,7 +69,6 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     thinking_budget: int | None = None
 
     def slots(self) -> Mapping[str, Any]:
-        """See `RenderOptions`."""
         budget = self.thinking_budget or 0
         interval = next((each for limit, each in _INTERVALS if budget <= limit), _INTERVALS[-1][1])
         return {

@@ -12,8 +12,6 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.key_values import KeyValueTags
 from callwright.reading.tagged.key_values import KeyValueForm
 
-__all__ = ["DIALECT"]
-
 _END: Final = "<|im:end|>"
 _THOUGHT: Final = ("<|think:start|>", "<|think:end|>")
 _RESPONSE: Final = ("<|tool_response:start|>", "<|tool_response:end|>")

@@ -24,9 +24,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.stream_reader import Parse
 
-__all__ = ["DIALECT"]
-
-
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<|EOT|>"
 _OPEN: Final = "<｜tool_calls_begin｜>"

@@ -12,8 +12,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["TOKENIZERS", "Tokenizer", "added_tokens"]
-
 
 class Tokenizer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One tokenizer, as the data file has it."""

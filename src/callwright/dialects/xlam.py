@@ -16,8 +16,6 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 
-__all__ = ["DIALECT"]
-
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`flavour`: whose turns; xLAM-2 comes of Qwen or of Llama."""

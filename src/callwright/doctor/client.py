@@ -23,8 +23,6 @@ from callwright.upstreams.http_client.errors import (
 )
 from callwright.upstreams.refusals import reported
 
-__all__ = ["Asker", "Reply", "clipped", "dig"]
-
 # Far above any list of models or page of properties.
 _MAX_BYTES: Final = 4_194_304
 _AT_ONCE: Final = 4

@@ -35,8 +35,6 @@ from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.base_urls import without_credentials
 
-__all__ = ["Depth", "probe"]
-
 # `all` is for people who want to know; `mode` asks only what the choice of a mode needs.
 Depth: TypeAlias = Literal["all", "mode"]
 # So long one request may take, or half of the time where that is more.

@@ -14,19 +14,6 @@ from msgspec import Struct
 
 from callwright.doctor.findings import ServerName
 
-__all__ = [
-    "CHAT_FIELDS",
-    "CHAT_SCHEMA",
-    "ENDPOINTS",
-    "FIELDS",
-    "LLGUIDANCE",
-    "PROMPT",
-    "RAW_FIELDS",
-    "Endpoint",
-    "RequestField",
-    "holds",
-]
-
 PROMPT: Final = "Write the word banana three times."
 TARGET: Final = "ok-7f3"
 _JSON_TARGET: Final = {"code": TARGET}

@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from callwright.errors import did_you_mean
 
-__all__ = ["GROUPS", "NAMES", "Findings", "Group", "Identity", "ProbeResult", "ServerName", "Status"]
-
 ServerName: TypeAlias = Literal["llamacpp", "vllm", "sglang", "ollama", "tgi", "transformers", "callwright", "unknown"]
 # How people write them.
 NAMES: Final[dict[ServerName, str]] = {

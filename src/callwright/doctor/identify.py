@@ -12,8 +12,6 @@ from callwright.chat_template.sources import ChatTemplate
 from callwright.doctor.client import Reply, clipped, dig
 from callwright.doctor.findings import NAMES, Identity, ServerName
 
-__all__ = ["API", "MODELS", "OWN_PATHS", "PATHS", "context_of", "identify", "model_names", "template_of"]
-
 # Below the base URL; the others are below the server's root.
 MODELS: Final = "/models"
 # What is asked where the list of models has told which server it is.

@@ -8,8 +8,6 @@ import callwright
 from callwright.doctor.findings import GROUPS, Findings, ProbeResult
 from callwright.doctor.recommend import Advice
 
-__all__ = ["page"]
-
 _STYLE: Final = """
 :root { color-scheme: light dark; --text: #1c1e21; --page: #fff; --soft: #5c636b; --line: #dcdfe3; --box: #f4f5f7;
   --good: #1a7f37; --doubt: #8a5a00; --bad: #c01c28; }

@@ -27,22 +27,6 @@ from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CompletionsUpstream, ServerKind
 from callwright.upstreams.http import Timeouts
 
-__all__ = [
-    "CHAT",
-    "COMPLETIONS",
-    "CONTROLS",
-    "RAW_CALL",
-    "TOOLS",
-    "TOOLS_STREAMED",
-    "TOOL_PROBES",
-    "Target",
-    "chat",
-    "completions",
-    "constraint",
-    "raw_call",
-    "tools_streamed",
-]
-
 CHAT: Final = "chat"
 COMPLETIONS: Final = "completions"
 RAW_CALL: Final = "a call in mode raw"
@@ -194,7 +178,6 @@ class _Overheard:
         self.window, self.hand_on = upstream.window, upstream.hand_on
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         if generation.prompt is not None:
             self.controls = generation.prompt.marks
         async with aclosing(self._upstream.stream(generation)) as deltas:

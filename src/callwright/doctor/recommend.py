@@ -18,8 +18,6 @@ from callwright.turn.model import AUTO, TEMPLATE, UNKNOWN, Mode
 from callwright.upstreams.base import NO_CONSTRAINTS, Server
 from callwright.upstreams.completions import RAW_SERVERS, ServerKind
 
-__all__ = ["Advice", "ModeChoice", "advice", "constraining", "raw_works", "server_kind_of", "server_of"]
-
 _PLAIN: Final = "openai"
 # Servers whose users send what OpenAI refuses only for its form.
 _LOCAL: Final = ("vllm", "sglang", "llamacpp", "ollama", "lmstudio")

@@ -18,8 +18,6 @@ from callwright.turn.records import Record, record_of
 from callwright.turn.run import run_turn
 from callwright.wire.chat.request import read_request
 
-__all__ = ["Answered", "Asker", "ModelAsker"]
-
 # What a server sends in one turn is kept so far, in characters, to be shown where a case failed.
 _KEPT_CHARS = 1_000_000
 
@@ -106,11 +104,9 @@ class ModelAsker:
         )
 
     def lacks(self, body: dict[str, Any]) -> str:
-        """See `Asker`."""
         return ""
 
     async def close(self) -> None:
-        """See `Asker`."""
         await self._model.close()
 
 

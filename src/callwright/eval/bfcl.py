@@ -24,8 +24,6 @@ from callwright.eval.case import Case, Json, Must, WantedCall
 from callwright.eval.wanted import ABSENT
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["bfcl_cases", "is_bfcl"]
-
 _ANSWERS: Final = "possible_answer"
 _READ: Final = (
     *("simple", "simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance"),

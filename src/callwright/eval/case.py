@@ -13,8 +13,6 @@ from msgspec import Struct
 from callwright.eval.world import Effect, Tables
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Case", "Json", "Must", "WantedCall"]
-
 Json: TypeAlias = Mapping[str, Any]
 
 

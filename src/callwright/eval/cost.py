@@ -8,8 +8,6 @@ from msgspec import Struct
 from callwright.eval.case import Case
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Cost", "cost_of"]
-
 _CHARS_PER_TOKEN: Final = 4
 
 

@@ -19,8 +19,6 @@ from callwright.openai_format.tools import read_tools
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["Checked", "Tools", "Verdict", "judge"]
-
 _INPUT: Final = "input"
 
 

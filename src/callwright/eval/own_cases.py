@@ -23,8 +23,6 @@ from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, read_record, recorded_events
 from callwright.wire.chat.request import read_request
 
-__all__ = ["read_cases"]
-
 _CHAT_FIELDS: Final = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
 
 

@@ -15,8 +15,6 @@ from callwright.eval.judge import Checked, Tools, Verdict, judge
 from callwright.eval.world import World
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Play"]
-
 
 class Play:
     """A case being played. `turns` are the answers so far, `asked_again` counts what their makers say."""

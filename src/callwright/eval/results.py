@@ -18,8 +18,6 @@ from callwright.eval.judge import Verdict
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.records import Record
 
-__all__ = ["RESULTS", "TURNS", "Plan", "Result", "ResultFile", "Results", "read_records", "read_results"]
-
 RESULTS: Final = "results.jsonl"
 TURNS: Final = "turns.jsonl"
 _VERSION: Final = 1

@@ -15,8 +15,6 @@ from callwright.eval.case import Case
 from callwright.eval.play import Play
 from callwright.eval.results import Result, Results
 
-__all__ = ["Told", "missing", "played", "run"]
-
 Told: TypeAlias = Callable[[Result], None]
 _OVERLOADED: Final = (429, 503, 529)
 _ASKED_AGAIN: Final = 6

@@ -20,8 +20,6 @@ from callwright.turn.model import Model
 from callwright.upstreams.base import FinishDelta, TextDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-__all__ = ["TELLING", "SameOutputs"]
-
 # What a request says so that the server tells what its model wrote.
 TELLING: Final[Mapping[str, Any]] = {"logprobs": True}
 
@@ -91,16 +89,13 @@ class _OwnReading:
         self._outputs = outputs
 
     async def ask(self, body: Body, label: str) -> Answered:
-        """See `Asker`."""
         answered, _ = await self._outputs.answer(body, label)
         return answered
 
     def lacks(self, body: Body) -> str:
-        """See `Asker`."""
         return self._outputs.lacks(body)
 
     async def close(self) -> None:
-        """See `Asker`."""
         await self._outputs.close()
 
 
@@ -143,5 +138,4 @@ class _OurReading:
         return self._outputs.lacks(body) if is_free else "tool_choice"
 
     async def close(self) -> None:
-        """See `Asker`."""
         await self._outputs.close()

@@ -11,8 +11,6 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["LEVEL", "Comparison", "Interval", "cases_for", "compare", "mcnemar", "median", "wilson"]
-
 # How sure an interval is, and a difference must be.
 LEVEL: Final = 0.95
 _NORMAL: Final = NormalDist()

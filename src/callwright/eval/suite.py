@@ -21,8 +21,6 @@ from callwright.eval.groups import (
 )
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["GROUPS", "SIZES", "Size", "digest_of", "suite"]
-
 Size: TypeAlias = Literal["quick", "normal", "full"]
 Generator: TypeAlias = Callable[[Random], Iterator[Case]]
 

@@ -10,8 +10,6 @@ from msgspec import Struct
 from callwright.eval.results import Result
 from callwright.eval.stats import Comparison, Interval, cases_for, compare, median, wilson
 
-__all__ = ["GroupSummary", "PairSummary", "Summary", "WaySummary", "paired", "summary_of"]
-
 # The difference for which it is told how many cases it takes.
 _POINTS: Final = 0.05
 

@@ -10,8 +10,6 @@ from typing import Any, Final, TypeAlias
 
 from callwright.errors import ConfigError, did_you_mean
 
-__all__ = ["ABSENT", "PREDICATES", "check_wanted", "misfit"]
-
 # Answers why a value does not fit; empty where it does.
 _Predicate: TypeAlias = Callable[[Any, Any, str], str]
 ABSENT: Final[Mapping[str, bool]] = {"$absent": True}

@@ -20,8 +20,6 @@ from callwright.eval.wires import WIRES
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import AUTO, MODES, TEMPLATE, UNKNOWN, Mode
 
-__all__ = ["DIRECT", "REREAD", "Way", "candidates", "read_way"]
-
 DIRECT: Final[Literal["direct"]] = "direct"
 REREAD: Final[Literal["reread"]] = "reread"
 # Settings of a model that a way may say; other names are options of its dialect, or in mode native fields of requests.

@@ -19,8 +19,6 @@ from callwright.events import Usage
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.http import HttpUpstream
 
-__all__ = ["WIRES", "Body", "WireAsker", "WireName", "Written"]
-
 WireName: TypeAlias = Literal["chat", "responses", "messages"]
 WIRES: Final[tuple[WireName, ...]] = get_args(WireName)
 _MAX_TOKENS: Final = 4_096  # the Messages API wants a limit
@@ -50,7 +48,6 @@ class WireAsker:
         return self._wire.lacks(body)
 
     async def ask(self, body: Body, label: str) -> Answered:
-        """See `Asker`."""
         answered, _ = await self.ask_for_written(body, label)
         return answered
 
@@ -74,7 +71,6 @@ class WireAsker:
         return Answered(turn, time.monotonic() - begun_s, usage=usage), written
 
     async def close(self) -> None:
-        """See `Asker`."""
         await self._server.close()
 
 
@@ -96,7 +92,6 @@ class _Whole:
         """See `EventReader`."""
 
     def read(self, event: Body, deltas: list[Body]) -> None:
-        """See `EventReader`."""
         deltas.append(event)
 
 

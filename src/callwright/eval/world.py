@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Change", "Effect", "Executed", "Fail", "Find", "Get", "Move", "Put", "Remove", "Say", "Tables", "World"]
-
 # Tables by name, records by key.
 Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
 

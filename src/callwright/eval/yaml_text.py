@@ -10,8 +10,6 @@ from typing import Any, Final
 from callwright.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["NotYamlError", "read_yaml"]
-
 # What a plain scalar is, by its form, and the characters that such a form begins with. All else is a text.
 _FORMS: Final = (
     ("null", r"null|~|", "n~"),

@@ -7,8 +7,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Announcements", "Language", "announcements"]
-
 _LIST: Final = re.compile(r"\{([a-z_]+)\}")
 _WORDS: Final = r"\b(?:{breaks})\b"
 

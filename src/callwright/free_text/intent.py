@@ -14,8 +14,6 @@ import msgspec
 from callwright.free_text.announcements import announcements
 from callwright.free_text.places import Standing, ends_as_prose, is_blank, stands
 
-__all__ = ["Runs", "Verdict", "find_runs", "is_announcement", "verdict"]
-
 Verdict: TypeAlias = Literal["certain", "ambiguous", "text"]
 
 _MAX_CLAUSE: Final = 200

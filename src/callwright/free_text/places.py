@@ -9,8 +9,6 @@ from typing import Final, Literal, TypeAlias
 
 from callwright.tolerant_json.markers import TRAILING
 
-__all__ = ["Standing", "begins_apart", "ends_as_prose", "is_blank", "stands"]
-
 Standing: TypeAlias = Literal["lines", "line", "shown"]
 
 _MAX_LINE: Final = 400  # characters of a line that are looked at, before and behind

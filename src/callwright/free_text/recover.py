@@ -28,8 +28,6 @@ from callwright.tolerant_json.find import JsonPlace, json_places
 from callwright.tolerant_json.tree import Node, given_once
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["RecoveredCall", "Segment", "TextSegment", "recover"]
-
 _PLACEHOLDER = re.compile(
     r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
 )

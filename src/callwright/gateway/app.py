@@ -63,8 +63,6 @@ from callwright.turn.model import Model, open_models
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.server import Health, Readiness
 
-__all__ = ["create_app"]
-
 log = logging.getLogger("callwright.gateway")
 
 

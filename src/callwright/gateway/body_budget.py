@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from callwright.errors import RequestError
 
-__all__ = ["LARGE", "BodyBudget", "BodyRoom", "body_room"]
-
 # A body from this size on is counted, and read beside the event loop.
 LARGE = 65_536
 

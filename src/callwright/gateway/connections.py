@@ -11,8 +11,6 @@ from typing import Final, TypeAlias
 
 from starlette.types import Receive, Scope
 
-__all__ = ["STATE", "Connection", "Connections", "WhenLeft"]
-
 End: TypeAlias = Callable[[], None]
 # Where an ASGI scope's state holds the connection.
 STATE: Final = "callwright_connection"

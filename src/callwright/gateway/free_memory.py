@@ -9,8 +9,6 @@ import ctypes
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["give_back", "give_back_behind_storms"]
-
 _EVERY_S: Final = 2.0
 # So many requests at once are a storm, and it is over when so small a part of them is left.
 _STORM: Final = 64

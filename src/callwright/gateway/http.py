@@ -93,7 +93,6 @@ class _JsonResponse(Response):
     media_type = "application/json"
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        """See `Response`."""
         given = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
         length = b"%d" % len(self.body)
         self.raw_headers = [*given, (b"content-length", length), (b"content-type", b"application/json")]
@@ -295,15 +294,12 @@ class AsWritten:
         self.heartbeat = heartbeat
 
     def write(self, batch: Sequence[bytes]) -> Sequence[bytes]:
-        """See `StreamWriter`."""
         return batch
 
     async def end(self) -> Sequence[bytes]:
-        """See `StreamWriter`."""
         return ()
 
     def fail(self, error: Exception) -> Sequence[bytes]:
-        """See `StreamWriter`."""
         raise error
 
 

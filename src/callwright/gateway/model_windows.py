@@ -14,8 +14,6 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.config.config import ANY_MODEL, ModelConfig
 from callwright.turn.model import Model
 
-__all__ = ["ModelWindows"]
-
 log = logging.getLogger("callwright.gateway")
 _ANSWER_S: Final = 2.0
 # A server may be started again with another window, or begin to answer.

@@ -18,25 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.observe import Ended, Observation, Observer
 
-__all__ = [
-    "REFUSALS",
-    "SEND_ON",
-    "Api",
-    "Refusal",
-    "RequestContext",
-    "RequestContextMiddleware",
-    "RequestContexts",
-    "Turns",
-    "api_of",
-    "current",
-    "new_request_id",
-    "note",
-    "note_dropped",
-    "note_given",
-    "note_put_back",
-    "observer",
-]
-
 # Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
 # the key; a limit of the key; the limit of the gateway or of a model; the gateway ends; a body that is too large, or
 # takes too long; a server of MCP that cannot be used; anything else in it that is wrong.

@@ -11,8 +11,6 @@ from typing import Final
 
 from callwright.gateway.store.store import Store, StoreError
 
-__all__ = ["end_left", "prune", "tend"]
-
 log = logging.getLogger("callwright.gateway")
 _PRUNED_EVERY_S: Final = 3_600.0
 # How often a process that makes responses in the background says that it lives; and how often, in these, it is looked

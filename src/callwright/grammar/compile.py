@@ -15,8 +15,6 @@ from callwright.grammar.errors import refused, refused_at
 from callwright.grammar.lark_lexer import Token, tokens
 from callwright.grammar.lint import check_lark, check_regex
 
-__all__ = ["compiled"]
-
 # The slowest of 11,000 public schemas takes 5 s in the engine; one of them may not keep a gateway waiting.
 _WAIT_S: Final = 2.0
 # What is given up runs on until the engine answers, which cannot be stopped: so many may do so.

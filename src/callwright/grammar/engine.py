@@ -15,17 +15,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:  # it is loaded with the first grammar: 5 MB, and few ever have one
     from llguidance import LLMatcher, LLTokenizer
 
-__all__ = [
-    "OPTION_LINES",
-    "Engine",
-    "ExhaustedError",
-    "RefusedError",
-    "Syntax",
-    "TooLongError",
-    "allowed_bytes",
-    "random_text",
-    "refusal",
-]
 
 Syntax: TypeAlias = Literal["lark", "regex"]
 

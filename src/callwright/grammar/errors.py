@@ -2,8 +2,6 @@
 
 from callwright.errors import GrammarError
 
-__all__ = ["refused", "refused_at"]
-
 
 def refused(definition: str, offset: int, fault: str, way_out: str) -> GrammarError:
     """The error for what stands at `offset` of a definition: what is wrong, where, and what to write instead."""

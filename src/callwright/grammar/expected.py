@@ -12,7 +12,6 @@ from callwright.grammar.engine import allowed_bytes
 if TYPE_CHECKING:
     from llguidance import LLMatcher
 
-__all__ = ["END", "escaped", "expected"]
 
 END: Final = "the end of the text"
 

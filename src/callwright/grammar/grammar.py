@@ -18,8 +18,6 @@ from callwright.grammar.compile import compiled
 from callwright.grammar.engine import Engine, ExhaustedError, Syntax, TooLongError, allowed_bytes, random_text
 from callwright.grammar.expected import END, escaped, expected
 
-__all__ = ["Grammar", "Matcher", "Violation"]
-
 _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
 # Some walks get caught in what they cannot end. Where none of them ends, the texts are too long for a walk.

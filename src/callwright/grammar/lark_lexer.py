@@ -15,8 +15,6 @@ from callwright.errors import GrammarError
 from callwright.grammar.errors import refused
 from callwright.grammar.regex_lint import regex_fault
 
-__all__ = ["Kind", "Token", "tokens"]
-
 Kind: TypeAlias = Literal["rule", "terminal", "string", "regex", "number", "directive", "mark", "newline", "end"]
 
 

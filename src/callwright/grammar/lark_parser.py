@@ -12,8 +12,6 @@ from callwright.errors import GrammarError
 from callwright.grammar.errors import refused
 from callwright.grammar.lark_lexer import Token, tokens
 
-__all__ = ["Alternatives", "Definition", "Item", "Lark", "Use", "read_lark"]
-
 # So deep may groups stand in groups: the engine's own limit.
 _MAX_GROUPS: Final = 28
 _MAX_SHOWN: Final = 40

@@ -17,8 +17,6 @@ from callwright.grammar.errors import refused
 from callwright.grammar.lark_parser import Alternatives, Definition, Lark, Use, read_lark
 from callwright.grammar.regex_lint import regex_fault
 
-__all__ = ["check_lark", "check_regex"]
-
 # No grammar that was seen is longer than a tenth of that.
 _MAX_CHARACTERS: Final = 100_000
 # So deep may rules name rules and groups stand in groups, added up: the engine follows them on the machine's stack and

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ["RegexFault", "regex_fault"]
-
 _Kind: TypeAlias = Literal["open", "flags", "close", "or", "repetition", "escape", "class", "broken", "character"]
 
 

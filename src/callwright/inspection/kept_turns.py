@@ -19,8 +19,6 @@ from callwright.shared import kept_along
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
 
-__all__ = ["KeptTurn", "KeptTurns", "Listener"]
-
 # What a piece that a server has sent takes in memory beside its characters, as the delta, its time and its events.
 _DELTA_BYTES: Final = 320
 # Turns that are under way share what may be kept, from so many on: an answer without end may not take it all. Pieces of

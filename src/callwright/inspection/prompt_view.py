@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from callwright.turn.records import RecordedTool
 
-__all__ = ["PromptPiece", "prompt_pieces"]
-
 # A description of a tool is not longer than that before the first word of its parameters.
 _FAR: Final = 20_000
 

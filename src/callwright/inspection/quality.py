@@ -10,8 +10,6 @@ from msgspec import Struct, field
 
 from callwright.inspection.summary import TurnSummary
 
-__all__ = ["BOUNDS", "BUCKET_S", "Bucket", "Quality", "QualityCounts", "merged"]
-
 BUCKET_S: Final = 300
 # Upper bounds of the counts of times, in seconds; one more count is for the rest.
 BOUNDS: Final = tuple(round(0.001 * 2**step, 3) for step in range(18))

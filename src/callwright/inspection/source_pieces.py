@@ -17,8 +17,6 @@ from callwright.events import Problem
 from callwright.spans import Span, SpanPart, TracedCall
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["Piece", "SourceText", "argument_places"]
-
 _QUOTE: Final = '"'
 _WORD: Final = re.compile(r"\w+")
 

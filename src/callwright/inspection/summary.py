@@ -12,8 +12,6 @@ from callwright.turn.call_outcome import WITHHELD, call_outcome
 from callwright.turn.observe import Observation, SeenCall
 from callwright.turn.records import Record
 
-__all__ = ["OUTCOMES", "TurnOutcome", "TurnSummary", "ended", "summary_of", "summary_of_record"]
-
 # How a turn ended: with calls that were right at once; with text alone; with what was mended; after the model was asked
 # again; after it was asked whether it meant a call; with a call that does not hold; with an error; before any turn; or
 # without a client. Empty while it is under way.

@@ -12,8 +12,6 @@ from callwright.inspection.summary import TurnSummary
 from callwright.turn.records import AttemptFacts, Record, RecordedAttempt, RecordedTool
 from callwright.turn.reread import Replay, recorded_events, replays, reread
 
-__all__ = ["Answer", "AttemptView", "Contents", "TurnView", "bare_view", "turn_view"]
-
 # Why what was said is here, or is not: all of it; never kept; kept until there was no room; only for operators' keys.
 Contents: TypeAlias = Literal["full", "metadata", "gone", "operators"]
 

@@ -27,25 +27,6 @@ from callwright.prompt import Collected, PromptBuilder, own_words
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.escapes import with_whole_characters
 
-__all__ = [
-    "ArgumentsLayout",
-    "CallLayout",
-    "ElementArguments",
-    "JsonArguments",
-    "Slot",
-    "TaggedArguments",
-    "TypedArguments",
-    "arguments_object",
-    "filled",
-    "in_json",
-    "json_type",
-    "object_of",
-    "pieces_of",
-    "sized_id",
-    "values_as",
-    "written_anew",
-]
-
 _ID_DIGITS: Final = string.digits + string.ascii_letters
 
 
@@ -148,7 +129,6 @@ class JsonArguments(Struct, frozen=True):
     anew: bool = False
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
-        """See `ArgumentsLayout`."""
         arguments = call.arguments or "{}"
         out.json(_written_anew(arguments) if self.anew else arguments)
 
@@ -187,7 +167,6 @@ class TaggedArguments(Struct, frozen=True, kw_only=True):
     value: Callable[[Any], str] = _in_json
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
-        """See `ArgumentsLayout`."""
         for number, (key, value) in enumerate(arguments_object(call).items()):
             own_words(out, self.between if number else "", controls)
             named = self._named(key, json_type(value))
@@ -212,7 +191,6 @@ class ElementArguments(Struct, frozen=True, kw_only=True):
     between: str = ""
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
-        """See `ArgumentsLayout`."""
         for key, value in arguments_object(call).items():
             self._put(out, key, value, controls)
 
@@ -226,7 +204,6 @@ class ElementArguments(Struct, frozen=True, kw_only=True):
         _put(out, self.end, {"key": key}, controls)
 
     def sides(self, key: str, type_: str) -> tuple[str, str] | None:
-        """See `TaggedArguments`."""
         if type_ in ("array", "object"):
             return None
         return filled(self.begin, {"key": key}), filled(self.end, {"key": key})
@@ -248,7 +225,6 @@ class TypedArguments(Struct, frozen=True, kw_only=True):
     between: str = ""
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
-        """See `ArgumentsLayout`."""
         for key, value in arguments_object(call).items():
             self._put(out, key, value, controls)
 

@@ -8,8 +8,6 @@ from msgspec import Struct
 
 from callwright.layout.calls import CallLayout, TaggedArguments
 
-__all__ = ["LINES", "KeyValueTags", "show_tools", "write_turns"]
-
 LINES: Final = ("\n", "\n", "\n")
 
 

@@ -13,14 +13,6 @@ from callwright.conversation import Call
 from callwright.layout.calls import arguments_object
 from callwright.prompt import PromptBuilder
 
-__all__ = [
-    "DelimitedArguments",
-    "PythonArguments",
-    "put_value",
-    "python_literal",
-    "with_python_booleans",
-]
-
 _IS_IDENTIFIER: Final = re.compile(r"[\w.$-]+\Z").match
 
 
@@ -52,7 +44,6 @@ class PythonArguments(Struct, frozen=True):
     literal: Callable[[Any], str] = python_literal
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
-        """See `ArgumentsLayout`."""
         members = arguments_object(call).items()
         out.text(", ".join(f"{_key(key)}={self.literal(value)}" for key, value in members))
 
@@ -67,7 +58,6 @@ class DelimitedArguments(Struct, frozen=True):
     quote: str
 
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
-        """See `ArgumentsLayout`."""
         _put_all(out, self.quote, ((f"{key}:", member) for key, member in _sorted(arguments_object(call)).items()))
 
 

@@ -5,9 +5,6 @@ from typing import Final
 
 from callwright.conversation import FunctionTool
 
-__all__ = ["BUILTIN_TOOLS"]
-
-
 _TEXT: Final = {"type": "string"}
 
 _NUMBER: Final = {"type": "integer"}

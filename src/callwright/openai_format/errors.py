@@ -11,8 +11,6 @@ import msgspec
 
 from callwright.errors import RequestError
 
-__all__ = ["from_validation", "listed", "missing", "type_error", "value_at", "wrong_type"]
-
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$?(?P<path>.*)`)?$", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<want>[^`]*)`(?:, got `(?P<got>[^`]*)`)?(?P<rest>.*)", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")

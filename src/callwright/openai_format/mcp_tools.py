@@ -8,8 +8,6 @@ from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError
 from callwright.schema.strict import MAX_LEVELS, levels
 
-__all__ = ["AskedServer", "McpApproval", "McpServer", "McpTool", "McpToolFilter"]
-
 
 class McpToolFilter(Struct, frozen=True):
     """Some tools of a server: those of these names, those that say that they only read (or do not), or both."""

@@ -4,22 +4,6 @@ from typing import TypeAlias
 
 import msgspec
 
-__all__ = [
-    "AssistantMessage",
-    "CallCustom",
-    "CallFunction",
-    "ChatMessage",
-    "Content",
-    "ContentPart",
-    "DeveloperMessage",
-    "FunctionMessage",
-    "SystemMessage",
-    "TextMessage",
-    "ToolCall",
-    "ToolMessage",
-    "UserMessage",
-]
-
 
 class ContentPart(msgspec.Struct):
     type: str

@@ -44,19 +44,6 @@ from callwright.openai_format.tool_choice import (
 )
 from callwright.shared import kept_along
 
-__all__ = [
-    "ROLES",
-    "ReadMessage",
-    "items_of",
-    "read_conversation",
-    "read_messages",
-    "read_typed_messages",
-    "shared_messages",
-    "type_messages",
-    "write_messages",
-]
-
-
 ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
 _TEXT_ONLY = ("text",)
 _NO_TURNS: Final = TurnsAlong()

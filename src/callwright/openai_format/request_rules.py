@@ -2,8 +2,6 @@
 
 from msgspec import Struct
 
-__all__ = ["STRICT", "RequestRules"]
-
 
 class RequestRules(Struct, frozen=True):
     """What a model takes of a request. `is_lenient`: also what OpenAI's API refuses only for its form.

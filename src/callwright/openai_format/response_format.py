@@ -10,8 +10,6 @@ from callwright.errors import RequestError
 from callwright.openai_format.errors import missing, type_error, wrong_type
 from callwright.schema.strict import form_problems, strict_problems
 
-__all__ = ["read_response_format", "write_response_format"]
-
 
 class _JsonSchema(msgspec.Struct):
     name: str

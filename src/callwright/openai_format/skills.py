@@ -11,8 +11,6 @@ import msgspec
 from callwright.conversation import FunctionTool
 from callwright.openai_format.errors import type_error
 
-__all__ = ["with_skills"]
-
 _INTRODUCTION: Final = (
     "These skills are folders on this machine. Before you do what one is for, read the SKILL.md in its folder:"
 )

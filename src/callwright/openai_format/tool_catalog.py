@@ -26,8 +26,6 @@ from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["NamespaceFields", "OfferedTools", "SearchWay", "ToolCatalog", "read_tool_catalog"]
-
 SearchWay = Literal["none", "client", "server"]
 # Of the description of a namespace each of its tools tells so much.
 _MAX_ABOUT: Final = 200

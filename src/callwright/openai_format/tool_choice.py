@@ -7,19 +7,6 @@ from callwright.conversation import Conversation, FunctionTool, NamedTool, ToolC
 from callwright.errors import RequestError, did_you_mean
 from callwright.openai_format.errors import listed, missing, wrong_type
 
-__all__ = [
-    "BUILT_IN",
-    "CHOICES",
-    "Flat",
-    "as_named",
-    "check_choice",
-    "check_named",
-    "read_allowed_tools",
-    "read_function_call",
-    "read_tool_choice",
-    "write_tool_choice",
-]
-
 CHOICES = ("none", "auto", "required")
 _KINDS = ("function", "custom")
 # Tools of the Responses API that have no name but their kind.

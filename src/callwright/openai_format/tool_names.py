@@ -10,8 +10,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["ClientTool", "ToolKind", "ToolNames"]
-
 ToolKind: TypeAlias = Literal[
     "function", "custom", "mcp", "tool_search", "shell", "local_shell", "apply_patch", "web_search"
 ]

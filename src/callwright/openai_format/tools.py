@@ -23,21 +23,6 @@ from callwright.tolerant_json.codec import decode, encode
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar
 
-__all__ = [
-    "ApiShape",
-    "CustomFields",
-    "FoundTool",
-    "FunctionFields",
-    "check_name",
-    "check_parameters",
-    "check_tools",
-    "find_tool",
-    "find_tools",
-    "offered_tools",
-    "read_call",
-    "read_tools",
-    "twice",
-]
 
 _MAX_NAME = 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")

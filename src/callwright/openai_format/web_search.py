@@ -14,8 +14,6 @@ from callwright.calls.web_search import WebSearchTool, one_line
 from callwright.errors import RequestError
 from callwright.openai_format.errors import type_error
 
-__all__ = ["domains", "location_words", "needs_search", "read_search_options", "read_web_search", "refused_kind"]
-
 _MAX_DOMAINS: Final = 100
 _MAX_LOCATION: Final = 200
 _WAY_OUT: Final = (

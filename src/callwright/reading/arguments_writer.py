@@ -18,8 +18,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
 
-__all__ = ["ArgumentsWriter", "cast_to_schema", "unread_json", "unwritten", "written_stretch"]
-
 _EMPTY: Final[Schema] = {}
 _BOOLEANS: Final = {"true": "true", "false": "false"}
 _NULLS: Final = frozenset(("null", "none", "nil"))

@@ -30,8 +30,6 @@ from callwright.stream_reader import MAX_HELD_BLANKS, Markers, Parse, StreamRead
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["MAX_HELD", "CallReader", "hold"]
-
 # A field that must be read as a whole is held up to this size.
 MAX_HELD: Final = 4_194_304
 _MAX_BETWEEN: Final = 1_000

@@ -12,8 +12,6 @@ from callwright.errors import ConfigError, did_you_mean
 from callwright.response_template.expression import PatternError
 from callwright.response_template.pattern import Pattern, compile_literals, compile_pattern
 
-__all__ = ["Delimiter", "Field", "FieldArgs", "Form", "Role", "Template", "read_template"]
-
 Content: TypeAlias = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 Role: TypeAlias = Literal["content", "reasoning", "calls", "other"]
 # How a field holds calls: `object`, as JSON with name and arguments in it; `named`, the name at its begin and then the

@@ -9,23 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = [
-    "END",
-    "Behind",
-    "PatternError",
-    "Token",
-    "Tokens",
-    "alternatives",
-    "beginning",
-    "depths",
-    "end_of_group",
-    "is_blanks",
-    "literal",
-    "literals",
-    "re2_of",
-    "tokens_of",
-]
-
 # What is behind a text: nothing, perhaps more, or something that can be no part of a match.
 Behind: TypeAlias = Literal["nothing", "more", "other"]
 
@@ -228,7 +211,6 @@ def is_blanks(tokens: Tokens) -> bool:
 
 
 def literals(tokens: Tokens) -> tuple[str, ...] | None:
-    """See `Pattern.literals`."""
     found: list[str] = []
     for choice in alternatives(tokens):
         (tokens,) = inner if len(inner := alternatives(choice)) == 1 else (choice,)
@@ -246,7 +228,6 @@ def literals(tokens: Tokens) -> tuple[str, ...] | None:
 
 
 def beginning(tokens: Tokens) -> str:
-    """See `Pattern.begins`."""
     choices = alternatives(tokens)
     tokens = choices[0] if len(choices) == 1 else ()
     while is_blanks(tokens):

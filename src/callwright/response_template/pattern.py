@@ -27,8 +27,6 @@ from callwright.response_template.expression import (
     tokens_of,
 )
 
-__all__ = ["Around", "Match", "Pattern", "compile_literals", "compile_pattern", "either"]
-
 _MAX_WRITTEN: Final = 4_000
 # Counted repetitions multiply, and what RE2 makes of an expression decides what a character costs. `\w` is 1,500 steps.
 _MAX_STEPS: Final = 20_000
@@ -191,7 +189,6 @@ def _check(tokens: Tokens) -> None:
 
 
 def _around(written: str, tokens: Tokens) -> Around | None:
-    """See `Pattern.around`."""
     for at, depth in depths(tokens):
         if depth == 0 and tokens[at].kind == "|":
             return None

@@ -10,8 +10,6 @@ from callwright.response_template.watch import Watch
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Mark", "ReadingPlan"]
-
 # `open` begins a field and `close` ends it; `lone` is the end of one that has not begun, `end` the end of the answer;
 # a `token` is structure that belongs to no field, `next` begins another call where the end of one is missing.
 _Kind: TypeAlias = Literal["open", "close", "lone", "end", "token", "next"]

@@ -17,8 +17,6 @@ from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.watch import Found
 from callwright.stream_reader import MAX_HELD_BLANKS, Parse, StreamReader
 
-__all__ = ["TemplateReader"]
-
 _EVENTS: Final[dict[Role, Callable[[str], Event]]] = {"content": ContentDelta, "reasoning": ReasoningDelta}
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 

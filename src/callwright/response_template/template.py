@@ -14,8 +14,6 @@ from callwright.response_template.watch import Watch
 from callwright.stream_reader import Parse, StreamReader, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["ResponseTemplate"]
-
 
 class ResponseTemplate:
     """How the output of a model reads, as transformers 5 declares it beside the chat template.

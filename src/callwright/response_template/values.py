@@ -11,8 +11,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["Value", "beside", "is_strict", "json_of", "lines", "made", "parsed", "read_value", "tags", "text_in"]
-
 # A value of JSON keeps the model's bytes; what is made of it is a tree of these.
 Value: TypeAlias = "Node | str | Mapping[str, Value] | Sequence[Value] | None"
 

@@ -9,8 +9,6 @@ from callwright.response_template.expression import Behind
 from callwright.response_template.pattern import Match, Pattern, compile_literals, either
 from callwright.stream_reader import StreamReader
 
-__all__ = ["MAX_DELIMITER", "Found", "Watch", "Watching"]
-
 K = TypeVar("K")
 
 # A delimiter may be so long. What goes on to the end of the next stretch of this size is none: it is told by where it

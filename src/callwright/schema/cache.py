@@ -8,8 +8,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, TypeVar, TypeVarTuple
 
-__all__ = ["kept_by_text"]
-
 T = TypeVar("T")
 More = TypeVarTuple("More")
 # How many texts of at most so many bytes are kept: about 7 MB of them all.

@@ -15,8 +15,6 @@ from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, merged, root_properties, wanted
 from callwright.schema.validate import Validator, validator_of
 
-__all__ = ["CompiledSchema", "Members", "Place", "compiled_schema", "members_of", "place_of"]
-
 _EMPTY: Final[Schema] = {}
 # Of a tool with more parameters the places are found out as calls need them.
 _MAX_KEPT: Final = 256

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["properties", "required"]
-
 
 def properties(schema: object) -> Mapping[str, Any]:
     """The declared keys of an object, in order, with their schemas."""

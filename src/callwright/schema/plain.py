@@ -11,8 +11,6 @@ from typing import Any, Final
 from callwright.conversation import FunctionTool
 from callwright.schema.resolve import TYPE_NAMES, Schema, pointed_at, wanted
 
-__all__ = ["plain_schema", "resolved_schema", "tool_schema", "type_words"]
-
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("float", "float32", "float64", "double", "decimal", "real"), "number"),
     **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "long", "short", "byte", "bigint"), "integer"),

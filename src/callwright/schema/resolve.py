@@ -9,8 +9,6 @@ from typing import Any, Final, TypeAlias
 
 from callwright.schema.keywords import properties, required
 
-__all__ = ["TYPE_NAMES", "Schema", "branches", "chosen", "merged", "pointed_at", "resolve", "root_properties", "wanted"]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 # The types of JSON Schema.

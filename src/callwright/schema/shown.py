@@ -9,8 +9,6 @@ from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
 from callwright.schema.plain import resolved_schema, tool_schema
 
-__all__ = ["ShownKeywords", "hidden_keywords"]
-
 # They say nothing of a value, or are resolved.
 _SILENT: Final = frozenset(("title", "$schema", "$id", "$comment", "$defs", "definitions", "nullable"))
 

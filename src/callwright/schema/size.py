@@ -10,16 +10,6 @@ from typing import Any, Final
 from callwright import bounds
 from callwright.schema.resolve import pointed_at
 
-__all__ = [
-    "has_more_parts",
-    "has_more_returns",
-    "may_be_large",
-    "most_properties",
-    "pattern_size",
-    "patterns",
-    "schema_fault",
-]
-
 # References within references: more than anybody writes, less than the validator's stack bears.
 _MAX_CHAIN: Final = 100
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")

@@ -15,16 +15,6 @@ from callwright.bounds import MAX_PROPERTIES
 from callwright.schema.size import most_properties
 from callwright.tolerant_json.codec import encode
 
-__all__ = [
-    "MAX_LEVELS",
-    "TOO_DEEP",
-    "form_problems",
-    "levels",
-    "schema_problems",
-    "strict_problems",
-    "too_many_properties",
-]
-
 # Levels of JSON that a schema may have: the validator compiles no more than 255.
 MAX_LEVELS: Final = 200
 

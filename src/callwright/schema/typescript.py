@@ -14,8 +14,6 @@ from callwright.schema.cache import kept_by_text
 from callwright.schema.keywords import properties, required
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["declaration"]
-
 
 def declaration(tool: FunctionTool) -> str:
     """One tool as comment lines and `type NAME = … => any;`, or the type that it answers, without a final line feed."""

@@ -12,8 +12,6 @@ from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 
-__all__ = ["declaration"]
-
 # The template's own line breaks leak into nested types.
 _NESTED_INDENT = " " * 16
 _VARIANT_DEFAULT_INDENT = " " * 20

@@ -12,8 +12,6 @@ from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 
-__all__ = ["whole_declaration"]
-
 _NAMES: Final = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean", "null": "null"}
 # What a type or its lines say themselves.
 _SHOWN: Final = frozenset(

@@ -16,8 +16,6 @@ from callwright.schema.cache import kept_by_text
 from callwright.schema.size import has_more_returns, may_be_large, pattern_size, patterns, schema_fault
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Fault", "Validator", "is_valid", "validator_of"]
-
 # Steps a pattern with lookaround or back-references may take on one value; more counts as no match.
 _BACKTRACK_LIMIT = 20_000
 # The memory of a compiled pattern, by its size with repetitions written out: `.` and `\p{L}` take most. Validators of

@@ -9,8 +9,6 @@ import re
 from collections.abc import Collection
 from typing import Final, Literal
 
-__all__ = ["JsonRepair", "by_quotes", "doubt", "foreign_words", "without_words"]
-
 JsonRepair = Literal[
     "bad_escape",
     "bad_quotes",

@@ -6,8 +6,6 @@ from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
-__all__ = ["UNDECODABLE", "NotJsonError", "decode", "decoder", "encode", "encode_inside", "same_json"]
-
 T = TypeVar("T")
 UNDECODABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeError)
 

@@ -5,8 +5,6 @@ from typing import Final
 
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["CONTROLS", "ESCAPE", "UNICODE", "escape", "may_be_escape", "unescaped", "with_whole_characters"]
-
 # Lengths of an escape: `\n` and its kind, and `\uXXXX`.
 ESCAPE: Final = 2
 UNICODE: Final = 6

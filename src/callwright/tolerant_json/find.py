@@ -18,8 +18,6 @@ from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TR
 from callwright.tolerant_json.reader import JsonReader, JsonRepair, TooDeepError, finished
 from callwright.tolerant_json.tree import Member, Node
 
-__all__ = ["JsonPlace", "Place", "beside_values", "find_json", "json_places"]
-
 Place: TypeAlias = Literal["whole", "fence", "marked", "scan"]
 
 

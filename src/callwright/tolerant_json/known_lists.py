@@ -11,8 +11,6 @@ from callwright.known_values import KnownList
 from callwright.latest import Latest
 from callwright.tolerant_json.known_objects import memory_of
 
-__all__ = ["KnownLists", "KnownPart"]
-
 _STEP: Final = 512  # bytes between places where an earlier array may be known
 _MARK: Final = 64  # bytes of it that are looked at there
 _LOOKS: Final = 96

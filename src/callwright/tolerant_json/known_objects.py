@@ -14,8 +14,6 @@ from callwright.known_values import KnownObject
 from callwright.latest import Latest
 from callwright.tolerant_json.codec import decode
 
-__all__ = ["KnownObjects", "memory_of"]
-
 _LONGEST: Final = 65_536  # bytes of a text that is kept
 # What takes memory: an object that is kept; what is made of each bracket, of each comma, of each byte.
 _OBJECT_BYTES: Final = 1_536

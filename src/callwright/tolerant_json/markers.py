@@ -4,9 +4,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CLOSING_MARKS", "END_TOKENS", "JSON_TAGS", "MARKS", "TRAILING"]
-
-
 # Opening and closing markers of calls in JSON; some formats have no closing one.
 _CLOSERS: Final[Mapping[str, str]] = {
     "<tool_call>": "</tool_call>",

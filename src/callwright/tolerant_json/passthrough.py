@@ -12,8 +12,6 @@ from typing import NamedTuple, TypeVar
 from callwright.events import TextEvent
 from callwright.stream_reader import Parse, StreamReader, Stretch, Taken
 
-__all__ = ["JsonEnd", "JsonScanner", "JsonTerminators", "collect_json", "member_follows", "pass_json"]
-
 T = TypeVar("T")
 
 _BLANKS = re.compile(r"\s*").match

@@ -6,8 +6,6 @@ from typing import Final, Literal
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["is_number", "scalar"]
-
 is_number = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z").match
 _LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d[\d_]*+)(?:[eE][+-]?\d+)?\Z").match
 _PADDED = re.compile(r"[+-]?0\d+(?:\.\d+)?\Z").match

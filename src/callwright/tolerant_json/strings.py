@@ -13,23 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = [
-    "AHEAD",
-    "JSON",
-    "LOOSE_JSON",
-    "QUOTES",
-    "Notation",
-    "Pattern",
-    "Where",
-    "backslash_ends",
-    "closes_string",
-    "comma_at_end",
-    "is_delimited",
-    "key_follows",
-    "key_with_value",
-    "may_close_early",
-]
-
 Where: TypeAlias = Literal["top", "object", "array", "key"]
 
 # How many characters behind a quote are looked at.

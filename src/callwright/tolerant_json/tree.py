@@ -7,8 +7,6 @@ import msgspec
 
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["Item", "Kind", "Member", "Node", "given_once", "name_of"]
-
 Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "literal", "word", "missing"]
 
 

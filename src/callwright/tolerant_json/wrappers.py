@@ -3,9 +3,6 @@
 import re
 from collections.abc import Iterable
 
-__all__ = ["unfenced", "without"]
-
-
 _FENCE = re.compile(r"\s*+(?P<ticks>`{3,}|~{3,})[\w+-]*+\s*+")
 
 

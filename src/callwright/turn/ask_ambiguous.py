@@ -49,8 +49,6 @@ from callwright.upstreams.base import (
     UnparsedCallDelta,
 )
 
-__all__ = ["SILENT", "AmbiguousCalls", "AmbiguousReply", "ask_ambiguous", "question"]
-
 _QUESTION: Final = "Nothing was run. Should this be run now, or was it only shown? {call} Answer RUN or SHOWN."
 _RUN: Final = "RUN"
 _SHOWN: Final = "SHOWN"

@@ -20,8 +20,6 @@ from callwright.events import (
     RefusalDelta,
 )
 
-__all__ = ["CUT", "RETRIED", "Attempt", "AttemptedCall", "SaidDelta"]
-
 # The problems that are worth a retry.
 RETRIED: Final = frozenset(
     (

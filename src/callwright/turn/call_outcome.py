@@ -5,8 +5,6 @@ from typing import Final, Literal, TypeAlias
 from callwright.events import ProblemKind
 from callwright.turn.observe import SeenCall
 
-__all__ = ["WITHHELD", "CallOutcome", "call_outcome"]
-
 CallOutcome: TypeAlias = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
 # The outcome of a call is the first of these that one of its problems stands for.
 _OUTCOMES: Final[tuple[tuple[CallOutcome, frozenset[ProblemKind]], ...]] = (

@@ -6,8 +6,6 @@ from typing import Final
 from callwright.conversation import Call
 from callwright.tolerant_json.find import json_places
 
-__all__ = ["candidate_spans"]
-
 # How a line begins that is a call's wrapper, and no prose.
 _WRAPPER: Final = ("<", "[", "{", "`", "~")
 

@@ -13,8 +13,6 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Any, Final, TypeVar
 
-__all__ = ["CLIENT", "SLOW", "FairPool"]
-
 T = TypeVar("T")
 CLIENT: Final[ContextVar[str]] = ContextVar("callwright_slow_client", default="")
 

@@ -10,8 +10,6 @@ from callwright.schema.keywords import properties
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["KnownTexts"]
-
 
 class KnownTexts:
     """The texts of one conversation; called with one that may be a call."""

@@ -23,8 +23,6 @@ from callwright.turn.retry import DemandNotMet, RetryPolicy
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.timings import RequestTimings
 
-__all__ = ["Ask", "Beside", "ChooseMode", "Emit", "Fit", "Question", "Step", "TurnLoop"]
-
 _MARKUP: Final = frozenset((Markup,))
 # The end of a longer output is read in a thread: text without an end is parsed once more.
 _MANY: Final = 100_000

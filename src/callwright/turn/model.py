@@ -20,9 +20,6 @@ from callwright.turn.place import Limit
 from callwright.upstreams.base import Upstream
 from callwright.wire.pass_rules import PassRules
 
-__all__ = ["AUTO", "MODES", "SIMULATED", "TEMPLATE", "UNKNOWN", "Mode", "ModeSelector", "Model", "open_models"]
-
-
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
 
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")

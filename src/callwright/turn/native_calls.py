@@ -29,9 +29,6 @@ from callwright.turn.candidates import candidate_spans
 from callwright.upstreams.base import ToolCallDelta, Upstream
 from callwright.upstreams.chat_answers import OddForms
 
-__all__ = ["NativeCalls", "PrintedCalls"]
-
-
 # Indexes of native calls, far above those of calls that a parser finds in the text of the same answer.
 _FIRST = 1 << 20
 # Arguments that say nothing: some servers send these first, then the arguments.
@@ -270,7 +267,6 @@ class PrintedCalls:
         self._live: set[int] = set()
 
     def passing(self, call: int | None) -> Passing | None:
-        """See `Filter`."""
         return self._filter.passing(call) if call is None or call in self._live else None
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
@@ -298,7 +294,6 @@ class PrintedCalls:
         self._filter.push(kept, out)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
-        """See `Filter`."""
         self._filter.finish(reason, out)
 
     def _judged(self, events: list[Event]) -> list[Event]:

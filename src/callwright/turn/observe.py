@@ -47,8 +47,6 @@ from callwright.upstreams.base import (
 )
 from callwright.upstreams.timings import RequestTimings
 
-__all__ = ["FLOWING", "AmbiguousOutcome", "Ended", "Observation", "Observer", "Raw", "RequestedTurn", "SeenCall"]
-
 log = logging.getLogger("callwright")
 E = TypeVar("E", bound=BaseException)
 

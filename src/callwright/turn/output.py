@@ -41,8 +41,6 @@ from callwright.upstreams.base import (
     UnparsedCallDelta,
 )
 
-__all__ = ["GenerationReader", "unread_call"]
-
 
 def unread_call(batch: Sequence[Event]) -> Problem | None:
     """The problem `call_unread` in a batch: the server could not parse a call itself."""

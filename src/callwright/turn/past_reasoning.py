@@ -6,8 +6,6 @@ from typing import Final, Literal, TypeAlias
 from callwright.conversation import Call, CallOutput, Conversation, FunctionTool, Item, Message, Reasoning, TextPart
 from callwright.dialects.base import get_dialect
 
-__all__ = ["PastReasoning", "past_reasoning"]
-
 # Of no turn; of those of the task under way, which is behind the last words of the user; of all turns.
 PastReasoning: TypeAlias = Literal["none", "task", "all"]
 

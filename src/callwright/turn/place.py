@@ -9,8 +9,6 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
 from callwright.upstreams.base import GenerationRequest
 
-__all__ = ["Limit", "Place", "placed"]
-
 T = TypeVar("T")
 
 

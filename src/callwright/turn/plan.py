@@ -34,8 +34,6 @@ from callwright.turn.prefill import CONTINUES, with_prefill
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["build_generation_request", "is_large", "is_slow"]
-
 # From so many items or characters on, to render a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
 _MANY_CHARACTERS: Final = 65_536

@@ -8,8 +8,6 @@ from typing import Final
 
 from callwright.upstreams.base import Delta, TextDelta
 
-__all__ = ["PAUSE_S", "portions"]
-
 # Characters of text that are read at once: some 20 ms of the slowest dialect.
 _PORTION: Final = 8_192
 # After so long a time of reading the event loop goes round.

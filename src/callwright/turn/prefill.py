@@ -8,8 +8,6 @@ from callwright.conversation import AssistantTurn, Message, TextPart
 from callwright.dialects.base import Dialect
 from callwright.prompt import Control, Prompt, Text
 
-__all__ = ["CONTINUES", "with_prefill"]
-
 # How vLLM and SGLang are told that the last message is to be continued. llama.cpp and Ollama do so without a word.
 CONTINUES: Final[dict[str, Any]] = {"continue_final_message": True, "add_generation_prompt": False}
 # Stands for any reasoning, to see what stands behind it.

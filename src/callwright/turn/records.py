@@ -25,19 +25,6 @@ from callwright.response_template.template import ResponseTemplate
 from callwright.turn.model import Mode
 from callwright.turn.observe import Observation, Raw, RequestedTurn, SeenCall
 
-__all__ = [
-    "VERSION",
-    "AttemptFacts",
-    "Record",
-    "RecordedAttempt",
-    "RecordedTool",
-    "record_choice",
-    "record_of",
-    "recorded_tool",
-    "timed_attempts",
-    "typed",
-]
-
 VERSION: Final = 1
 Ending: TypeAlias = Literal["whole", "failed", "left", "running"]
 Typed: TypeAlias = dict[str, Any]  # a delta or an event: its fields, and its class as `type`

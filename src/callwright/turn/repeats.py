@@ -13,8 +13,6 @@ from callwright.calls.repeated_calls import RepeatedCalls, may_repeat, rows
 from callwright.conversation import CallOutput, Conversation, Item, NamedTool, TextPart
 from callwright.events import Problem
 
-__all__ = ["TOLD", "heed_repeats"]
-
 TOLD: Final = (
     "[This same call has had this same output several times in a row. To make it again will change nothing. Use what "
     "you have, do something else, or say what is in the way.]"

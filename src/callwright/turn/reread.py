@@ -21,8 +21,6 @@ from callwright.turn.records import VERSION, Record, RecordedAttempt, RecordedTo
 from callwright.upstreams.base import Delta, GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-__all__ = ["RecordError", "Replay", "ReplayStep", "Reread", "read_record", "recorded_events", "replays", "reread"]
-
 _CHOICES: Final[tuple[Literal["none", "auto", "required"], ...]] = ("none", "auto", "required")
 _DELTAS: Final = {kind.__name__: kind for kind in get_args(Delta)}
 _EVENTS: Final = {kind.__name__: kind for kind in get_args(Event)}

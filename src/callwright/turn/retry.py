@@ -30,8 +30,6 @@ from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall, SaidDelta
 from callwright.turn.retry_items import retry_items
 from callwright.turn.structured import StructuredAnswer
 
-__all__ = ["DemandNotMet", "RetryPolicy"]
-
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 _IS_GUARANTEED: Final = attrgetter("must_be_valid")
 _IS_RETRIED: Final = attrgetter("retry_invalid")

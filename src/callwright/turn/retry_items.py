@@ -13,8 +13,6 @@ from callwright.events import Problem
 from callwright.tolerant_json.find import json_places
 from callwright.turn.attempt import Attempt
 
-__all__ = ["retry_items"]
-
 _NOT_RUN: Final = "Error: this call was not run."
 _AGAIN_AS_JSON: Final = "Answer again, with the JSON that was asked for and nothing else."
 

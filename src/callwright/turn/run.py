@@ -26,8 +26,6 @@ from callwright.turn.place import Limit, Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
 
-__all__ = ["Events", "run_turn"]
-
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
 

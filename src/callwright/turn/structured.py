@@ -18,8 +18,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.find import find_json
 from callwright.tolerant_json.tree import Node
 
-__all__ = ["JudgedAnswer", "StructuredAnswer"]
-
 _ANY_OBJECT: Final = {"type": "object"}
 _OPENERS: Final = {"object": "{", "array": "[", "string": '"'}
 _MAX_TOLD: Final = 3

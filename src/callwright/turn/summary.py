@@ -12,8 +12,6 @@ from callwright.events import Event, Usage
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 
-__all__ = ["summarised"]
-
 _WISH: Final = (
     "Summarise this conversation so that somebody who has not read it can go on with it. Say what was asked, what was "
     "done and found (with names, paths, numbers and exact wording where they matter), what was decided, and what is "

@@ -21,8 +21,6 @@ from callwright.events import Usage
 from callwright.turn.model import Model
 from callwright.turn.observe import Ended, Observation, Observer
 
-__all__ = ["RunSpan", "is_available", "note_mcp", "request_span", "tool_span", "turn_spans", "with_spans"]
-
 _NAME: Final = "callwright"
 _SERVERS_FAULT: Final = 500
 # Request fields, with their attribute below `gen_ai.request.` and the types it accepts.

@@ -15,8 +15,6 @@ from typing import Any, Final
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.upstreams.base import GenerationRequest
 
-__all__ = ["affinity_key", "fair_share", "score", "shared_words"]
-
 # A server may have this many times the mean number of requests in flight.
 _SLACK: Final = 1.25
 # Characters of each message that count: conversations differ in the first words of their user.

@@ -10,8 +10,6 @@ import msgspec
 from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
 from callwright.upstreams.received import Tell, read_leniently
 
-__all__ = ["HalfCharacters", "RawAnswer", "RawFields", "UnreadableError", "is_unfinished", "read_json"]
-
 T = TypeVar("T")
 # An object whose values stay as they were written; an answer is one, or a list of them.
 RawFields: TypeAlias = dict[str, msgspec.Raw]

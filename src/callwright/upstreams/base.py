@@ -15,23 +15,6 @@ from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, Re
 from callwright.prompt import Prompt
 from callwright.upstreams.timings import RequestTimings
 
-__all__ = [
-    "NO_CONSTRAINTS",
-    "NO_TOOL_CHOICE",
-    "Delta",
-    "Deltas",
-    "FinishDelta",
-    "GenerationRequest",
-    "HandedAnswers",
-    "ReasoningTextDelta",
-    "Server",
-    "ServerEvent",
-    "TextDelta",
-    "ToolCallDelta",
-    "UnparsedCallDelta",
-    "Upstream",
-]
-
 # The servers whose own fields and deviations are known; `openai` is any other.
 Server: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp", "ollama", "lmstudio", "transformers"]
 # Those that take no field to constrain an answer by, as far as is known, and those that ignore `tool_choice`.

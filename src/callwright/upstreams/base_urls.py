@@ -5,8 +5,6 @@ from base64 import b64encode
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["base_url_hint", "credentials_in", "without_credentials"]
-
 # What stands below a base URL, and may have been taken for a part of it.
 _BELOW_V1: Final = ("/chat/completions", "/completions", "/models", "/embeddings", "/rerank", "/score")
 _BASE_URL: Final = re.compile(rf"(?P<root>.*?)(/v1)*({'|'.join(_BELOW_V1)})?", re.DOTALL)

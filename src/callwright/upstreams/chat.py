@@ -35,8 +35,6 @@ from callwright.upstreams.chat_answers import ChatAnswer
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
-__all__ = ["ChatUpstream", "streaming"]
-
 # The dialect whose calls are plain JSON. A JSON Schema can enforce only such calls, so servers that take nothing else
 # get one for every dialect: each parses plain JSON where a call is required.
 _JSON: Final = "json"

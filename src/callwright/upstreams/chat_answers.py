@@ -17,8 +17,6 @@ from callwright.upstreams.answers import HalfCharacters, UnreadableError
 from callwright.upstreams.base import Delta, FinishDelta, ReasoningTextDelta, TextDelta, ToolCallDelta
 from callwright.upstreams.http_client.response import AT_ONCE
 
-__all__ = ["AnswerFields", "ChatAnswer", "CountedTokens", "OddForms", "SaidOnce", "finish_of", "text_pieces"]
-
 log = logging.getLogger("callwright.upstreams")
 
 

@@ -22,8 +22,6 @@ from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEnco
 from callwright.upstreams.http import Timeouts
 from callwright.upstreams.http_client.response import AT_ONCE
 
-__all__ = ["CHAT_ONLY", "IN_PROCESS", "RAW_SERVERS", "CompletionAnswer", "CompletionsUpstream", "ServerKind"]
-
 # The servers whose completion endpoint is known; `openai` is any other.
 ServerKind: TypeAlias = Literal["openai", "vllm", "sglang", "llamacpp"]
 RAW_SERVERS: Final[tuple[ServerKind, ...]] = get_args(ServerKind)
@@ -86,7 +84,6 @@ class CompletionAnswer:
         """See `EventReader`."""
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
-        """See `EventReader`."""
         if isinstance(event, AnswerFields) and (event.system_fingerprint, event.service_tier) != self._of_answer.said:
             self._of_answer.read(event, deltas)
         read: list[Delta] = []

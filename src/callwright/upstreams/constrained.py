@@ -29,8 +29,6 @@ from callwright.upstreams.handed import handed_on
 from callwright.upstreams.http import HttpUpstream, Timeouts
 from callwright.upstreams.windows import WINDOW_PAGES
 
-__all__ = ["ConstrainedUpstream", "ConstraintEncoding", "Grammars", "constrains_itself", "sglang_tag", "vllm_tag"]
-
 log = logging.getLogger("callwright.upstreams")
 
 # Fields with which a client constrains the answer itself. Then none is added: servers take one constraint.
@@ -132,11 +130,9 @@ class ConstrainedUpstream(HttpUpstream):
         return names
 
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
-        """See `Upstream`."""
         return handed_on(self, generation, self._above_handed + path)
 
     def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         constraint = generation.constraint
         spellings = self._spellings(constraint) if constraint is not None else ()
         if constraint is None or not spellings or constrains_itself(generation):

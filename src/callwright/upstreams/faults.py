@@ -19,8 +19,6 @@ from callwright.upstreams.http_client.errors import (
     TooSlowError,
 )
 
-__all__ = ["FAILURES", "fault_of", "no_connection"]
-
 Fault: TypeAlias = Literal["unreachable", "cut", "timeout", "protocol"]
 
 FAILURES: Final = (HttpError, UnreadableError, TimeoutError)

@@ -17,8 +17,6 @@ from callwright.upstreams.answers import RawAnswer, RawFields, UnreadableError
 from callwright.upstreams.base import GenerationRequest, HandedAnswers
 from callwright.upstreams.http import HttpUpstream
 
-__all__ = ["counted", "handed_on", "lacking"]
-
 # A server that has no such endpoint; llama.cpp answers 501 where it was started without it.
 _LACKING: Final = (404, 405, 501)
 _RANKS: Final = "/rerank"  # the one endpoint where a bare list means something
@@ -51,7 +49,6 @@ class _AnswerReader:
         """See `EventReader`."""
 
     def read(self, event: RawAnswer, deltas: list[RawFields]) -> None:
-        """See `EventReader`."""
         if isinstance(event, list):
             if not self._ranks:
                 raise UnreadableError("sent a list where an object is expected")

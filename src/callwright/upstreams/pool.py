@@ -20,8 +20,6 @@ from callwright.upstreams.affinity import affinity_key, fair_share, score
 from callwright.upstreams.base import Deltas, GenerationRequest, HandedAnswers, Upstream
 from callwright.upstreams.timings import ServerState
 
-__all__ = ["Pool"]
-
 T = TypeVar("T")
 Batches: TypeAlias = AsyncGenerator[Sequence[T], None]
 
@@ -101,11 +99,9 @@ class Pool:
             await member.upstream.open()
 
     def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         return self._anywhere(generation, lambda server: server.stream(generation))
 
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
-        """See `Upstream`."""
         return self._anywhere(generation, lambda server: server.hand_on(generation, path))
 
     async def _anywhere(self, generation: GenerationRequest, ask: Callable[[Upstream], Batches[T]]) -> Batches[T]:

@@ -11,8 +11,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-__all__ = ["Tell", "read_leniently"]
-
 T = TypeVar("T")
 # Told what was odd, and the value.
 Tell: TypeAlias = Callable[[str, object], None]

@@ -14,8 +14,6 @@ from callwright.errors import RequestError
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, read_json
 
-__all__ = ["Reported", "maybe_reported", "maybe_too_long", "plain", "reported", "too_long"]
-
 # The code of OpenAI, and of those who follow it, for a conversation that is too long.
 _CONTEXT_EXCEEDED: Final = "context_length_exceeded"
 # The words for it of vLLM, SGLang, llama.cpp, LM Studio, TGI.

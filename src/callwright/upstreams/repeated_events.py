@@ -12,8 +12,6 @@ import msgspec
 from callwright.upstreams.base import ReasoningTextDelta, TextDelta, ToolCallDelta
 from callwright.upstreams.http_client.response import AT_ONCE
 
-__all__ = ["RepeatedEvents"]
-
 D = TypeVar("D")
 _PROBE: Final = "another text"
 # So often what was learnt may be of no use: some servers write a time or a random text into each event.

@@ -18,8 +18,6 @@ from typing import Final, TypeVar
 from callwright.errors import UpstreamError
 from callwright.upstreams.base import Deltas, GenerationRequest, HandedAnswers, Upstream
 
-__all__ = ["MAX_WAIT_S", "Retried"]
-
 T = TypeVar("T")
 
 log = logging.getLogger("callwright.upstreams")
@@ -56,31 +54,24 @@ class Retried:
 
     @property
     def name(self) -> str:
-        """See `Upstream`."""
         return self._upstream.name
 
     async def open(self) -> None:
-        """See `Upstream`."""
         await self._upstream.open()
 
     def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         return self._tried(lambda: self._upstream.stream(generation))
 
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
-        """See `Upstream`."""
         return self._tried(lambda: self._upstream.hand_on(generation, path))
 
     async def models(self) -> list[str]:
-        """See `Upstream`."""
         return await self._upstream.models()
 
     def window(self, model: str) -> int | None:
-        """See `Upstream`."""
         return self._upstream.window(model)
 
     async def close(self) -> None:
-        """See `Upstream`."""
         await self._upstream.close()
 
     async def _tried(self, ask: Callable[[], AsyncGenerator[Sequence[T], None]]) -> AsyncGenerator[Sequence[T], None]:

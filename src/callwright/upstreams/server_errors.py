@@ -14,8 +14,6 @@ from callwright.upstreams.http_client.response import Response
 from callwright.upstreams.refusals import Reported, maybe_reported, plain, reported, too_long
 from callwright.upstreams.sse_lines import ErrorData
 
-__all__ = ["ServerErrors"]
-
 _MAX_SHOWN = 500
 # Statuses that blame the request.
 _CALLERS_FAULT = (400, 413, 422)

@@ -11,8 +11,6 @@ from typing import Final
 
 from callwright.bounds import MAX_EVENT_BYTES
 
-__all__ = ["DONE", "ErrorData", "SseLines", "TooLongLineError"]
-
 DONE: Final = b"[DONE]"
 _SHOWN: Final = 500
 _BOM: Final = b"\xef\xbb\xbf"

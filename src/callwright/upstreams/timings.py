@@ -7,8 +7,6 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-__all__ = ["RequestTimings", "ServerState", "States"]
-
 
 class ServerState(Struct, frozen=True):
     """The state of one server of a pool. One that is not `well` rests or is on trial."""

@@ -12,8 +12,6 @@ from typing import Any, Final, TypeAlias
 
 from callwright.upstreams.base import Server
 
-__all__ = ["WINDOW_PAGES", "window_in"]
-
 # What the page and the names of the listed models say: tokens by the model's name.
 Read: TypeAlias = Callable[[Any, Sequence[str]], dict[str, int]]
 

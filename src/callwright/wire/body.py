@@ -21,8 +21,6 @@ from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.wire.bounds import check_bounds, check_depth, check_values
 from callwright.wire.errors import json_fault
 
-__all__ = ["decoded"]
-
 _TOOLS: Final = "tools"
 # Tools of type "mcp", however JSON writes it, come with keys, which nobody keeps.
 _SECRETIVE: Final = re.compile(rb'"(?:m|\\u006[dD])(?:c|\\u0063)(?:p|\\u0070)"').search

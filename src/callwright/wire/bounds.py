@@ -16,8 +16,6 @@ from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["check_bounds", "check_choices", "check_depth", "check_items", "check_values"]
-
 _BAD_FORMAT: Final = "invalid_json_schema"
 # A property of a schema takes no less in a text: `"":{},`.
 _PROPERTY_BYTES: Final = 6

@@ -9,8 +9,6 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["Overflow", "read_overflow"]
-
 _NUMBER: Final = r"(\d[\d,]*)"
 # The window; what was asked for in all; and the prompt alone.
 _WINDOW: Final = re.compile(

@@ -8,9 +8,6 @@ from msgspec import Struct
 from callwright.errors import RequestError, UpstreamError
 from callwright.tolerant_json.codec import NotJsonError
 
-__all__ = ["ErrorObject", "ErrorResponse", "error_body", "json_fault", "upstream_status"]
-
-
 # An escape in a JSON text: a surrogate pair, a half of one, or any other.
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",

@@ -14,20 +14,6 @@ from msgspec import Meta, Struct
 
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 
-__all__ = [
-    "COMPLETIONS",
-    "EMBEDDINGS",
-    "RERANK",
-    "SCORE",
-    "CompletionRequestBody",
-    "CompletionStreamOptions",
-    "EmbeddingsRequestBody",
-    "HandedBody",
-    "HandedEndpoint",
-    "RerankRequestBody",
-    "ScoreRequestBody",
-]
-
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
 _Number: TypeAlias = Annotated[int, Meta(ge=0)]
 

@@ -5,8 +5,6 @@ from typing import Final
 from callwright.conversation import Message, TextPart
 from callwright.latest import Latest
 
-__all__ = ["instructions"]
-
 _COPIES: Final = 16  # bytes that a character takes, with what is made of it
 _MESSAGE_BYTES: Final = 2_048
 _KNOWN: Final[Latest[str, Message]] = Latest(16_777_216)

@@ -15,8 +15,6 @@ from callwright.known_values import made_once
 from callwright.openai_format.errors import missing, type_error
 from callwright.openai_format.mcp_tools import AskedServer
 
-__all__ = ["MCP_FIELDS", "read_mcp_tools", "shown_mcp"]
-
 # What is read of such a tool.
 MCP_FIELDS: Final = frozenset(
     {"type", "server_label", "server_url", "server_description", "connector_id", "tunnel_id", "allowed_tools"}

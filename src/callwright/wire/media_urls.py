@@ -15,8 +15,6 @@ from callwright.conversation import MediaPart
 from callwright.errors import RequestError
 from callwright.openai_format.errors import listed
 
-__all__ = ["check_media"]
-
 # Fields of parts that hold no place and no data; any other text may be read as one by some server.
 _WORDS: Final = frozenset({"type", "detail", "filename", "format"})
 # Fields that hold bare data where there is no scheme; any other text without one is a path.

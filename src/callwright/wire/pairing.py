@@ -14,8 +14,6 @@ from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.errors import RequestError
 from callwright.known_values import keep_along, known_along
 
-__all__ = ["Found", "found_before", "paired"]
-
 _NOT_RUN = "This call was not run."
 _RUNNING = "This call is still running. Its output will follow."
 

@@ -9,8 +9,6 @@ from callwright.calls.web_search import SearchResult
 from callwright.conversation import Call, Conversation
 from callwright.openai_format.tool_catalog import ToolCatalog
 
-__all__ = ["ParsedRequest"]
-
 
 class ParsedRequest(msgspec.Struct, frozen=True):
     """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.

@@ -16,8 +16,6 @@ from msgspec import Struct
 from callwright.conversation import CallOutput, Item, MediaPart, Message, Part
 from callwright.wire.media_urls import check_media
 
-__all__ = ["KNOWN_FIELDS", "OPENAI_FIELDS", "SAMPLING_FIELDS", "PassRules", "told_dropped"]
-
 # Chat Completions: what goes to the server as it comes. What this gateway does itself is in `CONSUMED`.
 OPENAI_FIELDS: Final = frozenset(
     {

@@ -7,8 +7,6 @@ from typing import Final
 
 from callwright.errors import RequestError
 
-__all__ = ["SealedTexts", "is_swollen", "sealed", "unsealed"]
-
 _SEAL: Final = "cw1."
 _MAX_UNSEALED: Final = 16_777_216
 _MOST_TIMES: Final = 8  # as long as it was packed: words are two to four times as long

@@ -9,8 +9,6 @@ from callwright.calls.web_search import SearchResult, results_text
 from callwright.tolerant_json.codec import encode
 from callwright.wire.sealed import is_swollen, sealed, unsealed
 
-__all__ = ["SealedSearch", "Unsealer", "citation", "sealed_result", "sealed_search"]
-
 T = TypeVar("T")
 
 # What is longer was not made here, or is more than one request brings back: a history must not stand for much more than

@@ -4,8 +4,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-__all__ = ["Health", "ModelCard", "ModelList", "ModelMeta", "Readiness"]
-
 
 class ModelMeta(Struct):
     """As llama.cpp has it."""

@@ -14,21 +14,6 @@ from callwright.conversation import JsonObject
 from callwright.events import Event, Usage
 from callwright.openai_format.mcp_tools import McpTool
 
-__all__ = [
-    "Compacted",
-    "McpApprovalAsked",
-    "McpEnded",
-    "McpListed",
-    "McpStarted",
-    "SearchFault",
-    "ServerEvent",
-    "ToolsSearched",
-    "TurnEvent",
-    "TurnEvents",
-    "WebSearchEnded",
-    "WebSearchStarted",
-]
-
 
 @final
 class McpListed(Struct, frozen=True):

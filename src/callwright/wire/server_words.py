@@ -8,16 +8,6 @@ from typing import Any, Final, TypeAlias
 
 from callwright.tolerant_json.codec import encode
 
-__all__ = [
-    "NOT_OFFERED",
-    "WEB_SEARCH_GONE",
-    "call_words",
-    "rejected_words",
-    "summary_words",
-    "tool_failure",
-    "wrong_call",
-]
-
 NOT_OFFERED: Final = "This call was not run: the request does not offer its server any more."
 WEB_SEARCH_GONE: Final = "What this search has found is not shown any more."
 _REJECTED: Final = "The user did not approve this call; it was not run."

@@ -7,8 +7,6 @@ together share a write only as far as it fits into a packet.
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["DONE", "HEADERS", "comment", "data", "named", "packed"]
-
 # What of a packet of 1,500 bytes is left for a body, with room for the frame of a chunk.
 _PACKET_BYTES: Final = 1_400
 

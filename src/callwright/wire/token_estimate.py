@@ -6,8 +6,6 @@ from typing import Final
 from callwright.conversation import Call, FunctionTool, Item, Reasoning, TextPart
 from callwright.shared import kept_along
 
-__all__ = ["estimated_tokens"]
-
 _CHARACTERS_PER_TOKEN: Final = 4
 # What Anthropic counts for the largest image that it takes; here for any image or file, whatever its bytes are.
 _MEDIA_CHARACTERS: Final = 1_600 * _CHARACTERS_PER_TOKEN

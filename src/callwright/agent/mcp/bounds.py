@@ -15,8 +15,6 @@ from callwright import bounds
 from callwright.bounds import Bounds
 from callwright.schema.size import schema_fault
 
-__all__ = ["OUTPUT", "TOO_MUCH", "bounded_output", "bounded_responses", "list_fault"]
-
 TOO_MUCH: Final = "The tool's server sent more than"
 # The encoding of a process's output: UTF-8 in whole lines, each of which is bounded.
 OUTPUT: Final = "callwright_mcp_utf_8"

@@ -24,8 +24,6 @@ from callwright.bounds import Bounds
 from callwright.errors import ConfigError
 from callwright.turn.tracing import note_mcp
 
-__all__ = ["Connection"]
-
 log = logging.getLogger("callwright.mcp")
 
 Progress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]

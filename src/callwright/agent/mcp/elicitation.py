@@ -12,8 +12,6 @@ from callwright.agent.threads import in_thread
 from callwright.schema import validate
 from callwright.schema.size import schema_fault
 
-__all__ = ["Elicit", "Question", "answer_of"]
-
 log = logging.getLogger("callwright.mcp")
 
 _MAX_MESSAGE: Final = 4_000

@@ -10,8 +10,6 @@ from callwright.agent.annotations import Failed, Result
 from callwright.agent.results import cut_text
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["failure", "result_of"]
-
 _AUDIO: Final[Mapping[str, str]] = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _MAX_FAULT: Final = 2_000
 _WRAPPED: Final = "result"

@@ -13,8 +13,6 @@ from callwright.agent.mcp.bounds import bounded_responses
 from callwright.bounds import Bounds
 from callwright.upstreams.base_urls import without_credentials
 
-__all__ = ["Command", "Url", "http_transport", "missing_program"]
-
 # What brings the programs that servers are usually started by.
 _BRINGS: Final = {"npx": "Node.js", "uvx": "uv"}
 _PLACE: Final = re.compile(r"\w+://[^/?#\s]*")

@@ -29,8 +29,6 @@ from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError
 from callwright.extras import missing_package
 
-__all__ = ["ApproveMcp", "mcp_command", "mcp_tools", "needs_sdk", "server_tool"]
-
 # Which calls a person must approve: all, none, or those of tools that do not say that they only read.
 ApproveMcp: TypeAlias = bool | Literal["writes"]
 

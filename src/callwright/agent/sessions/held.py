@@ -19,8 +19,6 @@ from callwright.openai_format.messages import read_messages, write_messages
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.mend_history import mended
 
-__all__ = ["HeldSession"]
-
 _FULL: Final = 0.75  # of its bytes: then what is old is summed up, however few tokens it has
 
 

@@ -13,8 +13,6 @@ from callwright.database.makers import Maker, is_dead
 from callwright.database.tables import SESSION_MESSAGES, SESSIONS, as_now, lock, now
 from callwright.errors import SessionError
 
-__all__ = ["LOST_S", "add", "clear", "free", "hold", "latest", "pop", "replace", "seen"]
-
 # Who has a session and was silent for so long has lost it, even if its process lives.
 LOST_S: Final = 60
 _NEW: Final = "cw-sess"

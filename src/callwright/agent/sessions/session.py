@@ -26,8 +26,6 @@ from callwright.errors import ConfigError, RequestError, SessionError
 from callwright.openai_format.messages import read_messages
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["Session"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -8,8 +8,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from queue import SimpleQueue
 from typing import Any, Final, Self, TypeVar
 
-__all__ = ["Background"]
-
 T = TypeVar("T")
 
 _CLOSING_S: Final = 10.0

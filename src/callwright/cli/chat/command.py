@@ -31,7 +31,6 @@ from callwright.upstreams.embedded.gguf import is_file
 if TYPE_CHECKING:
     from callwright.agent.sessions.session import Session
 
-__all__ = ["chat"]
 
 _COMMANDS: Final[Mapping[str, str]] = {
     "/help": "this list",

@@ -13,8 +13,6 @@ from callwright.cli.chat.screen import Screen, plain
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["asking_in"]
-
 _YES: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _NO_ANSWER: Final = "[no answer]"
 

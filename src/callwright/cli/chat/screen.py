@@ -33,8 +33,6 @@ from callwright.agent.events import (
 )
 from callwright.cli.terminal import counted
 
-__all__ = ["Screen", "plain"]
-
 _RESULT_LINES: Final = 4
 _MIN_WIDTH: Final = 40
 # Control characters but tab and line feed, and those that turn the direction of text: what is approved must be what is

@@ -15,8 +15,6 @@ from typing import Any, Final
 from callwright.agent.tools import Tool, tool
 from callwright.errors import ConfigError, RequestError
 
-__all__ = ["load_tools"]
-
 _MODULE: Final = "_callwright_chat_tools"
 # A dict of this name holds the values of hidden parameters.
 _HIDDEN: Final = "HIDDEN"

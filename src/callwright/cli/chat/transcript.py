@@ -8,8 +8,6 @@ from typing import Any
 
 from callwright.errors import ConfigError
 
-__all__ = ["Transcript"]
-
 
 class Transcript:
     """The conversation in a file, one Chat message a line. It is whole after each turn."""

@@ -10,8 +10,6 @@ from callwright.eval.report.words import told_pair, told_share
 from callwright.eval.summary import Summary, WaySummary
 from callwright.gateway.config.config import ModelConfig
 
-__all__ = ["chosen_toml"]
-
 
 def chosen_toml(summary: Summary, entries: Mapping[str, ModelConfig]) -> str | None:
     """A `callwright.toml` with the best of the ways that a gateway can be configured for, and why it is the best;

@@ -32,8 +32,6 @@ from callwright.eval.ways import read_way
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.simulated.faults import Faults
 
-__all__ = ["measure"]
-
 _COMPARE: Final = "compare"
 _REPORT: Final = "report.html"
 _CHOSEN: Final = "callwright.toml"

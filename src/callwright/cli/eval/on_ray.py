@@ -23,8 +23,6 @@ from callwright.extras import missing_package
 from callwright.gateway.config.config import ModelConfig
 from callwright.turn.records import Record
 
-__all__ = ["Part", "measured", "parts_of"]
-
 
 class Part(Struct, frozen=True):
     """What one task does: some ways of one server, and the ids of the cases that are missing in each."""
@@ -158,7 +156,6 @@ class _Sending:
                     self.done[result.key] = result
 
     def add(self, result: Result, records: Iterable[Record] = ()) -> None:
-        """See `Results`."""
         self._sent.put(_Sent(result, tuple(records)))
 
 

@@ -30,8 +30,6 @@ from callwright.gateway.config.urls import check_url
 from callwright.turn.model import Model, open_models
 from callwright.upstreams.base_urls import without_credentials
 
-__all__ = ["Asked", "Target", "config_target", "file_target", "models_target", "simulated_target", "url_target"]
-
 _PROBING_S = 60.0
 _SHORT: Final = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 8}
 # The server's own reading, which others stand beside.

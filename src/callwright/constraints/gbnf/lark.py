@@ -14,8 +14,6 @@ from callwright.constraints.gbnf.pieces import GbnfPart, UnsayableError, calls_i
 from callwright.constraints.gbnf.regex import characters, expression
 from callwright.grammar.lark_lexer import Token, tokens
 
-__all__ = ["lark_rules"]
-
 # The library `common`, as in lark 1.2 and llguidance 1.9.
 _COMMON: Final[Mapping[str, str]] = {
     "DIGIT": "[0-9]",

@@ -5,8 +5,6 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["GbnfPart", "UnsayableError", "calls_itself_first", "either", "repeated", "row"]
-
 # llama.cpp takes no more, counted through repetitions in repetitions.
 _MAX_REPEATED: Final = 2_000
 _MAX_STARTS: Final = 500

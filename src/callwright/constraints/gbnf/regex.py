@@ -13,8 +13,6 @@ from callwright.constraints.gbnf.pieces import GbnfPart, UnsayableError, either,
 from callwright.constraints.gbnf.text import IN_STRINGS, IN_TEXTS, Ranges, class_of, gbnf_literal, without_characters
 from callwright.constraints.rust_regex import whole_pattern
 
-__all__ = ["characters", "expression", "is_sayable", "may_read"]
-
 _LAST: Final = 0x10FFFF
 _DIGITS: Final[Ranges] = ((48, 57),)
 _WORD: Final[Ranges] = ((48, 57), (65, 90), (95, 95), (97, 122))

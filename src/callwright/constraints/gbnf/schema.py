@@ -12,8 +12,6 @@ from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.text import gbnf_literal, other_keys
 from callwright.constraints.rust_regex import whole_pattern
 
-__all__ = ["SchemaRules", "integers"]
-
 _SHARED: Final = {
     "char": r'[ !#-\[\]-~\u00A0-\uD7FF\uE000-\uFFFC\U00010000-\U0010FFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})',
     "string": r'"\"" char* "\""',

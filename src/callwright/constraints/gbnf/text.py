@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
-__all__ = ["IN_STRINGS", "IN_TEXTS", "Ranges", "class_of", "gbnf_literal", "other_keys", "without_characters"]
-
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
 # What a JSON string holds as it is.

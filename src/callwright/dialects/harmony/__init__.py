@@ -13,9 +13,6 @@ from callwright.dialects.harmony.prompt import Options
 from callwright.dialects.harmony.tokens import CALLS
 from callwright.schema.shown import ShownKeywords
 
-__all__ = ["DIALECT"]
-
-
 DIALECT = Dialect(
     name="harmony",
     aliases=("gpt-oss", "gpt_oss", "openai", "openai_gptoss", "llm-jp-harmony"),

@@ -28,8 +28,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, member_follows, pass_json
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["ANY", "BODY_END", "MAX_BODY", "STOPS", "Bodies", "json_value"]
-
 STOPS: Final = (END, RETURN, CALL, ENDOFTEXT)
 ANY = Markers(*CONTROLS)
 _BODY_ENDS: Final = ("", START, *STOPS)

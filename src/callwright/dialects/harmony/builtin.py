@@ -4,13 +4,10 @@ The namespace `multi_tool_use`, which wraps several calls in one, is OpenAI's fo
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 from callwright.conversation import FunctionTool
 from callwright.schema.typescript import declaration
-
-__all__ = ["BuiltinName", "is_builtin", "multi_tool_use_section", "namespace_section", "section"]
-
-from typing import Literal
 
 BuiltinName = Literal["browser", "python"]
 

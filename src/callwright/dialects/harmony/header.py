@@ -13,8 +13,6 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.harmony.tokens import CHANNEL, CHANNELS, CONSTRAIN, START
 from callwright.events import ProblemKind
 
-__all__ = ["NO_RECIPIENT", "PARALLEL", "Header", "read_header", "resolve"]
-
 # Pseudo tool of OpenAI models: its body holds several calls.
 PARALLEL = "multi_tool_use.parallel"
 

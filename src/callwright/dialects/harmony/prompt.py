@@ -61,8 +61,6 @@ from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, 
 from callwright.schema import typescript, typescript_hf
 from callwright.shared import kept_along
 
-__all__ = ["Options", "marks", "messages", "render", "write"]
-
 _IDENTITY = "You are ChatGPT, a large language model trained by OpenAI."
 # The model knows three; what other APIs offer is rounded to them.
 _EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}

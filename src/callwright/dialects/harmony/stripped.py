@@ -14,8 +14,6 @@ from callwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from callwright.events import Problem, ProblemKind
 from callwright.stream_reader import Markers, Parse, StreamReader, may_come, read_until
 
-__all__ = ["begins_stripped", "holds_stripped", "read_stripped"]
-
 _MARKS: Final = tuple(f"assistant{word}" for word in (*CHANNELS, "code{"))
 _NEXT = Markers(*_MARKS, *CONTROLS)
 # Longest header that is waited for to tell it from prose.

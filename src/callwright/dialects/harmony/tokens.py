@@ -5,21 +5,6 @@ from typing import Final
 from callwright.dialects.base import TurnMarks
 from callwright.layout.calls import CallLayout
 
-__all__ = [
-    "CALL",
-    "CALLS",
-    "CHANNEL",
-    "CHANNELS",
-    "CONSTRAIN",
-    "CONTROLS",
-    "END",
-    "ENDOFTEXT",
-    "MARKS",
-    "MESSAGE",
-    "RETURN",
-    "START",
-]
-
 START = "<|start|>"
 END = "<|end|>"
 MESSAGE = "<|message|>"

@@ -20,24 +20,6 @@ from callwright.errors import RequestError
 from callwright.prompt import neutralise
 from callwright.shared import kept_along
 
-__all__ = [
-    "chat_content",
-    "chat_message",
-    "choice_note",
-    "first_instruction",
-    "format_note",
-    "gather_instructions",
-    "is_of_user",
-    "last_asked",
-    "last_of_user",
-    "no_instructions",
-    "plain_text",
-    "split_instructions",
-    "spoken_instructions",
-    "user_turns",
-]
-
-
 # The roles of messages that instruct.
 _INSTRUCT: Final = ("system", "developer")
 

@@ -7,8 +7,6 @@ from callwright.conversation import Call, Conversation
 from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder
 
-__all__ = ["in_words", "put_example", "tell_tools", "tool_lines"]
-
 _EXAMPLE: Final = Call("function_name", '{"parameter_name": "value"}')
 
 

@@ -19,8 +19,6 @@ from callwright.conversation import (
 from callwright.prompt import Collected, PromptBuilder
 from callwright.shared import kept_along
 
-__all__ = ["Apart", "put_tools", "put_turns"]
-
 P = ParamSpec("P")
 S = TypeVar("S")
 

@@ -20,8 +20,6 @@ from msgspec import Struct
 
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, own_words
 
-__all__ = ["Layout", "Values", "compile_layout", "put_each"]
-
 # The value of a slot is a text, or a function that appends it; that of a condition is true or false.
 Values: TypeAlias = Mapping[str, Any]
 

@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from callwright.dialects.base import RenderOptions
 
-__all__ = ["OpenThinkingOptions", "ThinkingOptions", "option_values"]
-
 
 class ThinkingOptions(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `model` lets the model decide, `open` begins the answer inside reasoning, `off` after closed, empty

@@ -29,8 +29,6 @@ from callwright.known_values import KnownObject
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 from callwright.shared import kept_along
 
-__all__ = ["ToldTurns", "outputs_in", "told_messages", "told_system"]
-
 P = ParamSpec("P")
 WriteOutputs: TypeAlias = Callable[[Sequence[tuple[str, str]]], str]
 

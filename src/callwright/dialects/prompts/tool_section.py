@@ -16,8 +16,6 @@ from callwright.dialects.prompts.options import option_values
 from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder
 
-__all__ = ["ToolSection", "WriteTools"]
-
 WriteTools: TypeAlias = Callable[[PromptBuilder, Conversation], object]
 _SLOTS: Final = frozenset(("lines", "list", "functions", "example", "each"))
 _OF_TOOL: Final[Mapping[str, Callable[[FunctionTool], str]]] = {

@@ -38,8 +38,6 @@ from callwright.dialects.prompts.tool_section import ToolSection, WriteTools
 from callwright.layout.calls import CallLayout, filled
 from callwright.prompt import Collected, Prompt, PromptBuilder, own_words
 
-__all__ = ["Result", "Turns", "WriteResults"]
-
 
 class Result(Struct, frozen=True):
     """The output of a call: the tool's name, the call's number in the conversation, and the text."""
@@ -53,7 +51,6 @@ WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
 
 
 def _made(fields: Mapping[str, Any]) -> "Turns":
-    """See `Turns.__reduce__`."""
     return Turns(**fields)
 
 
@@ -140,22 +137,18 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def marks(self) -> TurnMarks:
-        """See `PromptFormat`."""
         renderer: _Renderer = self.renderer
         return self.own_marks or renderer.marks
 
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
-        """See `PromptFormat`."""
         renderer: _Renderer = self.renderer
         return renderer.of(options).render(conversation, options)
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
-        """See `PromptFormat`."""
         renderer: _Renderer = self.renderer
         return renderer.messages(conversation, options)
 
     def write(self, turn: AssistantTurn) -> str:
-        """See `PromptFormat`."""
         renderer: _Renderer = self.renderer
         return renderer.write(turn)
 

@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Json, Must, WantedCall
 from callwright.eval.groups.tools import TEXT, WHOLE, array, assistant, choice, function, objects, tool_output, user
 from callwright.eval.groups.words import HARBOURS, PEOPLE, SHIPS
 
-__all__ = ["cases"]
-
 _TIDE: Final = function("get_tide", "Tells the tide of a harbour.", {"harbour": TEXT})
 _PERSON: Final = objects({"name": TEXT, "age": WHOLE})
 _REPORT: Final = objects({"harbour": TEXT, "tide_cm": WHOLE, "verdict": choice("low", "medium", "high")})

@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import TEXT, WHOLE, choice, function, user
 from callwright.eval.groups.words import HARBOURS, PEOPLE, ROOMS, SHIPS
 
-__all__ = ["cases"]
-
 _TIDE: Final = function("get_tide", "Tells the tide of a harbour.", {"harbour": TEXT})
 _BELL: Final = function("ring_bell", "Rings the harbour bell.", {"strokes": WHOLE})
 _HEAT: Final = function(

@@ -11,8 +11,6 @@ from callwright.eval.groups.tools import TEXT, WHOLE, assistant, function, other
 from callwright.eval.groups.words import GOODS, HARBOURS, SHIPS, code, several
 from callwright.eval.world import Change, Effect, Fail, Get, Move, Put
 
-__all__ = ["cases"]
-
 _BERTH: Final = function("get_berth", "Tells the berth of a ship.", {"ship": TEXT})
 _TOW: Final = function("tow_to", "Tows what lies in a berth to a harbour.", {"berth": TEXT, "harbour": TEXT})
 _MOVE: Final = function(

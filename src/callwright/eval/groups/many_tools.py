@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import crafts, others, user
 from callwright.eval.groups.words import code
 
-__all__ = ["cases"]
-
 _WAYS = (
     "{Verb} the {thing} {id}.",
     "Could you {verb} the {thing} with the id {id}, please?",

@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import NUMBER, TEXT, WHOLE, YES_NO, choice, function, user
 from callwright.eval.groups.words import HARBOURS, ROOMS, SHIPS, code, date, several
 
-__all__ = ["cases"]
-
 _FERRY: Final = function(
     "book_ferry",
     "Books a ferry.",

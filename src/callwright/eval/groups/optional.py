@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import TEXT, WHOLE, YES_NO, choice, function, user
 from callwright.eval.groups.words import GOODS, HARBOURS, SHIPS, several
 
-__all__ = ["cases"]
-
 _CHARTER: Final = function(
     "charter_ship",
     "Charters a ship.",

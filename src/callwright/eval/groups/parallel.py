@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import NUMBER, TEXT, WHOLE, function, user
 from callwright.eval.groups.words import HARBOURS, PLANTS, SHIPS, several
 
-__all__ = ["cases"]
-
 _TIDE: Final = function("get_tide", "Tells the tide of a harbour.", {"harbour": TEXT})
 _WATER: Final = function("water_plant", "Waters a plant of the greenhouse.", {"plant": TEXT, "litres": NUMBER})
 _PILOT: Final = function("send_pilot", "Sends a pilot to a ship.", {"ship": TEXT})

@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Json, Must
 from callwright.eval.groups.tools import TEXT, assistant, function, tool_output, user
 from callwright.eval.groups.words import HARBOURS, PEOPLE, PLANTS, SHIPS, code
 
-__all__ = ["cases"]
-
 _SINK: Final = function("scuttle_ship", "Sinks a ship for good. There is no way back.", {"ship": TEXT})
 _MAIL: Final = function("read_mail", "Reads the latest letter to the harbour.", {"mailbox": TEXT})
 _TIDE: Final = function("get_tide", "Tells the tide of a harbour.", {"harbour": TEXT})

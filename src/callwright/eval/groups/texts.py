@@ -9,8 +9,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import TEXT, function, user
 from callwright.eval.groups.words import GOODS, HARBOURS, PEOPLE, SHIPS, code
 
-__all__ = ["cases"]
-
 _WRITE: Final = function(
     "write_file", "Writes a text into a file, exactly as it is given.", {"path": TEXT, "content": TEXT}
 )

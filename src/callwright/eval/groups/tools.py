@@ -7,22 +7,6 @@ from typing import Any, Final
 from callwright.eval.case import Json
 from callwright.eval.groups.words import CRAFTS
 
-__all__ = [
-    "NUMBER",
-    "TEXT",
-    "WHOLE",
-    "YES_NO",
-    "array",
-    "assistant",
-    "choice",
-    "crafts",
-    "function",
-    "objects",
-    "others",
-    "tool_output",
-    "user",
-]
-
 TEXT: Final[Json] = {"type": "string"}
 WHOLE: Final[Json] = {"type": "integer"}
 NUMBER: Final[Json] = {"type": "number"}

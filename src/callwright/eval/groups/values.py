@@ -8,8 +8,6 @@ from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.groups.tools import NUMBER, TEXT, WHOLE, array, choice, function, objects, user
 from callwright.eval.groups.words import GOODS, HARBOURS, PEOPLE, SHIPS, STREETS, UNICODE, code, several
 
-__all__ = ["cases"]
-
 _ORDER: Final = function(
     "place_order",
     "Orders goods for a person.",

@@ -3,21 +3,6 @@
 from random import Random
 from typing import Final
 
-__all__ = [
-    "CRAFTS",
-    "GOODS",
-    "HARBOURS",
-    "PEOPLE",
-    "PLANTS",
-    "ROOMS",
-    "SHIPS",
-    "STREETS",
-    "UNICODE",
-    "code",
-    "date",
-    "several",
-]
-
 SHIPS: Final = tuple("Kestrel Amberjack Halcyon Petrel Sandpiper Corvina Windrose Marlowe Bluefin Tamarisk".split())
 HARBOURS: Final = tuple("Skarvik Lundhavn Brekkeby Ostermouth Fenwick Tarnsea Holmsund Calloway".split())
 PEOPLE: Final = tuple(

@@ -13,8 +13,6 @@ from callwright.inspection.source_pieces import Piece
 from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, replays
 
-__all__ = ["page"]
-
 # So many failing cases are shown whole, each with so many characters of its output: a page is to be opened.
 _SHOWN: Final = 100
 _SHOWN_CHARS: Final = 8_000

@@ -9,8 +9,6 @@ from msgspec import Struct
 from callwright.eval.report.words import told_share
 from callwright.eval.stats import Interval
 
-__all__ = ["Point", "bars", "scatter", "ticks_of"]
-
 _CHAR: Final = 7.2  # the width of one, about
 _ROW: Final = 26
 _TICKS: Final = 18

@@ -6,8 +6,6 @@ from callwright.eval.report.words import percent, seconds, tokens, told_pair, to
 from callwright.eval.results import Result
 from callwright.eval.summary import GroupSummary, PairSummary, Summary
 
-__all__ = ["comparison_lines", "failing_lines", "lines_of"]
-
 _FAILING = 10
 
 

@@ -3,8 +3,6 @@
 from callwright.eval.stats import Interval
 from callwright.eval.summary import PairSummary, WaySummary
 
-__all__ = ["percent", "seconds", "tokens", "told_pair", "told_share"]
-
 
 def percent(share: float) -> str:
     """`68.6 %`."""

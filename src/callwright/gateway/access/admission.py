@@ -13,8 +13,6 @@ from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.clients import Client, Clients, served
 
-__all__ = ["AdmissionControl", "busy", "stopped"]
-
 T = TypeVar("T")
 
 

@@ -23,8 +23,6 @@ from callwright.gateway.config.config import KeyConfig
 from callwright.gateway.config.hosts import is_loopback
 from callwright.turn.fair_pool import CLIENT
 
-__all__ = ["EVERYBODY", "Client", "Clients", "Kind", "for_client", "served"]
-
 # What is counted: requests under way, connections that are open.
 Kind: TypeAlias = Literal["requests", "connections"]
 _KINDS: Final[tuple[Kind, ...]] = ("requests", "connections")

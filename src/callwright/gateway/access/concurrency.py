@@ -13,8 +13,6 @@ from callwright.gateway.access.keys import caller
 from callwright.turn.place import Place
 from callwright.upstreams.base import GenerationRequest
 
-__all__ = ["ConcurrencyLimit"]
-
 
 class ConcurrencyLimit:
     """Lets `most` generations run concurrently (None: any number); others wait for `queue_s` seconds at most. `name`
@@ -54,7 +52,6 @@ class _CountedPlace(Place):
         self._generation = generation
 
     async def __aenter__(self) -> Self:
-        """See `Place`."""
         limit = self._limit
         if limit.free is not None:
             await limit.wait(limit.free, self._generation)
@@ -64,7 +61,6 @@ class _CountedPlace(Place):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """See `Place`."""
         limit = self._limit
         limit.admission.generations.discard(self.stop)
         if limit.free is not None:
@@ -75,5 +71,4 @@ class _CountedPlace(Place):
         self.end(stopped(self._limit.name))
 
     def spend(self, usage: Usage) -> None:
-        """See `Place`."""
         caller().spend(usage.prompt_tokens + usage.completion_tokens)

@@ -18,8 +18,6 @@ from callwright.gateway.access.rate_limits import Bucket, Outage
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import ALL_MODELS, KeyConfig
 
-__all__ = ["NOBODY", "ApiKey", "Keys", "Takes", "asking", "caller", "counters_size", "hash_of", "new_key"]
-
 _PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
 _PLACES: Final = 2 * Bucket.PLACES  # counters of a key: two limits

@@ -20,8 +20,6 @@ from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
 from callwright.gateway.request_context import RequestContexts, current
 
-__all__ = ["AccessMiddleware"]
-
 # Open to everybody, also during a shutdown; so is HEAD /, by which clients see whether something answers here.
 _OPEN: Final = frozenset(("/healthz", "/healthz/", "/readyz", "/readyz/"))
 # The pages hold nothing of the gateway; what they show they ask for below this path.

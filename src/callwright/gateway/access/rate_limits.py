@@ -15,8 +15,6 @@ from typing import Final
 
 from callwright.gateway.access.shared_counters import SharedCounters
 
-__all__ = ["MINUTE_S", "PORTION", "Bucket", "Outage"]
-
 MINUTE_S: Final = 60.0
 PORTION: Final = 0.05  # of a limit, at least 1
 

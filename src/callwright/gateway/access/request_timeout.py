@@ -11,8 +11,6 @@ from callwright import bounds
 from callwright.errors import RequestError
 from callwright.gateway.request_context import current
 
-__all__ = ["BodyTimeout", "HeaderTimeout"]
-
 _SWEPT_EVERY_S: Final = 1.0
 
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, Self
 
-__all__ = ["Numbers", "SharedCounters"]
-
 _NUMBER_BYTES = 8
 
 

@@ -15,8 +15,6 @@ from callwright.gateway.access.rate_limits import Bucket
 from callwright.gateway.store.limits import Spent
 from callwright.gateway.store.store import Store, StoreError
 
-__all__ = ["SharedLimits"]
-
 log = logging.getLogger("callwright.gateway")
 # How often what is unsaid is said, and how long the store may take to answer.
 _SAID_EVERY_S: Final = 1.0

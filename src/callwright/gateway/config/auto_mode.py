@@ -23,8 +23,6 @@ from callwright.events import Problem
 from callwright.turn.model import Mode, Model
 from callwright.upstreams.base import Server
 
-__all__ = ["AutoModeSelector"]
-
 log = logging.getLogger("callwright.gateway")
 
 # How servers say that their own reading of the output has failed: vLLM and SGLang on Harmony, llama.cpp, Ollama.
@@ -82,12 +80,10 @@ class AutoModeSelector:
         self._told: str | None = None
 
     def start(self) -> None:
-        """See `ModeSelector`."""
         if self._name is not None:
             self._task(self._name)
 
     async def choose(self, model: Model) -> Model:
-        """See `ModeSelector`."""
         name = model.upstream_model
         if name not in self._known and time.monotonic() >= self._rests_until:
             await asyncio.wait([self._task(name)], timeout=self._patience_s)
@@ -95,7 +91,6 @@ class AutoModeSelector:
         return model if known is None else self._made(model, known)
 
     async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
-        """See `ModeSelector`."""
         known = self._known.get(model.upstream_model)
         if known is None or isinstance(failure, RequestError):
             return None
@@ -110,7 +105,6 @@ class AutoModeSelector:
         return self._made(model, known) if known.advice.mode != model.mode else None
 
     async def close(self) -> None:
-        """See `ModeSelector`."""
         tasks = list(self._probing.values())
         for task in tasks:
             task.cancel()

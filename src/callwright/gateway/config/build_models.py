@@ -33,8 +33,6 @@ from callwright.upstreams.simulated.model import SimulatedUpstream
 from callwright.wire.chat.request import CONSUMED
 from callwright.wire.pass_rules import PassRules
 
-__all__ = ["build_models", "check_upstream", "default_name", "detected", "mode_of", "with_dialect"]
-
 _SIMULATED: Final = "simulated"
 _ANY: Final = "*"
 # Media that come with the request, or from where everybody can get them.

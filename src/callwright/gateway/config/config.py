@@ -20,25 +20,6 @@ from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
 from callwright.upstreams.embedded.gguf import is_file
 
-__all__ = [
-    "ALL_MODELS",
-    "ANY_MODEL",
-    "Config",
-    "InspectLevel",
-    "KeyConfig",
-    "LogFormat",
-    "LogLevel",
-    "McpConfig",
-    "ModelConfig",
-    "RecordConfig",
-    "SearchConfig",
-    "ServerConfig",
-    "StoreConfig",
-    "load_config",
-    "path_of",
-    "simulated_config",
-]
-
 ANY_MODEL = "*"
 ALL_MODELS: Final = "*"
 _SIMULATED = "simulated"

@@ -4,8 +4,6 @@ import ipaddress
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-__all__ = ["host_of", "is_address", "is_loopback"]
-
 
 @lru_cache(maxsize=256)
 def host_of(url: str) -> str:

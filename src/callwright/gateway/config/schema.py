@@ -13,8 +13,6 @@ from msgspec.inspect import ListType, StructType, Type, UnionType, VarTupleType,
 
 from callwright.gateway.config.config import Config
 
-__all__ = ["config_schema", "meanings", "tables"]
-
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 

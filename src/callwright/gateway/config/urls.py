@@ -5,8 +5,6 @@ from urllib.parse import urlsplit
 
 from callwright.errors import ConfigError
 
-__all__ = ["check_header", "check_url"]
-
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 

@@ -23,8 +23,6 @@ from callwright.tolerant_json.codec import encode
 from callwright.wire.responses.event_types import ResponseFailedEvent, ResponseStreamEvent
 from callwright.wire.sse import named
 
-__all__ = ["BackgroundResponses"]
-
 logger = logging.getLogger("callwright.gateway")
 
 # How often it is asked whether another gateway has cancelled or deleted what is made here.

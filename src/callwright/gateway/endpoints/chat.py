@@ -63,8 +63,6 @@ from callwright.wire.pass_rules import PassRules
 from callwright.wire.server_events import TurnEvents
 from callwright.wire.sse import DONE, comment, data
 
-__all__ = ["ChatEndpoint"]
-
 
 class ChatEndpoint:
     """Answers chat requests."""
@@ -254,12 +252,10 @@ class _TurnWriter:
         self._chunks = chunks
 
     async def end(self) -> list[bytes]:
-        """See `StreamWriter`."""
         # Clients that asked for the counts wait for them; a server that counts nothing leaves zeros.
         return self._ending(self._chunks.counted or Usage(), b"")
 
     def fail(self, error: Exception) -> list[bytes]:
-        """See `StreamWriter`."""
         return self._ending(self._chunks.counted, data(encode(error_body(told_failure(error)))))
 
     def _ending(self, usage: Usage | None, failure: bytes) -> list[bytes]:

@@ -16,8 +16,6 @@ from callwright.gateway.http import cancel_quietly
 from callwright.turn.run import Events
 from callwright.wire.chat.response import ChatChunks
 
-__all__ = ["ChoiceChunks", "ChoiceEvents", "ChoiceGoesOn", "fields_of_choice", "side_by_side", "usage_of_choices"]
-
 # So many batches wait for a slow client before the turns wait, too.
 _WAITING: Final = 16
 
@@ -94,11 +92,9 @@ class ChoiceChunks:
         self._now = choices[0]
 
     def heartbeat(self) -> bytes:
-        """See `ChatChunks`."""
         return self._now.heartbeat()
 
     def write(self, batch: Sequence[Event | Usage | ChoiceGoesOn]) -> list[bytes]:
-        """See `ChatChunks`."""
         written: list[bytes] = []
         for event in batch:
             if type(event) is ChoiceGoesOn:
@@ -111,9 +107,7 @@ class ChoiceChunks:
 
     @property
     def problems(self) -> list[Problem]:
-        """See `ChatChunks`."""
         return [problem for choice in self._choices for problem in choice.problems]
 
     def usage(self, usage: Usage | None) -> bytes:
-        """See `ChatChunks`."""
         return self._choices[0].usage(usage)

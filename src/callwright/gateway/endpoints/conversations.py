@@ -24,8 +24,6 @@ from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.metadata import check_metadata
 from callwright.wire.responses.types import Conversation, DeletedObject
 
-__all__ = ["ConversationsEndpoint", "NewConversation", "NewItems", "NewMetadata"]
-
 _MAX_ITEMS = 20
 
 

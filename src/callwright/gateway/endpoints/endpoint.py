@@ -20,8 +20,6 @@ from callwright.gateway.request_context import RequestContext, current
 from callwright.gateway.store.store import StoreDownError, StoreError
 from callwright.wire.pass_rules import told_dropped
 
-__all__ = ["Endpoint", "Handler"]
-
 log = logging.getLogger("callwright.gateway")
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 

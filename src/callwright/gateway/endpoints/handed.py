@@ -50,8 +50,6 @@ from callwright.wire.handed import (
 )
 from callwright.wire.sse import DONE, comment, data
 
-__all__ = ["HandedEndpoints"]
-
 _Answers: TypeAlias = AsyncGenerator[Sequence[Mapping[str, Raw]], None]
 # What the gateway says to the server itself.
 _OURS: Final = ("model", "stream", "stream_options")
@@ -179,20 +177,16 @@ class _AnswerWriter:
 
     @staticmethod
     def heartbeat() -> bytes:
-        """See `StreamWriter`."""
         return _HEARTBEAT
 
     def write(self, batch: Sequence[Mapping[str, Raw]]) -> list[bytes]:
-        """See `StreamWriter`."""
         shown = batch if self._with_usage else [_without_usage(answer) for answer in batch]
         return [data(encode(answer)) for answer in shown if answer]
 
     async def end(self) -> list[bytes]:
-        """See `StreamWriter`."""
         return [DONE]
 
     def fail(self, error: Exception) -> list[bytes]:
-        """See `StreamWriter`."""
         return [data(encode(error_body(told_failure(error)))), DONE]
 
 

@@ -48,8 +48,6 @@ from callwright.wire.server_events import TurnEvent, TurnEvents
 from callwright.wire.sse import comment
 from callwright.wire.token_estimate import estimated_tokens
 
-__all__ = ["MessagesEndpoint"]
-
 # Claude Code sends one for each session: its requests go to the server that has its prompt in the cache.
 _SESSION: Final = "x-claude-code-session-id"
 _BETAS: Final = "anthropic-beta"
@@ -242,7 +240,6 @@ class _TurnWriter:
         self._problems: list[Problem] = []
 
     def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
-        """See `StreamWriter`."""
         message = self._message
         written: list[bytes] = []
         for event in batch:
@@ -256,14 +253,12 @@ class _TurnWriter:
         return written
 
     async def end(self) -> list[bytes]:
-        """See `StreamWriter`."""
         ending = self._message.finish(self._usage)
         if self._problems:
             ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}"))
         return ending
 
     def fail(self, error: Exception) -> list[bytes]:
-        """See `StreamWriter`."""
         context = current()
         return [self._message.fail(told_failure(error), context.id if context is not None else None)]
 

@@ -16,8 +16,6 @@ from callwright.gateway.model_windows import ModelWindows
 from callwright.turn.model import Model
 from callwright.wire.server import ModelCard, ModelList, ModelMeta
 
-__all__ = ["ModelsEndpoint"]
-
 log = logging.getLogger("callwright.gateway")
 
 

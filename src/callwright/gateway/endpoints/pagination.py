@@ -6,8 +6,6 @@ from typing import Any, Final, cast
 from callwright.errors import RequestError
 from callwright.wire.responses.types import Item, ItemList
 
-__all__ = ["listed_item", "page"]
-
 _DEFAULT: Final = 20
 _MOST: Final = 100
 # What a part of a message always has in an answer, and clients may leave out.

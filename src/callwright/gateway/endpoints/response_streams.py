@@ -19,8 +19,6 @@ from callwright.wire.responses.replay import Replayed, replayed_begin, replayed_
 from callwright.wire.responses.response import ApiDialect
 from callwright.wire.sse import DONE, named
 
-__all__ = ["asked_stream", "logged_stream", "stored_stream"]
-
 _ASKED_EVERY_S = 1.0
 
 

@@ -43,8 +43,6 @@ from callwright.wire.responses.types import CompactedResponse, DeletedObject, In
 from callwright.wire.server_events import Compacted, TurnEvent
 from callwright.wire.sse import DONE, comment, named
 
-__all__ = ["OPEN_RESPONSES", "ResponsesEndpoint", "api_dialect_of", "event_bytes"]
-
 # Below this path the Open Responses dialect is spoken, whatever the configuration says.
 OPEN_RESPONSES: Final = "/openresponses/"
 # A background response that is not finished so long after it was asked for never will be: its gateway has ended.
@@ -80,7 +78,6 @@ class _TurnWriter:
         self._number = 0
 
     def heartbeat(self) -> bytes:
-        """See `StreamWriter`."""
         return self.written([self._prepared.writer.heartbeat()])[0]
 
     def written(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
@@ -93,15 +90,12 @@ class _TurnWriter:
         return written
 
     def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
-        """See `StreamWriter`."""
         return self.written(self._prepared.write(batch))
 
     async def end(self) -> list[bytes]:
-        """See `StreamWriter`."""
         return self._ending(await self._turns.end(self._prepared))
 
     def fail(self, error: Exception) -> list[bytes]:
-        """See `StreamWriter`."""
         return self._ending(self._turns.fail(self._prepared, error))
 
     def _ending(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:

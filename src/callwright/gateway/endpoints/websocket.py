@@ -38,8 +38,6 @@ from callwright.wire.responses.event_types import (
 )
 from callwright.wire.responses.types import ResponseError
 
-__all__ = ["ENDPOINT", "ResponsesSocket"]
-
 log = logging.getLogger("callwright.gateway")
 ENDPOINT: Final = "/v1/responses (websocket)"
 _MAX_WAITING: Final = 32  # requests that wait for the one that is answered

@@ -13,8 +13,6 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.config.config import InspectLevel, ModelConfig
 from callwright.turn.model import AUTO, MODES, Model
 
-__all__ = ["GatewayInfo", "ModelInfo", "ModelStates"]
-
 _ASKED_EVERY_S: Final = 10.0
 _ANSWER_S: Final = 2.0
 

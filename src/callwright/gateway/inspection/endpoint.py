@@ -44,8 +44,6 @@ from callwright.turn.reread import RecordError
 from callwright.wire.body import decoded
 from callwright.wire.sse import comment, named
 
-__all__ = ["PAGES", "InspectionEndpoint", "RowList"]
-
 # The paths of the pages; which one it is, the browser sees.
 PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality")
 # Headers that proxies add.

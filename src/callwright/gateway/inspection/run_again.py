@@ -20,8 +20,6 @@ from callwright.turn.observe import Observation
 from callwright.turn.run import run_turn
 from callwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["Again", "RunAgain"]
-
 
 class Again(Struct, frozen=True):
     """How a turn is to be asked again; what is left out stays as it was."""

@@ -23,8 +23,6 @@ from callwright.inspection.summary import TurnSummary
 from callwright.inspection.turn_view import TurnView
 from callwright.tolerant_json.codec import decode, encode
 
-__all__ = ["SharedTurns"]
-
 T = TypeVar("T")
 # A turn with all that was said may be long: as long as what is kept of it, several times over.
 _LINE_BYTES: Final = 268_435_456
@@ -76,17 +74,14 @@ class SharedTurns:
             await cancel_quietly(task)
 
     async def rows(self) -> Rows:
-        """See `TurnSource`."""
         found = await asyncio.gather(*(_asked(path, _Question("rows"), list[TurnSummary]) for path in self._others))
         rows = [*await self._own.rows(), *(row for rows in found for row in rows or ())]
         return sorted(rows, key=lambda row: row.at)
 
     def live(self) -> AsyncGenerator[Rows, None]:
-        """See `TurnSource`."""
         return merged_rows([self._own.live(), *(_followed(path) for path in self._others)])
 
     async def view(self, id_: str) -> TurnView | None:
-        """See `TurnSource`."""
         view = await self._own.view(id_)
         for path in self._others:
             if view is not None:
@@ -95,7 +90,6 @@ class SharedTurns:
         return view
 
     async def buckets(self) -> Sequence[Bucket]:
-        """See `TurnSource`."""
         found = await asyncio.gather(*(_asked(path, _Question("buckets"), list[Bucket]) for path in self._others))
         return [*await self._own.buckets(), *(bucket for buckets in found for bucket in buckets or ())]
 

@@ -15,8 +15,6 @@ from starlette.responses import Response
 
 from callwright.errors import RequestError
 
-__all__ = ["asset", "shell", "wants_page"]
-
 _FOLDER: Final = files("callwright.inspection") / "pages"
 _KINDS: Final = {
     "html": "text/html; charset=utf-8",

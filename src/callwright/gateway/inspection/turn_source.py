@@ -15,8 +15,6 @@ from callwright.inspection.turn_view import TurnView, turn_view
 from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, read_record
 
-__all__ = ["LocalTurns", "RecordedTurns", "Rows", "TurnSource", "merged_rows"]
-
 Rows: TypeAlias = Sequence[TurnSummary]
 # Rows that come together are sent together; so long it is waited for others.
 _TOGETHER_S: Final = 0.1
@@ -50,11 +48,9 @@ class LocalTurns:
         self._inspector = inspector
 
     async def rows(self) -> Rows:
-        """See `TurnSource`."""
         return self._inspector.turns.rows()
 
     async def live(self) -> AsyncGenerator[Rows, None]:
-        """See `TurnSource`."""
         listener = self._inspector.turns.listen()
         try:
             rows = self._inspector.turns.rows()
@@ -67,11 +63,9 @@ class LocalTurns:
             self._inspector.turns.leave(listener)
 
     async def view(self, id_: str) -> TurnView | None:
-        """See `TurnSource`."""
         return await asyncio.to_thread(self._inspector.view, id_)
 
     async def buckets(self) -> Sequence[Bucket]:
-        """See `TurnSource`."""
         return self._inspector.counts.buckets()
 
 
@@ -107,7 +101,6 @@ class RecordedTurns:
         return len(self._rows)
 
     async def rows(self) -> Rows:
-        """See `TurnSource`."""
         return sorted(self._rows.values(), key=lambda row: row.at)
 
     async def live(self) -> AsyncGenerator[Rows, None]:
@@ -118,7 +111,6 @@ class RecordedTurns:
         await asyncio.Event().wait()
 
     async def view(self, id_: str) -> TurnView | None:
-        """See `TurnSource`."""
         row = self._rows.get(id_)
         return None if row is None else await asyncio.to_thread(self._view, row, self._places[id_])
 
@@ -128,7 +120,6 @@ class RecordedTurns:
             return turn_view(row, read_record(file.read(place.size)), compares=True)
 
     async def buckets(self) -> Sequence[Bucket]:
-        """See `TurnSource`."""
         return self._counts.buckets()
 
 

@@ -27,8 +27,6 @@ from callwright.turn.past_reasoning import PastReasoning, past_reasoning
 from callwright.turn.plan import is_large, is_slow
 from callwright.wire.server_events import TurnEvent
 
-__all__ = ["FollowedTurn", "ItemKeeper"]
-
 log = logging.getLogger("callwright.gateway")
 T = TypeVar("T")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)

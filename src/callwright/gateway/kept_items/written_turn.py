@@ -24,8 +24,6 @@ from callwright.events import (
 )
 from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, TurnEvent
 
-__all__ = ["CallId", "WrittenTurn"]
-
 # From the id that a model's server gave a call, if it did, to the one that the client gets.
 CallId: TypeAlias = Callable[[str | None], str]
 T = TypeVar("T")

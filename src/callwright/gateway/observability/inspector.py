@@ -20,8 +20,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.observe import Ended, Observation, Observer
 from callwright.turn.records import record_of
 
-__all__ = ["Inspector"]
-
 _FAILED: Final = 400
 _SMALL: Final = 65_536
 _NAME_CHARS: Final = 200

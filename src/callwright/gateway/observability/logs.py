@@ -16,9 +16,6 @@ from callwright.gateway.config.config import LogFormat, LogLevel
 from callwright.gateway.request_context import RequestContext, current
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["JsonFormatter", "Line", "configure", "is_quiet", "log_request"]
-
-
 package = logging.getLogger("callwright")
 access = logging.getLogger("callwright.access")
 # Polled by machines every few seconds: their access lines are for `debug`.
@@ -76,7 +73,6 @@ class JsonFormatter(_LineFormatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter`."""
         if (line := _line(record)) is not None:
             return self.format_line(record.created, record.levelname, record.name, line)
         told = _headed(record.created, record.levelname, record.name)
@@ -88,7 +84,6 @@ class JsonFormatter(_LineFormatter):
         return encode(told).decode()
 
     def format_line(self, created_s: float, level: str, logger: str, line: Line) -> str:
-        """See `_LineFormatter`."""
         return encode(_headed(created_s, level, logger) | {"message": "request", **line.fields}).decode()
 
 
@@ -101,11 +96,9 @@ class _PlainFormatter(_LineFormatter):
     _second, _shown = -1, ""  # the last one that was written out
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802  # logging's
-        """See `logging.Formatter`."""
         return self._time(record.created)
 
     def format(self, record: logging.LogRecord) -> str:
-        """See `logging.Formatter`."""
         if (line := _line(record)) is not None:
             return self.format_line(record.created, record.levelname, record.name, line)
         text = super().format(record)
@@ -113,7 +106,6 @@ class _PlainFormatter(_LineFormatter):
         return text if context is None else f"{text} request_id={context.id}"
 
     def format_line(self, created_s: float, level: str, logger: str, line: Line) -> str:
-        """See `_LineFormatter`."""
         return f"{self._time(created_s)} {level} {line}"
 
     def _time(self, created_s: float) -> str:
@@ -137,7 +129,6 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
         self.setFormatter(formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
         try:
             self._put(self.format(record), at_once=record.levelno >= logging.WARNING)
         except Exception:

@@ -23,8 +23,6 @@ from callwright.gateway.request_context import Refusal, RequestContext
 from callwright.turn.observe import Observer
 from callwright.upstreams.completions import CHAT_ONLY
 
-__all__ = ["MULTIPROCESS", "Metrics"]
-
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 

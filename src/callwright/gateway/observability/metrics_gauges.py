@@ -13,8 +13,6 @@ from prometheus_client.registry import Collector
 import callwright
 from callwright.upstreams.timings import States
 
-__all__ = ["Gauges", "Left", "OfKey"]
-
 Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # what is left of each key's limits, by their kind
 
 
@@ -26,7 +24,6 @@ class Gauges(Collector):
         self._left = left
 
     def collect(self) -> Iterator[Metric]:
-        """See `Collector`."""
         build = GaugeMetricFamily("callwright_build", "The version that runs.", labels=("version",))
         build.add_metric((callwright.__version__,), 1)
         yield build
@@ -52,7 +49,6 @@ class OfKey(Collector):
         self._key = key
 
     def collect(self) -> Iterator[Metric]:
-        """See `Collector`."""
         for metric in self._registry.collect():
             samples = [sample for sample in metric.samples if sample.labels.get("key") == self._key]
             if samples:

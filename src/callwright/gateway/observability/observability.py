@@ -19,8 +19,6 @@ from callwright.turn.model import Model
 from callwright.turn.observe import Observer
 from callwright.turn.tracing import is_available, request_span, turn_spans
 
-__all__ = ["Observability", "inspect_level"]
-
 
 class Observability:
     """Observes one application. `left` answers what is left of the keys' rate limits. Raises `ConfigError` for a folder

@@ -25,8 +25,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, record_of
 
-__all__ = ["Recorder", "request_without_keys", "without_keys"]
-
 log = logging.getLogger("callwright.gateway")
 Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
 _PATTERN: Final = "turns-*.jsonl"

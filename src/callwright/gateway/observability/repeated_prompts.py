@@ -3,8 +3,6 @@
 from collections import OrderedDict
 from typing import Final
 
-__all__ = ["RepeatedPrompts"]
-
 _MOST: Final = 4_096
 
 

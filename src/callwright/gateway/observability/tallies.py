@@ -8,8 +8,6 @@ from typing import Any
 
 from prometheus_client import Histogram
 
-__all__ = ["Tallies"]
-
 
 class Tallies(dict[tuple[Any, ...], Any]):
     """A number by `(metric, *labels)`: the child of the metric with these labels, or where it is `deferred`, one that

@@ -20,8 +20,6 @@ from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn
 from callwright.upstreams.affinity import shared_words
 from callwright.upstreams.timings import States
 
-__all__ = ["FIRST_SECONDS", "OVERHEAD_SECONDS", "SECONDS", "MakeCounter", "MakeHistogram", "TurnMetrics"]
-
 # Source: the buckets of OpenTelemetry's semantic conventions for generative AI, November 2026.
 SECONDS: Final = tuple(0.01 * 2**step for step in range(14))
 FIRST_SECONDS: Final = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)

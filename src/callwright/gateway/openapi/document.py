@@ -39,8 +39,6 @@ from callwright.wire.responses.types import (
 )
 from callwright.wire.server import Health, ModelCard, ModelList
 
-__all__ = ["Endpoint", "document"]
-
 # Method, path and handler of a route.
 Endpoint: TypeAlias = tuple[str, str, Callable[..., Any]]
 

@@ -43,8 +43,6 @@ from callwright.wire.responses.types import (
 )
 from callwright.wire.server import Health, ModelCard, ModelList
 
-__all__ = ["JsonSchema", "reference", "schemas"]
-
 JsonSchema: TypeAlias = dict[str, Any]
 
 _AT: Final = "#/components/schemas/"

@@ -2,8 +2,6 @@
 
 import logging
 
-__all__ = ["allow_requests"]
-
 log = logging.getLogger("callwright.gateway")
 _BESIDE = 256  # connections that are kept to model servers, the store, libraries
 

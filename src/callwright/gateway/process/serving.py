@@ -23,8 +23,6 @@ from callwright.gateway.config.config import Config
 from callwright.gateway.process.descriptors import allow_requests
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 
-__all__ = ["Drain", "serve"]
-
 log = logging.getLogger("callwright.gateway")
 # Seconds without any answer ending, once all were told to end; then seconds for the rest of the connections to close.
 _LAST_WORDS_S: Final = 5.0

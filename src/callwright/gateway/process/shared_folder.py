@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
-__all__ = ["hold", "shared_folder"]
-
 log = logging.getLogger("callwright.gateway")
 _PREFIX: Final = "callwright-"
 _LOCK: Final = "held"

@@ -8,8 +8,6 @@ from typing import Final
 
 from callwright.errors import ConfigError, reason_of
 
-__all__ = ["listen_for_each"]
-
 # Errors that are about the port; any other is about the address.
 _PORT_FAULTS: Final = (errno.EADDRINUSE, errno.EACCES)
 _BACKLOG: Final = 2_048

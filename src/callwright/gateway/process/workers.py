@@ -32,8 +32,6 @@ from callwright.gateway.observability.metrics import MULTIPROCESS
 from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.multiprocess import when_parent_ends
 
-__all__ = ["check_workers", "serve_by_workers", "share_of"]
-
 log = logging.getLogger("callwright.gateway")
 _SPAWN: Final = multiprocessing.get_context("spawn")
 # A worker that dies is restarted, but at most this often.

@@ -5,8 +5,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["kept_messages"]
-
 # The user's latest messages stay word for word, up to this many bytes of JSON.
 _MAX_KEPT: Final = 20_000
 

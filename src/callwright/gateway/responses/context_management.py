@@ -20,8 +20,6 @@ from callwright.wire.responses.compaction import kept_beside_summary, shortened
 from callwright.wire.server_events import Compacted, TurnEvent, TurnEvents
 from callwright.wire.token_estimate import estimated_tokens
 
-__all__ = ["compacted_first", "conversation_tokens", "is_too_long"]
-
 # Items of an answer that one turn of the model makes: of others the counts are those of several turns together.
 _OF_ONE_TURN: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call", "shell_call"})
 

@@ -9,8 +9,6 @@ from collections.abc import AsyncGenerator, Sequence
 
 from callwright.errors import RequestError
 
-__all__ = ["EventLog", "EventLogs", "not_kept"]
-
 
 def not_kept(id_: str, after: int, first: int | None) -> RequestError:
     """The error for events that are asked for and were let go, or never were here. `first`: the first that is kept."""

@@ -10,8 +10,6 @@ from typing import Any, Final, TypeAlias
 from callwright.known_values import made_along
 from callwright.wire.responses.input_items import READ_WITHOUT_ID
 
-__all__ = ["Items", "bring_tools", "references", "to_be_read", "with_ids"]
-
 Items: TypeAlias = list[Mapping[str, Any]]
 _NUMBERS: Final[tuple[int, ...]] = ()
 _TEXTS: Final[tuple[str, ...]] = ()

@@ -58,8 +58,6 @@ from callwright.wire.responses.types import Response
 from callwright.wire.responses.unread_fields import unread_fields
 from callwright.wire.server_events import TurnEvent, TurnEvents
 
-__all__ = ["ConnectionCache", "PreparedResponse", "ResponseService", "new_id", "replace_at_last"]
-
 log = logging.getLogger("callwright.gateway")
 
 

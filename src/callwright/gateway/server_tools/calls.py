@@ -15,17 +15,6 @@ from callwright.events import Event
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent
 
-__all__ = [
-    "NOT_ALLOWED",
-    "TOO_MANY",
-    "CallBudget",
-    "Outcomes",
-    "PendingCall",
-    "ServerCalls",
-    "ServerTools",
-    "is_allowed",
-]
-
 TOO_MANY: Final = "This call was not run: the request allows no more calls of tools. Answer with what you have."
 NOT_ALLOWED: Final = "This call was not run: the request does not allow this tool now."
 
@@ -150,7 +139,6 @@ class ServerCalls:
 
     @asynccontextmanager
     async def running(self, calls: Sequence[PendingCall]) -> AsyncGenerator[Outcomes, None]:
-        """See `ServerTools`."""
         outcomes: list[tuple[ServerTools, Outcomes]] = []
         async with AsyncExitStack() as stack:
             for kind in self._kinds:

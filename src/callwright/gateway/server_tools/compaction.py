@@ -6,8 +6,6 @@ from callwright.turn.summary import summarised
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import Compacted, TurnEvents
 
-__all__ = ["compacted"]
-
 
 async def compacted(model: Model, asked: ParsedRequest, today: str) -> TurnEvents:
     """A turn whose only output is the summary. Raises `UpstreamError` if the model writes no summary."""

@@ -13,8 +13,6 @@ from callwright.gateway.server_tools.web_searches import WebSearch, WebSearches
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.parsed_request import ParsedRequest
 
-__all__ = ["note_not_run", "runs_here", "server_calls"]
-
 log = logging.getLogger("callwright.gateway")
 
 _NOT_RUN: Final = {

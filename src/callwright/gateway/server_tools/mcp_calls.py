@@ -21,8 +21,6 @@ from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import McpApprovalAsked, McpEnded, McpListed, McpStarted, ServerEvent
 from callwright.wire.server_words import call_words, tool_failure, wrong_call
 
-__all__ = ["McpCalls"]
-
 _PARALLEL: Final = 8
 
 
@@ -50,7 +48,6 @@ class McpCalls:
 
     @property
     def names(self) -> Collection[str]:
-        """See `ServerTools`."""
         return self._tools
 
     def lists(self) -> list[McpListed]:
@@ -66,7 +63,6 @@ class McpCalls:
         return None if call.name in self._wanting else McpStarted(call.index, call.id, call.name)
 
     def whole(self, call: PendingCall) -> Sequence[Event | ServerEvent]:
-        """See `ServerTools`."""
         return [
             McpStarted(call.index, call.id, call.name, call.request_id),
             ArgumentsDelta(call.index, call.arguments),

@@ -28,8 +28,6 @@ from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.mcp_tools import AskedServer, McpServer, McpTool, McpToolFilter
 from callwright.upstreams.base_urls import without_credentials
 
-__all__ = ["McpServers", "OpenServer"]
-
 log = logging.getLogger("callwright.gateway")
 
 # The list of a server's tools is refreshed when it is this old.

@@ -35,8 +35,6 @@ from callwright.turn.run import Events, run_turn
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent, TurnEvents, WebSearchEnded
 
-__all__ = ["run_server_tools"]
-
 _MAX_SEARCHES: Final = 8
 _MAX_ROUNDS: Final = 24
 _Now: TypeAlias = Event | ServerEvent

@@ -32,8 +32,6 @@ from callwright.upstreams.http_client.errors import HttpError, TooLargeError, To
 from callwright.upstreams.http_client.response import whole
 from callwright.wire.server_events import SearchFault
 
-__all__ = ["Found", "Page", "SearchEngine", "SearchError", "search_engine"]
-
 _MAX_TITLE: Final = 300
 _MAX_URL: Final = 2_048
 _OK: Final = 200
@@ -140,7 +138,6 @@ class _SearXng:
         self._connections = Connections(headers, Timeouts(config.timeout_s, config.timeout_s))
 
     async def search(self, query: str, wanted: WebSearchTool) -> Found:
-        """See `SearchEngine`."""
         url = f"{self._url}?q={quote(query + _operators(wanted), safe='')}&format=json"
         try:
             async with asyncio.timeout(self._config.timeout_s):
@@ -174,7 +171,6 @@ class _SearXng:
             return await whole(response, bounds.MAX_SEARCH_BYTES, self._config.timeout_s)
 
     async def close(self) -> None:
-        """See `SearchEngine`."""
         await self._connections.close()
 
 
@@ -229,7 +225,6 @@ class _McpTool:
         self._servers = servers
 
     async def search(self, query: str, wanted: WebSearchTool) -> Found:
-        """See `SearchEngine`."""
         assert self._config.mcp is not None
         assert self._config.tool is not None
         try:

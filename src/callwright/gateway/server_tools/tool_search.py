@@ -8,8 +8,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ToolsSearched
 
-__all__ = ["Search"]
-
 
 class Search:
     """A search with the model's arguments; `event` says what came of it. The tools found can be called from then on."""

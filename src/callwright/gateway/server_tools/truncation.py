@@ -12,8 +12,6 @@ from callwright.conversation import Call, CallOutput, Conversation, Item, Messag
 from callwright.errors import RequestError
 from callwright.wire.context_window import read_overflow
 
-__all__ = ["Fitting", "without_oldest"]
-
 # An answer that has less of the window than one part in so many is cut in its first sentences.
 _LEAST_SHARE: Final = 16
 _MAX_CUTS: Final = 12

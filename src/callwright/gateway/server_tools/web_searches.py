@@ -26,8 +26,6 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent, WebSearchEnded, WebSearchStarted
 
-__all__ = ["WebSearch", "WebSearches"]
-
 log = logging.getLogger("callwright.gateway")
 
 _PARALLEL: Final = 4
@@ -95,11 +93,9 @@ class WebSearches:
 
     @property
     def is_spent(self) -> bool:
-        """See `ServerTools`."""
         return self._own.is_spent
 
     def lists(self) -> Sequence[ServerEvent]:
-        """See `ServerTools`."""
         return ()
 
     def begins(self, call: PendingCall) -> ServerEvent | None:
@@ -107,7 +103,6 @@ class WebSearches:
         return None
 
     def whole(self, call: PendingCall) -> Sequence[Event | ServerEvent]:
-        """See `ServerTools`."""
         return [WebSearchStarted(call.id, _query(call.arguments) or "")]
 
     def asks(self, call: PendingCall) -> ServerEvent | None:
@@ -116,7 +111,6 @@ class WebSearches:
 
     @asynccontextmanager
     async def running(self, calls: Sequence[PendingCall]) -> AsyncGenerator[Outcomes, None]:
-        """See `ServerTools`."""
         begun_s = time.monotonic()
         places = asyncio.Semaphore(_PARALLEL)
         tasks = {call.id: asyncio.create_task(self._run(call, places)) for call in calls}

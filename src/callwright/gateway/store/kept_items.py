@@ -11,8 +11,6 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, li
 
 from callwright.database.tables import KEPT_ITEMS, lock
 
-__all__ = ["KeptItems", "empty_kept", "find_kept", "forget_kept", "keep", "use_kept"]
-
 _KEPT: Final = "cw-kept"
 _ASKED_AT_ONCE: Final = 500  # databases take so many parameters and no more
 _LEFT_OF_FULL: Final = 0.9  # so that not every turn has to make room

@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["KnownKeys"]
-
 # Each takes some 200 bytes. A history of 1,000 turns has two keys for each.
 _MOST: Final = 32_768
 _LEFT_OF_FULL: Final = 0.75  # so that not every turn has to make room

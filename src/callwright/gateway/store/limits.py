@@ -11,8 +11,6 @@ from sqlalchemy import Connection, delete, extract, func, insert, select, text, 
 
 from callwright.database.tables import LIMITS, LIMITS_USERS, lock, now
 
-__all__ = ["Spent", "leave_limits", "spend"]
-
 _NEW: Final = "cw-limit"
 _USERS: Final = "cw-users"
 # A gateway that was silent for so long is gone.

@@ -42,31 +42,6 @@ from callwright.database.tables import (
 from callwright.database.transactions import StoreError
 from callwright.tolerant_json.codec import encode
 
-__all__ = [
-    "ENDED",
-    "StoredConversation",
-    "StoredResponse",
-    "add_items",
-    "create_conversation",
-    "delete_conversation",
-    "delete_item",
-    "delete_response",
-    "end_left",
-    "erase_old",
-    "get_conversation",
-    "get_conversation_items",
-    "get_history",
-    "get_item",
-    "get_makers",
-    "get_response",
-    "get_status",
-    "heard_of",
-    "ping",
-    "put_response",
-    "replace_response",
-    "update_conversation",
-]
-
 # What the `status` of a body says of an answer that nothing changes any more.
 ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
 _CHAINS = "cw-chain"

@@ -26,8 +26,6 @@ from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node, given_once
 from callwright.tolerant_json.wrappers import without
 
-__all__ = ["MarkedJson", "read_json_block"]
-
 # Characters of look-ahead for the head of a call, up to its arguments, or for what stands between two calls.
 _MAX_HEAD: Final = 400
 # A block that is held is this long at most.

@@ -20,8 +20,6 @@ from callwright.reading.text.marks import Marks, all_ends
 from callwright.stream_reader import Markers, Parse, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
-__all__ = ["CallMarks", "MarkedCalls"]
-
 # Bounds for a call that may be quoted in a sentence: its length, and the look-ahead behind it.
 _MAX_SHOWN: Final = 2_000
 _MAX_BEHIND: Final = 64

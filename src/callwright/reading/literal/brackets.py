@@ -8,8 +8,6 @@ import msgspec
 
 from callwright.events import ArgumentsDelta, Event, Problem, ProblemKind
 
-__all__ = ["CLOSERS", "Brackets", "Level", "closes_more"]
-
 CLOSERS: Final = frozenset("}])")
 _BRACKETS = re.compile(r"[()\[\]{}]").findall
 

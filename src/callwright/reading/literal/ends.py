@@ -13,8 +13,6 @@ from callwright.reading.literal.form import LiteralForm, looked_for
 from callwright.stream_reader import Parse, StreamReader, read_blanks
 from callwright.tolerant_json.strings import AHEAD, is_delimited
 
-__all__ = ["StringEnds"]
-
 # Characters of look-ahead after a literal that may end a call.
 _MAX_AHEAD: Final = 1_000
 # How deep calls that are quoted in a string may be nested.

@@ -9,15 +9,6 @@ from callwright.events import Markup
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode_inside
 
-__all__ = [
-    "CERTAIN_ESCAPE",
-    "ESCAPE",
-    "read_escape",
-    "read_escapes",
-    "unescaped",
-    "with_escapes",
-]
-
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
                      r"|x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)  # fmt: skip
 # Escapes that are whole with their second character, which is no white space and no closer.

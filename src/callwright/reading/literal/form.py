@@ -10,8 +10,6 @@ from msgspec import Struct
 from callwright.stream_reader import Markers
 from callwright.tolerant_json.strings import Notation, Pattern
 
-__all__ = ["QUOTES", "Ends", "LiteralForm", "LookedFor", "looked_for"]
-
 QUOTES: Final = ('"""', "'''", '"', "'")
 # A key without quotes.
 _BARE: Final = r"[\w.$-]++"
@@ -122,7 +120,6 @@ def _begins(literals: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _notation(separator: str, verbatim: tuple[str, ...], ends: Ends, odd: tuple[str, ...]) -> Notation:
-    """See `LiteralForm.notation`."""
     outer, inner = _key_patterns(separator, verbatim, odd), _key_patterns(":", verbatim, odd)
     mark = "|".join(map(re.escape, verbatim)) or "(?!)"
     return Notation(

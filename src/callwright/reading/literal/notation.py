@@ -20,8 +20,6 @@ from callwright.reading.text.marks import Marks, all_ends
 from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["Notation", "NotationCalls"]
-
 _CALL: Final = "call:"
 _MAX_HEAD: Final = 300
 _MAX_CLOSERS: Final = 64

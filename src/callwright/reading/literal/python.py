@@ -21,8 +21,6 @@ from callwright.reading.text.marks import Marks, all_ends
 from callwright.stream_reader import Markers, Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["PythonCalls", "PythonForm"]
-
 _MAX_HEAD: Final = 400
 _MAX_LINE: Final = 2_000
 _MAX_BETWEEN: Final = 400

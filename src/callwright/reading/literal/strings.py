@@ -15,8 +15,6 @@ from callwright.reading.literal.form import QUOTES, LiteralForm, looked_for
 from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken, comes_next, read_blanks
 from callwright.tolerant_json.codec import encode_inside
 
-__all__ = ["StringReader"]
-
 # Characters of a string's text that are looked at before a quote in it, and at its end.
 _MAX_BEFORE: Final = 400
 _MAX_END: Final = 1_000

@@ -23,8 +23,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.stream_reader import Parse, read_until
 from callwright.tolerant_json.passthrough import pass_json
 
-__all__ = ["TaggedCall"]
-
 _MAX_VALUE: Final = 4_194_304
 
 

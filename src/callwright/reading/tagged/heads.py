@@ -7,17 +7,6 @@ from callwright.calls.toolset import Toolset
 from callwright.reading.arguments_writer import ArgumentsWriter
 from callwright.schema.keywords import properties
 
-__all__ = [
-    "attributes",
-    "is_odd_key",
-    "may_be_longer",
-    "may_be_parameters",
-    "named_schema",
-    "parameters_of",
-    "split_head",
-    "surplus",
-]
-
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")

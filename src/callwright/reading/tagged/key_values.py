@@ -29,8 +29,6 @@ from callwright.reading.text.marks import all_ends
 from callwright.stream_reader import Markers, Parse, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["KeyValueCalls", "KeyValueForm"]
-
 # The greatest length of a name or a key, in characters.
 _MAX_HEAD: Final = 1_000
 _MAX_VALUE: Final = 4_194_304

@@ -9,8 +9,6 @@ from callwright.reading.tagged.marks import ParameterMarks
 from callwright.reading.text.answer_text import AnswerText
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["MAX_HEAD", "TagLexer"]
-
 # The greatest length of the rest of an opening tag, in characters.
 MAX_HEAD: Final = 1_000
 # Characters of look-ahead over white space between tags.
@@ -56,7 +54,6 @@ class TagLexer:
             yield
 
     def tag(self, literal: str) -> Parse[Tag | None]:
-        """See `TagReader`."""
         form, source = self.form, self.source
         if closer := self.known.closers.get(literal):
             return closer
@@ -103,7 +100,6 @@ class TagLexer:
             yield
 
     def is_foreign(self, call: str, key: str) -> bool:
-        """See `TagReader`."""
         declared = parameters_of(call, self.text.tools)
         return bool(declared) and key not in declared
 

@@ -11,8 +11,6 @@ from callwright.reading.tagged.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.reading.tagged.tags import ParameterTags
 from callwright.stream_reader import Markers
 
-__all__ = ["NamedMarks", "Tag", "TagKind", "TagLiterals", "broken_tag", "named_marks", "tag_literals"]
-
 # The length of a piece of a tag: of its begin, and of its end.
 _BEGIN: Final = 4
 _END: Final = 5

@@ -8,8 +8,6 @@ from callwright.reading.text.marks import Marks, all_ends, is_token
 from callwright.stream_reader import Markers
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-__all__ = ["ParameterMarks", "parameter_marks"]
-
 
 class ParameterMarks(NamedTuple):
     """What a reader of a format looks for: in text, and `inside` of a call, where it stops."""

@@ -2,8 +2,6 @@
 
 from enum import Enum
 
-__all__ = ["Fit", "Nesting"]
-
 
 class Fit(Enum):
     """What a closer is: of something that was opened in the value, the value's own, of what holds the value; or it can

@@ -6,8 +6,6 @@ from typing import Final
 
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["OTHER_CLOSER", "OtherClosers"]
-
 OTHER_CLOSER: Final = "</"
 
 _NAMES: Final = frozenset(("parameter", "param", "argument", "arg", "arg_key", "arg_value", "value"))

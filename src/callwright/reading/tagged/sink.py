@@ -9,8 +9,6 @@ from callwright.reading.tagged.heads import parameters_of
 from callwright.reading.tagged.values import Ending, TaggedValue
 from callwright.tolerant_json.codec import encode, same_json
 
-__all__ = ["CallSink"]
-
 
 class CallSink:
     """One call. `sure`: nothing so far leaves its meaning open. `strayed`: other text is between its tags."""

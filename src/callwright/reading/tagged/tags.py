@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from callwright.layout.calls import CallLayout, TaggedArguments
 
-__all__ = ["ParameterTags"]
-
 
 class ParameterTags(Struct, frozen=True):
     """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.

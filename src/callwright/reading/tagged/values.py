@@ -24,8 +24,6 @@ from callwright.reading.tagged.nesting import Fit, Nesting
 from callwright.reading.tagged.other_closers import OTHER_CLOSER
 from callwright.stream_reader import Parse, StreamReader
 
-__all__ = ["Ending", "TaggedValue", "ValueReader", "too_many_parameters"]
-
 # The most times that a value's closer is read again.
 _MAX_AGAIN: Final = 16
 _NO_TAG: Final = Tag("", "", TagKind.STOP)  # the end of the output

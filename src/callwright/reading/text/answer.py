@@ -26,8 +26,6 @@ from callwright.reading.text.trial import Trial, TrialSpan
 from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import MARKS
 
-__all__ = ["AnswerReader"]
-
 _BOM: Final = "\ufeff"
 # At most this much is held back as a possible call; what is longer is text.
 _MAX_HELD: Final = 4_194_304

@@ -15,8 +15,6 @@ from callwright.reading.text.marks import is_token
 from callwright.reading.text.trial import Trial
 from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
 
-__all__ = ["REMEMBERED", "AnswerText"]
-
 # A call is judged by so many characters before it: "I'll look that up."
 REMEMBERED: Final = 400
 _ANY_TAG: Final = re.compile(r"[<\[][^<>\[\]]*[>\]]")

@@ -12,8 +12,6 @@ from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.foreign import Formats
 from callwright.stream_reader import Parse
 
-__all__ = ["CallFormat", "ParsedBy", "ReadBy", "read_answer"]
-
 
 class CallFormat(Protocol):
     """How one family writes calls, and what reads them in the text of an answer."""

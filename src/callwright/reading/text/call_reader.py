@@ -4,8 +4,6 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.marks import Marks
 from callwright.stream_reader import Parse
 
-__all__ = ["CallReader"]
-
 
 class CallReader:
     """The calls of one format; this base class has no calls. Subclasses override the methods for theirs.

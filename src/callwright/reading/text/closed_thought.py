@@ -9,8 +9,6 @@ from callwright.reading.text.foreign import valid_calls
 from callwright.reading.text.trial import has_words
 from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
 
-__all__ = ["calls_at_end", "is_over"]
-
 # From so many places a thought is read on trial, for the calls with which it ends.
 _MAX_TRIED: Final = 8
 

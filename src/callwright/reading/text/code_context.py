@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["CodeContext"]
-
 _RUNS = re.compile(r"\n|`+|~+|[^\n`~]+")
 
 

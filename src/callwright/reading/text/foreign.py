@@ -24,19 +24,6 @@ from callwright.spans import SpanRecorder
 from callwright.stream_reader import Parse, StreamReader
 from callwright.tolerant_json.markers import MARKS
 
-__all__ = [
-    "Form",
-    "Formats",
-    "Reading",
-    "Way",
-    "lone_closer",
-    "numbered_from",
-    "read_foreign",
-    "takes_as_much",
-    "valid_calls",
-    "wrong_with",
-]
-
 # What a tag of a layout looks like: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),
 # `[TOOL_CALLS]`, `functools[`, and a word that begins a layout, as in `Action:`.
 _TAG: Final = re.compile(r'(?:\]<\]|(?<!\[)<)[^\s<>\0/][^<>\0]*?(?:>|=(?="?\0)"?)|\[[A-Z_]+\]|\w+\[(?=\{)|\A[A-Z]\w+:')

@@ -18,8 +18,6 @@ from callwright.reading.text.foreign import (
 from callwright.reading.text.trial import TrialSpan
 from callwright.stream_reader import Parse
 
-__all__ = ["ForeignInText"]
-
 # The name of a tool follows so soon, and that of a parameter; and so often is looked for foreign calls in one answer.
 _MAX_NAME_AHEAD: Final = 200
 _MAX_CALL_AHEAD: Final = 600

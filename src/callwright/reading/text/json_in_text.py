@@ -22,8 +22,6 @@ from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
 
-__all__ = ["JsonInText"]
-
 _BRACES: Final = ("{", "[")
 # JSON as a JSON string, or with each of its quotes escaped.
 _ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")

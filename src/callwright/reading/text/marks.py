@@ -9,8 +9,6 @@ from msgspec import Struct
 from callwright.stream_reader import Markers
 from callwright.tolerant_json.markers import END_TOKENS
 
-__all__ = ["BRACES", "FENCES", "Marks", "all_ends", "is_token", "markers"]
-
 FENCES: Final = ("```", "~~~")
 BRACES: Final = ("{", "[")
 # A tag that looks like a word between angle brackets: it can be mentioned.

@@ -9,8 +9,6 @@ from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.foreign import Formats
 from callwright.stream_reader import Parse
 
-__all__ = ["reads_others"]
-
 # White space before an answer is looked over so far.
 _MAX_LEAD: Final = 64
 

@@ -8,8 +8,6 @@ from callwright.events import Markup
 from callwright.reading.text.answer_text import AnswerText
 from callwright.stream_reader import Markers, Parse, read_until
 
-__all__ = ["SAID", "read_said_before"]
-
 SAID: Final = ("<|python_start|>", "<|python_end|>")
 _END: Final = Markers(SAID[1])
 _MAX_SAID: Final = 65_536

@@ -10,8 +10,6 @@ from callwright.events import ArgumentsDelta, Call, CallEnded, CallStarted, Cont
 from callwright.stream_reader import StreamReader
 from callwright.tolerant_json.reader import read_json
 
-__all__ = ["Trial", "TrialSpan", "doubts", "fitted_calls", "has_words"]
-
 
 class TrialSpan(msgspec.Struct):
     """Where calls stand in a held text, and which of the events are theirs. `own`: they are in the format

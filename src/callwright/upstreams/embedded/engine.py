@@ -34,8 +34,6 @@ from callwright.upstreams.embedded.gguf import CONTROL, GgufFile
 from callwright.upstreams.handed import counted, lacking
 from callwright.upstreams.refusals import maybe_too_long
 
-__all__ = ["EmbeddedUpstream", "EngineOptions"]
-
 log = logging.getLogger("callwright.upstreams")
 
 _PACKAGE: Final = "xllamacpp"
@@ -160,7 +158,6 @@ class EmbeddedUpstream:
             await asyncio.to_thread(self._load)
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         await self.open()
         given = generation.fields
         generation = msgspec.structs.replace(generation, fields=_taken(given), streamed=True)
@@ -209,7 +206,6 @@ class EmbeddedUpstream:
         return [self._file.path.stem]
 
     def window(self, model: str) -> int | None:
-        """See `Upstream`."""
         return min(self._options.context_tokens, self._file.context_tokens or self._options.context_tokens)
 
     async def close(self) -> None:

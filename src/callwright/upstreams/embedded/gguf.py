@@ -9,8 +9,6 @@ import msgspec
 
 from callwright.errors import ConfigError
 
-__all__ = ["CONTROL", "GgufFile", "is_file", "read_gguf"]
-
 # The kind of a token that stands for nothing in the text.
 CONTROL: Final = 3
 

@@ -27,8 +27,6 @@ from callwright.upstreams.http_client.protocol import HttpConnection
 from callwright.upstreams.http_client.response import Response
 from callwright.upstreams.http_client.target import Origin, Target, target_of
 
-__all__ = ["Connections", "Timeouts"]
-
 # A connection that nobody has used for so long is closed: servers do the same, without a word.
 _KEPT_S: Final = 15.0
 # Between attempts at the addresses of one name (RFC 8305, 5).

@@ -13,21 +13,6 @@
 Messages never quote what stands in a head.
 """
 
-__all__ = [
-    "BrokenAnswerError",
-    "BrokenFramingError",
-    "ClosedError",
-    "ConnectTimeoutError",
-    "DisconnectedError",
-    "EncodingError",
-    "HttpError",
-    "NoConnectionError",
-    "NotHttpError",
-    "SilentError",
-    "TooLargeError",
-    "TooSlowError",
-]
-
 
 class HttpError(Exception):
     """A request was not answered, or not to its end."""

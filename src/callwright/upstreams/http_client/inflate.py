@@ -5,8 +5,6 @@ from typing import Final
 
 from callwright.upstreams.http_client.errors import BrokenAnswerError, EncodingError
 
-__all__ = ["Inflater", "inflater"]
-
 # What comes out at once, whatever went in.
 _MOST_AT_ONCE: Final = 262_144
 _GZIP: Final = zlib.MAX_WBITS | 16

@@ -21,8 +21,6 @@ from callwright.upstreams.http_client.errors import (
 )
 from callwright.upstreams.http_client.response import HELD_BYTES, Response
 
-__all__ = ["HttpConnection"]
-
 # A head is at most so many bytes, as is what stands between two pieces of a body.
 _MAX_HEAD_BYTES: Final = 65_536
 # A body is written in such pieces: a large one lets others have their turn, and ends where nobody reads it.
@@ -104,12 +102,10 @@ class HttpConnection(asyncio.Protocol):
             response.wake()
 
     def pause(self) -> None:
-        """See `Source`."""
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """See `Source`."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 

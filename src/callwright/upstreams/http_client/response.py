@@ -18,8 +18,6 @@ from callwright.upstreams.http_client.errors import (
 )
 from callwright.upstreams.http_client.inflate import Inflater, inflater
 
-__all__ = ["AT_ONCE", "HELD_BYTES", "Response", "Source", "whole"]
-
 # Bytes of an answer that are read before the event loop gets its turn: up to 256 KB come at once, and what was
 # compressed comes without any pause.
 AT_ONCE: Final = 16_384

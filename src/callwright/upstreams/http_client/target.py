@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from callwright.upstreams.http_client.errors import NoConnectionError
 
-__all__ = ["Origin", "Target", "target_of"]
-
 _PORTS: Final = {"http": 80, "https": 443}
 # What may stand in a path and its query besides letters and digits; `%` is for what is escaped already.
 _KEPT: Final = "/%:?#[]@!$&'()*+,;=-._~"

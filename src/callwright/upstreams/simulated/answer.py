@@ -21,8 +21,6 @@ from callwright.upstreams.simulated.session import Output, asks_for_summary, for
 from callwright.upstreams.simulated.spans import spans
 from callwright.upstreams.simulated.words import meaning, meanings, name_words, words
 
-__all__ = ["answer", "chosen_word"]
-
 _MAX_READ: Final = 1_000  # characters that are read of the start of a request, and of its end
 _ENOUGH: Final = 2  # a word of the tool's name, or two of its description
 _NAME_WORTH: Final = 3

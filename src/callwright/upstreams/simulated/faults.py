@@ -17,8 +17,6 @@ from callwright.conversation import AssistantTurn, Call, Conversation, Message, 
 from callwright.errors import ConfigError, did_you_mean
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["FAULTS", "Faults", "SimulatedFault"]
-
 Meaning: TypeAlias = Callable[[AssistantTurn, Conversation], AssistantTurn]
 Writing: TypeAlias = Callable[[str], str]
 

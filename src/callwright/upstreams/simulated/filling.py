@@ -17,8 +17,6 @@ from callwright.upstreams.simulated.sampled import sampled_value
 from callwright.upstreams.simulated.spans import TODAY, Span, spans
 from callwright.upstreams.simulated.words import SECONDS, STOP_WORDS, meaning, meanings, name_words, synonyms
 
-__all__ = ["arguments_of", "is_all_named", "value_of"]
-
 Path: TypeAlias = tuple[str | int, ...]
 # A slot, the members of an object, or the item of a list of objects.
 Shape: TypeAlias = "Slot | Members | list[Shape]"

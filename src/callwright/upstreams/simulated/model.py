@@ -33,8 +33,6 @@ from callwright.upstreams.simulated.other_endpoints import answered
 from callwright.upstreams.simulated.sampled import allows, sampled_turn
 from callwright.upstreams.simulated.scripted import LocalUpstream
 
-__all__ = ["SimulatedUpstream", "Told"]
-
 T = TypeVar("T")
 Told: TypeAlias = Callable[[GenerationRequest, Sequence[str]], None]
 
@@ -76,7 +74,6 @@ class SimulatedUpstream(LocalUpstream):
         self._asked = 0
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         # A choice of words leaves no room for faults.
         faults = () if _words(generation) else self._faults.choose(generation.dialect or "")
         server = next((fault.name for fault in faults if fault.server), "")
@@ -104,7 +101,6 @@ class SimulatedUpstream(LocalUpstream):
         yield [FinishDelta("length" if limit < len(deltas) else "stop"), counted]
 
     async def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
-        """See `Upstream`."""
         server = next((fault.name for fault in self._faults.choose("") if fault.server), "")
         await self._fail(_REFUSALS, server)
         answers, counted = await asyncio.to_thread(answered, path, generation)

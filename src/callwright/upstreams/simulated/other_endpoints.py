@@ -19,8 +19,6 @@ from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.handed import lacking
 
-__all__ = ["answered"]
-
 _Answer: TypeAlias = tuple[list[dict[str, Any]], list[str], int]  # the answer or its events; the input; tokens made
 _TOKEN: Final = 4  # characters
 _DIMENSIONS: Final = 64

@@ -23,8 +23,6 @@ from callwright.grammar.grammar import Grammar
 from callwright.schema import validate
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["allows", "drawn", "sampled_turn", "sampled_value"]
-
 _S: Final = 2.0  # of the processor: the same grammar gives up in the same place on a busy machine
 _MOST_CALLS: Final = 3
 _TRIES: Final = 24

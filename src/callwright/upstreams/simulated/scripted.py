@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, HandedAnswers, TextDelta
 from callwright.upstreams.handed import lacking
 
-__all__ = ["LocalUpstream", "ScriptedUpstream"]
-
 
 class LocalUpstream:
     """The part of an `Upstream` that one without a server has no use for."""
@@ -39,7 +37,6 @@ class ScriptedUpstream(LocalUpstream):
         self.asked: list[GenerationRequest] = []
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
-        """See `Upstream`."""
         self.asked.append(generation)
         answer = next(self._answers)
         for delta in (TextDelta(answer), FinishDelta("stop")) if isinstance(answer, str) else answer:

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from callwright.conversation import CallOutput, Conversation, Message, TextPart
 
-__all__ = ["Output", "asks_for_summary", "forbids_calls", "session_of", "summary_of"]
-
 _REFUSED: Final = ("Error: this call was not run.", "Error: no call was run.")  # then the model tries again
 _MAX_LINE: Final = 500  # characters of a request or an output in a summary
 _MAX_INSTRUCTED: Final = 2_000  # characters of a request that may describe the form of the answer

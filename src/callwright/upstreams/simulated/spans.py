@@ -10,8 +10,6 @@ from msgspec.structs import replace
 
 from callwright.upstreams.simulated.words import NUMBER_WORDS, STOP_WORDS, meaning, meanings, words
 
-__all__ = ["TODAY", "Span", "spans"]
-
 TODAY: Final = date(2026, 1, 15)  # no clock: the same request gets the same answer on any day
 
 _AHEAD: Final = {"today": 0, "tonight": 0, "tomorrow": 1, "yesterday": -1}

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["NUMBER_WORDS", "SECONDS", "STOP_WORDS", "meaning", "meanings", "name_words", "synonyms", "words"]
-
 # Synonyms; the first represents all.
 _SYNONYMS: Final = """
 add plus sum addition total + | subtract minus difference subtraction - | multiply times product multiplication * ×

@@ -31,8 +31,6 @@ from callwright.wire.anthropic.types import (
 from callwright.wire.sealed import sealed
 from callwright.wire.sse import named
 
-__all__ = ["BlockWriter", "written_event"]
-
 
 class BlockWriter:
     """Writes blocks into `message` and the matching events, which `take` returns.

@@ -39,8 +39,6 @@ from callwright.wire.sealed import SealedTexts
 from callwright.wire.searches import Unsealer
 from callwright.wire.server_words import call_words, tool_failure
 
-__all__ = ["MessageReader"]
-
 # With it Claude Code's first system block begins. The line differs from conversation to conversation, and would part
 # prompts that are the same otherwise.
 _BILLING: Final = "x-anthropic-billing-header:"

@@ -15,8 +15,6 @@ from callwright.openai_format.errors import type_error
 from callwright.openai_format.tool_names import ToolNames
 from callwright.wire.token_estimate import estimated_tokens
 
-__all__ = ["AppliedEdit", "apply_edits", "clears_thinking"]
-
 _CLEARED: Final = "[Old tool result content cleared]"
 _TOOL_USES: Final = "clear_tool_uses_"
 _THINKING: Final = "clear_thinking_"

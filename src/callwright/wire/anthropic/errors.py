@@ -11,8 +11,6 @@ from msgspec import UNSET, Struct, UnsetType
 from callwright.errors import RequestError, UpstreamError
 from callwright.wire.context_window import read_overflow
 
-__all__ = ["AnthropicError", "AnthropicErrorResponse", "anthropic_error", "anthropic_status", "thread_unsupported"]
-
 _TYPES: Final[Mapping[int, str]] = {
     400: "invalid_request_error",
     401: "authentication_error",

@@ -14,24 +14,6 @@ from callwright.wire.anthropic.types import (
     StopReason,
 )
 
-__all__ = [
-    "BlockDelta",
-    "CitationsDelta",
-    "ContentBlockDeltaEvent",
-    "ContentBlockStartEvent",
-    "ContentBlockStopEvent",
-    "InputJsonDelta",
-    "MessageDelta",
-    "MessageDeltaEvent",
-    "MessageStartEvent",
-    "MessageStopEvent",
-    "MessageStreamEvent",
-    "PingEvent",
-    "SignatureDelta",
-    "TextDelta",
-    "ThinkingDelta",
-]
-
 
 class MessageStartEvent(Struct, tag_field="type", tag="message_start"):
     """The message before anything came."""

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-__all__ = ["input_of", "read_input", "written_input"]
-
 _UNPARSED: Final = "__unparsedToolInput"
 
 

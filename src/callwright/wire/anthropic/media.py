@@ -9,8 +9,6 @@ from callwright.conversation import MediaPart, Part, TextPart
 from callwright.errors import RequestError
 from callwright.openai_format.errors import missing, wrong_type
 
-__all__ = ["document_parts", "image_part", "search_result_parts", "text_of"]
-
 _PDF: Final = "application/pdf"
 
 

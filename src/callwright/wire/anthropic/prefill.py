@@ -1,7 +1,5 @@
 """The begin of an answer that a request holds: the model goes on from there, and the answer does not repeat it."""
 
-__all__ = ["WithoutPrefill"]
-
 
 class WithoutPrefill:
     """Takes the begin that a client wrote out of the text of an answer: some servers repeat it, and so do readers that

@@ -23,8 +23,6 @@ from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 
-__all__ = ["ParsedMessages", "Thinking", "decode_request", "read_request"]
-
 # How reasoning goes back: as text, packed into its signature only, or not at all.
 Thinking = Literal["shown", "sealed", "none"]
 

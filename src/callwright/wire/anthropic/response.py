@@ -76,8 +76,6 @@ from callwright.wire.server_events import (
 )
 from callwright.wire.server_words import call_words
 
-__all__ = ["MessageWriter"]
-
 _STOP_REASONS: Final[dict[FinishReason, StopReason]] = {
     "stop": "end_turn",
     "tool_calls": "tool_use",

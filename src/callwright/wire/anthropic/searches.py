@@ -19,8 +19,6 @@ from callwright.wire.searches import Unsealer, sealed_result
 from callwright.wire.server_events import SearchFault
 from callwright.wire.server_words import WEB_SEARCH_GONE
 
-__all__ = ["KIND", "cited", "read_result", "read_tool", "result_content"]
-
 KIND: Final = "web_search_"
 _MAX_CITED: Final = 150
 

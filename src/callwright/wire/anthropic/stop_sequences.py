@@ -6,8 +6,6 @@ here, in the text for the user only.
 
 from collections.abc import Sequence
 
-__all__ = ["StopSequences"]
-
 
 class StopSequences:
     """Looks for the sequences in a text that comes in pieces. `hit` is the one that was found: that which was whole

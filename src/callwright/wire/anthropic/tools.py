@@ -25,8 +25,6 @@ from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
-__all__ = ["NO_WEB_SEARCH", "find_tool", "is_direct", "offered_tools", "read_choice", "read_servers"]
-
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 # Of a tool this says how it is cached, not what it is; clients move it about.
 _PASSING: Final = "cache_control"

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from callwright.conversation import FunctionTool
 
-__all__ = ["SEARCH_KINDS", "typed_tool"]
-
 _TEXT: Final = {"type": "string"}
 _LINE: Final = {"type": "integer"}
 _RANGE: Final = {"type": "array", "items": _LINE, "minItems": 2, "maxItems": 2}

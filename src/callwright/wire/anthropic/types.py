@@ -11,34 +11,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from callwright.wire.server_events import SearchFault
 
-__all__ = [
-    "AnyBlock",
-    "Citation",
-    "ContextManagement",
-    "DirectCaller",
-    "McpToolResultBlock",
-    "McpToolUseBlock",
-    "MessageParam",
-    "MessagesRequest",
-    "MessagesResponse",
-    "MessagesUsage",
-    "OutputConfig",
-    "OutputTokensDetails",
-    "RefusalStopDetails",
-    "ServerToolUsage",
-    "ServerToolUseBlock",
-    "StopReason",
-    "TextBlock",
-    "ThinkingBlock",
-    "ThinkingConfig",
-    "TokenCount",
-    "ToolSearchResultBlock",
-    "ToolUseBlock",
-    "WebSearchResultBlock",
-    "WebSearchToolResultBlock",
-    "WebSearchToolResultError",
-]
-
 StopReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
 Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 from callwright.known_values import made_along, made_once
 from callwright.wire.anthropic.tools import is_direct
 
-__all__ = ["unread_fields"]
-
 _CACHED: Final = frozenset({"type", "cache_control"})
 _PAST: Final = _CACHED | {"id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error"}
 _NONE: Final[frozenset[str]] = frozenset()

@@ -11,8 +11,6 @@ from typing import Any
 
 from callwright.tolerant_json.codec import encode
 
-__all__ = ["mended"]
-
 # The fields with which an assistant's message says something.
 _SAYS = ("content", "tool_calls", "function_call", "refusal", "reasoning", "reasoning_content")
 _NOT_RUN = "This call was not run."

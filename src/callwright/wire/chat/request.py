@@ -34,9 +34,6 @@ from callwright.wire.chat.mend_history import mended
 from callwright.wire.chat.types import ChatRequestBody
 from callwright.wire.chat.unread_fields import unread_fields
 
-__all__ = ["CONSUMED", "ChatRequest", "DecodedChat", "decode_request", "read_decoded", "read_request"]
-
-
 _SUPPORTED: Mapping[str, Sequence[str]] = {
     "messages[].role": ROLES,
     "reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),

@@ -51,8 +51,6 @@ from callwright.wire.chat.types import (
 )
 from callwright.wire.sse import data
 
-__all__ = ["ChatChunks", "completion", "completion_usage"]
-
 _CUT: Final = ("length", "content_filter")
 
 

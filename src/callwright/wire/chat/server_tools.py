@@ -46,8 +46,6 @@ from callwright.wire.server_events import (
 )
 from callwright.wire.server_words import call_words
 
-__all__ = ["OneMessage", "read_servers"]
-
 # What stands in a message between the texts before and behind what was done here.
 _BETWEEN: Final = "\n\n"
 _WAY_OUT: Final = "Nobody can be asked for an approval in Chat Completions: write 'never', or use /v1/responses."

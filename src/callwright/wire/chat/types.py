@@ -12,30 +12,6 @@ from msgspec import UNSET, UnsetType
 from callwright.conversation import JsonObject
 from callwright.openai_format.message_types import ChatMessage
 
-__all__ = [
-    "ChatCompletion",
-    "ChatCompletionChunk",
-    "ChatCompletionMessage",
-    "ChatCompletionMessageCustomToolCall",
-    "ChatCompletionMessageFunctionToolCall",
-    "ChatCompletionMessageToolCall",
-    "ChatFinishReason",
-    "ChatRequestBody",
-    "Choice",
-    "ChoiceDelta",
-    "ChoiceDeltaToolCall",
-    "ChoiceLogprobs",
-    "ChunkChoice",
-    "CompletionTokensDetails",
-    "CompletionUsage",
-    "Custom",
-    "DeltaCustom",
-    "DeltaFunction",
-    "Function",
-    "PromptTokensDetails",
-    "StreamOptions",
-]
-
 ChatFinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "function_call", "content_filter"]
 
 

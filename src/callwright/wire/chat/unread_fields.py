@@ -11,8 +11,6 @@ from typing import Any, Final
 from callwright.known_values import made_along, made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
-__all__ = ["unread_fields"]
-
 _SEARCH: Final = frozenset({"search_context_size", "user_location"})
 _NONE: Final[frozenset[str]] = frozenset()
 _TEXTS: Final = {"text": frozenset({"type", "text"}), "refusal": frozenset({"type", "refusal"})}

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Collection
 from typing import Final
 
-__all__ = ["CallIds"]
-
 _MAX_CALL_ID: Final = 64
 
 

@@ -15,17 +15,6 @@ from callwright.errors import RequestError
 from callwright.wire.sealed import SealedTexts, sealed
 from callwright.wire.server_words import summary_words
 
-__all__ = [
-    "DEFAULT_THRESHOLD",
-    "ContextManagement",
-    "Summary",
-    "compact_threshold",
-    "kept_beside_summary",
-    "pack",
-    "shortened",
-    "unpack",
-]
-
 DEFAULT_THRESHOLD: Final = 100_000
 _STANDS_FOR_ALL: Final = "\0"
 

@@ -14,48 +14,6 @@ from callwright.wire.responses.output_types import (
 )
 from callwright.wire.responses.types import Response
 
-__all__ = [
-    "ItemEvent",
-    "ResponseCompletedEvent",
-    "ResponseContentPartAddedEvent",
-    "ResponseContentPartDoneEvent",
-    "ResponseCreatedEvent",
-    "ResponseCustomToolCallInputDeltaEvent",
-    "ResponseCustomToolCallInputDoneEvent",
-    "ResponseFailedEvent",
-    "ResponseFunctionCallArgumentsDeltaEvent",
-    "ResponseFunctionCallArgumentsDoneEvent",
-    "ResponseInProgressEvent",
-    "ResponseIncompleteEvent",
-    "ResponseMcpCallArgumentsDeltaEvent",
-    "ResponseMcpCallArgumentsDoneEvent",
-    "ResponseMcpCallCompletedEvent",
-    "ResponseMcpCallFailedEvent",
-    "ResponseMcpCallInProgressEvent",
-    "ResponseMcpListToolsCompletedEvent",
-    "ResponseMcpListToolsInProgressEvent",
-    "ResponseOutputItemAddedEvent",
-    "ResponseOutputItemDoneEvent",
-    "ResponseOutputTextAnnotationAddedEvent",
-    "ResponseReasoningDeltaEvent",
-    "ResponseReasoningDoneEvent",
-    "ResponseReasoningSummaryPartAddedEvent",
-    "ResponseReasoningSummaryPartDoneEvent",
-    "ResponseReasoningSummaryTextDeltaEvent",
-    "ResponseReasoningSummaryTextDoneEvent",
-    "ResponseReasoningTextDeltaEvent",
-    "ResponseReasoningTextDoneEvent",
-    "ResponseRefusalDeltaEvent",
-    "ResponseRefusalDoneEvent",
-    "ResponseStateEvent",
-    "ResponseStreamEvent",
-    "ResponseTextDeltaEvent",
-    "ResponseTextDoneEvent",
-    "ResponseWebSearchCallCompletedEvent",
-    "ResponseWebSearchCallInProgressEvent",
-    "ResponseWebSearchCallSearchingEvent",
-]
-
 
 class ResponseStreamEvent(Struct, tag_field="type", kw_only=True):
     """An event of a stream."""

@@ -40,8 +40,6 @@ from callwright.wire.sealed import SealedTexts
 from callwright.wire.searches import Unsealer
 from callwright.wire.server_words import NOT_OFFERED, WEB_SEARCH_GONE, call_words, rejected_words
 
-__all__ = ["READ_WITHOUT_ID", "InputItemReader"]
-
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file", "input_audio")
 _OUTPUT_PARTS: Final = ("output_text", "refusal")
 _ROLES: Final = ("assistant", "system", "developer", "user")

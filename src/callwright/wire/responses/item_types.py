@@ -4,41 +4,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-__all__ = [
-    "BY_TYPE",
-    "AdditionalTools",
-    "AnyOutput",
-    "Compaction",
-    "CompactionTrigger",
-    "CustomCall",
-    "CustomOutput",
-    "Effort",
-    "FunctionCall",
-    "FunctionOutput",
-    "LocalShellCall",
-    "LocalShellOutput",
-    "McpCall",
-    "McpRequest",
-    "McpResponse",
-    "Message",
-    "Output",
-    "Part",
-    "PatchCall",
-    "PatchOutput",
-    "Reasoning",
-    "ReasoningText",
-    "Reference",
-    "SearchCall",
-    "SearchOutput",
-    "ShellCall",
-    "ShellOutput",
-    "Tagged",
-    "Update",
-    "UpdatedReasoning",
-    "UpdatedText",
-    "WebSearchCall",
-]
-
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 

@@ -6,8 +6,6 @@ from typing import Any, Final
 from callwright.errors import RequestError
 from callwright.openai_format.errors import wrong_type
 
-__all__ = ["check_metadata"]
-
 _MAX_PAIRS: Final = 16
 _MAX_KEY: Final = 64
 _MAX_VALUE: Final = 512

@@ -32,20 +32,6 @@ from callwright.wire.sealed import sealed
 from callwright.wire.searches import citation, sealed_search
 from callwright.wire.server_events import WebSearchEnded
 
-__all__ = [
-    "Emit",
-    "OpenCustomCall",
-    "OpenFunctionCall",
-    "OpenItem",
-    "OpenMcpCall",
-    "OpenMessage",
-    "OpenReasoning",
-    "OpenSummary",
-    "OpenWebSearch",
-    "Status",
-    "WholeCall",
-]
-
 Emit: TypeAlias = Callable[[wire.ResponseStreamEvent], None]
 Status: TypeAlias = Literal["completed", "incomplete", "failed"]
 ItemT = TypeVar("ItemT", bound=WrittenItem)
@@ -102,7 +88,6 @@ class OpenMessage(OpenItem[ResponseOutputMessage]):
         self._length = 0  # of its text
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         part = self._text_part()
         self._pieces.append(text)
         self._length += len(text)
@@ -132,7 +117,6 @@ class OpenMessage(OpenItem[ResponseOutputMessage]):
         self.annotate(citation(cited.result, end - cited.length, end))
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`."""
         self._end_part()
         self.item.phase = self.phase or UNSET
         self._done(status)
@@ -181,12 +165,10 @@ class OpenReasoning(OpenItem[ResponseReasoningItem]):
         self._seals = seals
 
     def begin(self) -> None:
-        """See `OpenItem`."""
         super().begin()
         self._emit(wire.ResponseContentPartAddedEvent(**self._at, part=ReasoningText("")))
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         self._pieces.append(text)
         if self._open_responses:
             self._emit(wire.ResponseReasoningDeltaEvent(**self._at, delta=text))
@@ -194,7 +176,6 @@ class OpenReasoning(OpenItem[ResponseReasoningItem]):
             self._emit(wire.ResponseReasoningTextDeltaEvent(**self._at, delta=text))
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`."""
         text = "".join(self._pieces)
         part = ReasoningText(text)
         if self._open_responses:
@@ -216,17 +197,14 @@ class OpenSummary(OpenItem[ResponseReasoningItem]):
         self._seals = seals
 
     def begin(self) -> None:
-        """See `OpenItem`."""
         super().begin()
         self._emit(wire.ResponseReasoningSummaryPartAddedEvent(**self._at, part=SummaryText("")))
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         self._pieces.append(text)
         self._emit(wire.ResponseReasoningSummaryTextDeltaEvent(**self._at, delta=text))
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`."""
         text = "".join(self._pieces)
         part = SummaryText(text)
         self._emit(wire.ResponseReasoningSummaryTextDoneEvent(**self._at, text=text))
@@ -251,12 +229,10 @@ class OpenFunctionCall(OpenItem[ResponseFunctionToolCall]):
         super().__init__(item, index, emit)
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         self._pieces.append(text)
         self._emit(wire.ResponseFunctionCallArgumentsDeltaEvent(**self._at, delta=text))
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`."""
         self.item.arguments = text = "".join(self._pieces)
         self._emit(wire.ResponseFunctionCallArgumentsDoneEvent(**self._at, name=self.item.name, arguments=text))
         self._done(status)
@@ -276,12 +252,10 @@ class OpenCustomCall(OpenItem[ResponseCustomToolCall]):
         super().__init__(item, index, emit)
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         self._pieces.append(text)
         self._emit(wire.ResponseCustomToolCallInputDeltaEvent(**self._at, delta=text))
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`."""
         self.item.input = text = "".join(self._pieces)
         self._emit(wire.ResponseCustomToolCallInputDoneEvent(**self._at, input=text))
         self._done(status)
@@ -295,12 +269,10 @@ class OpenMcpCall(OpenItem[McpCall]):
         super().__init__(item, index, emit)
 
     def begin(self) -> None:
-        """See `OpenItem`."""
         super().begin()
         self._emit(wire.ResponseMcpCallInProgressEvent(**self._at))
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         self._pieces.append(text)
         self._emit(wire.ResponseMcpCallArgumentsDeltaEvent(**self._at, delta=text))
 
@@ -337,7 +309,6 @@ class OpenWebSearch(OpenItem[ResponseFunctionWebSearch]):
         self._shows_sources = shows_sources
 
     def begin(self) -> None:
-        """See `OpenItem`."""
         super().begin()
         self._emit(wire.ResponseWebSearchCallInProgressEvent(**self._at))
         self._emit(wire.ResponseWebSearchCallSearchingEvent(**self._at))
@@ -370,7 +341,6 @@ class WholeCall(OpenItem[WrittenItem]):
         """Nothing is said before it is whole."""
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """See `OpenItem`."""
         self._pieces.append(text)
 
     def end(self, status: Status) -> None:

@@ -9,8 +9,6 @@ from callwright.conversation import FunctionTool
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-__all__ = ["unfit_words"]
-
 _MOST: Final = 3  # faults that are told
 _MAX_TOLD: Final = 200  # characters of each
 

@@ -12,30 +12,6 @@ from msgspec import UNSET, Struct, UnsetType, field
 from callwright.conversation import JsonObject
 from callwright.openai_format.mcp_tools import McpTool
 
-__all__ = [
-    "ItemStatus",
-    "McpApprovalRequest",
-    "McpCall",
-    "McpListTools",
-    "OutputItem",
-    "ReasoningText",
-    "ResponseApplyPatchToolCall",
-    "ResponseCompactionItem",
-    "ResponseCustomToolCall",
-    "ResponseFunctionShellToolCall",
-    "ResponseFunctionToolCall",
-    "ResponseFunctionWebSearch",
-    "ResponseLocalShellCall",
-    "ResponseOutputMessage",
-    "ResponseOutputRefusal",
-    "ResponseOutputText",
-    "ResponseReasoningItem",
-    "ResponseToolSearchCall",
-    "ResponseToolSearchOutputItem",
-    "SummaryText",
-    "WrittenItem",
-]
-
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete", "failed"]
 
 

@@ -6,8 +6,6 @@ Nothing of it depends on when or where it is asked for: the same response always
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["Replayed", "replayed_begin", "replayed_rest"]
-
 Item: TypeAlias = Mapping[str, Any]
 Replayed: TypeAlias = dict[str, Any]  # an event without its number
 # Items whose text flows: the events of that, and the field that it ends in.

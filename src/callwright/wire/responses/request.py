@@ -23,9 +23,6 @@ from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.metadata import check_metadata
 
-__all__ = ["ResponsesRequest", "decode_request", "read_request", "unknown_fields"]
-
-
 _Summary: TypeAlias = Literal["auto", "concise", "detailed", "none"]
 
 

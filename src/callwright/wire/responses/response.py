@@ -78,8 +78,6 @@ from callwright.wire.server_events import (
     WebSearchStarted,
 )
 
-__all__ = ["ApiDialect", "ResponseWriter", "response_object", "response_usage"]
-
 ApiDialect: TypeAlias = Literal["openai", "open_responses"]
 _INCOMPLETE: Final[Mapping[str, Literal["max_output_tokens", "content_filter"]]] = {
     "length": "max_output_tokens",

@@ -16,8 +16,6 @@ from callwright.wire.responses.output_types import (
 from callwright.wire.server_events import Compacted, McpApprovalAsked, McpListed, ToolsSearched
 from callwright.wire.server_words import summary_words
 
-__all__ = ["WholeEvent", "server_items"]
-
 WholeEvent: TypeAlias = McpListed | McpApprovalAsked | ToolsSearched | Compacted
 
 

@@ -13,23 +13,6 @@ from callwright.conversation import JsonObject
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.output_types import OutputItem
 
-__all__ = [
-    "CompactedResponse",
-    "Conversation",
-    "DeletedObject",
-    "InputTokens",
-    "Item",
-    "ItemList",
-    "Response",
-    "ResponseConversation",
-    "ResponseError",
-    "ResponseIncompleteDetails",
-    "ResponseReasoning",
-    "ResponseStatus",
-    "ResponseTextConfig",
-    "ResponseUsage",
-]
-
 ResponseStatus: TypeAlias = Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
 
 

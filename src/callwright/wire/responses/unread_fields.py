@@ -12,8 +12,6 @@ from typing import Any, Final
 from callwright.known_values import made_along, made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
-__all__ = ["unread_fields"]
-
 _TOOL: Final = frozenset({"type", "name", "description", "allowed_callers", "defer_loading"})
 _SEARCH: Final = frozenset({"type", "search_context_size", "user_location", "filters", "external_web_access"})
 # Tools by their type, and what is read of them. Those that are missing here are refused, or read elsewhere.

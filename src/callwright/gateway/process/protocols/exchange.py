@@ -16,8 +16,6 @@ from callwright.gateway.http import OUR_FAULT
 from callwright.gateway.process.protocols.refusals import written
 from callwright.gateway.request_context import api_of
 
-__all__ = ["Exchange"]
-
 log = logging.getLogger("callwright.gateway")
 _LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _WITHOUT_BODY: Final = (204, 304)

@@ -7,8 +7,6 @@ from urllib.parse import unquote
 
 from callwright.gateway.process.protocols.refusals import no_request, unknown_coding
 
-__all__ = ["READ_HERE", "Field", "Named", "asks_websocket", "read_head"]
-
 Field = tuple[bytes, bytes]
 Named = Mapping[bytes, Sequence[bytes]]
 

@@ -25,8 +25,6 @@ from callwright.gateway.process.protocols.reading import RequestReader
 from callwright.gateway.process.protocols.refusals import no_room, written
 from callwright.gateway.request_context import api_of
 
-__all__ = ["HttpProtocol"]
-
 log = logging.getLogger("callwright.gateway")
 _LINGER_S: Final = 2.0
 _LINGER_BYTES: Final = 1_048_576

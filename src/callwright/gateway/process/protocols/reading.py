@@ -14,8 +14,6 @@ from callwright.gateway.process.protocols.exchange import Exchange
 from callwright.gateway.process.protocols.heads import READ_HERE, Field, Named, asks_websocket, read_head
 from callwright.gateway.process.protocols.refusals import no_request, too_large
 
-__all__ = ["RequestReader"]
-
 # The most that is parsed before the size of chunk extensions and trailers is checked again.
 _SLICE_BYTES: Final = 16_384
 _EMPTY_LINE: Final = b"\r\n\r\n"

@@ -9,8 +9,6 @@ from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error
 from callwright.wire.errors import error_body
 
-__all__ = ["no_request", "no_room", "too_large", "unknown_coding", "written"]
-
 
 def too_large(limit: int, *, is_head: bool) -> RequestError:
     """The 431 for a head above the limit, or for a body that comes with too much that is none of it."""

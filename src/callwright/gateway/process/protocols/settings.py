@@ -11,8 +11,6 @@ from callwright.gateway.connections import Connections
 from callwright.gateway.process.protocols.http import HttpProtocol
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
 
-__all__ = ["ProtocolSettings"]
-
 
 class ProtocolSettings(uvicorn.Config):
     """uvicorn's settings for an application of `create_app`, with the bounds that its protocols hold to."""

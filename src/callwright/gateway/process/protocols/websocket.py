@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from callwright.gateway.process.protocols.settings import ProtocolSettings
 
-__all__ = ["BoundedWebSocket"]
 
 log = logging.getLogger("callwright.gateway")
 # What is parsed at once: frames of two bytes, or the next piece of a large one.
@@ -53,21 +52,18 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._place: Connection | None = None
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
         super().connection_made(transport)
         self._place = self.app_state.get(STATE)
         if self._place is not None:
             self._place.busy()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
         super().connection_lost(exc)
         self._unparsed.clear()
         if self._place is not None:
             self._place.closed()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         self._unparsed += data
         if not self._is_due:
             self._parse()
@@ -79,7 +75,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._heed()
 
     def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
         super().resume_writing()
         self._can_write = True
         self._heed()
