@@ -43,6 +43,9 @@ FRAMES = {
     "CSV": "7,{},done",
     "a line of a diff": "- nothing\n+ {}\n",
     "indented code": "A sample:\n\n    {}\n\nThat is all.",
+    "inline code": "let reply = `{}`; // as it was",
+    "a quotation": "> {}\n\nis what they wrote.",
+    "a shell": ">>> emit('{}')",
     "a sentence": "Never answer {} to a guest.",
     "a question": "Is {} the right form?",
 }

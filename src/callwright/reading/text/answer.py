@@ -95,8 +95,10 @@ class AnswerReader:
         is_thought = marker in self._thoughts or marker in self._thoughts.values()
         if marker in self._marks.structure and (yield from self.calls.structure(blanks, marker)):
             return
-        if (self._shows and not is_thought) or text.code.inside(blanks):
+        if self._shows and not is_thought:
             text.emit(text.say(blanks + marker))
+        elif text.code.inside(blanks):
+            yield from self._in_code(blanks, marker)
         elif marker in self._marks.tags:
             yield from self.own_tag(blanks, marker)
         elif marker in self._thoughts:
@@ -130,6 +132,17 @@ class AnswerReader:
                 text.emit(text.say(blanks + marker + behind))
         else:
             text.emit(text.say(blanks + marker))
+
+    def _in_code(self, blanks: str, marker: str) -> Parse[None]:
+        """A marker in code or a quotation is text. A call of several lines is judged with all of them."""
+        text = self.text
+        if marker in self._marks.tags and text.tools.ordered and text.trial is None and not text.code.in_fence:
+            behind = yield from read_blanks(text.source)
+            if "\n" in behind:
+                yield from self._doubtful(blanks + marker + behind, own=True)
+                return
+            text.source.unread(behind)
+        text.emit(text.say(blanks + marker))
 
     def _value(self, lead: str) -> Parse[None]:
         """Read a brace or bracket after `lead`: a call, data or text."""
@@ -236,7 +249,9 @@ class AnswerReader:
         text.calls, text.apart, text.gap, text.before, text.code = before
         self._foreign.left = left
         self._use(calls)
-        self._show(held[:begin] if meant else held)
+        self._shows = True
+        self._replay(held[:begin] if meant else held)
+        self._shows = False
         if meant:
             for event in self._try(held[begin:]).events:
                 text.emit(event)
@@ -255,12 +270,6 @@ class AnswerReader:
         self._replay(held)
         text.emit, text.trial = emit, outer
         return trial
-
-    def _show(self, held: str) -> None:
-        """Emit held text; its tags are only shown."""
-        self._shows = True
-        self._replay(held)
-        self._shows = False
 
     def _again(self, held: str) -> None:
         """Read held text again. If this is called while held text is read again, then after that text, not inside."""

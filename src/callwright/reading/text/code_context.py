@@ -39,6 +39,11 @@ class CodeContext:
         return bool(self._fence or ((self._code or self._quoted) and "\n" not in blanks))
 
     @property
+    def in_fence(self) -> bool:
+        """Whether the code is a fenced block."""
+        return bool(self._fence)
+
+    @property
     def at_line_start(self) -> bool:
         """Whether the line holds nothing but white space so far."""
         return self._blank and not self._run
