@@ -154,3 +154,15 @@ def test_words_between_the_tags_of_broken_calls_end_no_reading_in_an_error(diale
     for written in ([output], list(output)):
         turn = callwright.parse(written, dialect=dialect, tools=TOOLS)
         assert turn.calls or turn.content or turn.problems
+
+
+@names
+@pytest.mark.parametrize(
+    "output", ['find_berth(harbour="Cuxhaven")', "<find_berth><harbour>Cuxhaven</harbour></find_berth>"]
+)
+def test_a_call_in_a_form_of_no_dialect_is_reported(name: str, output: str) -> None:
+    properties = {"harbour": {"type": "string"}}
+    tool = {"name": "find_berth", "parameters": {"type": "object", "properties": properties}}
+    turn = callwright.parse(output, dialect=name, tools=[{"type": "function", "function": tool}])
+    assert turn.calls or turn.problems
+    assert turn.calls or turn.content == output

@@ -60,7 +60,7 @@ def parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
     open analysis message).
     """
-    if not (yield from reads_others(text, start, formats, own=_OWN)):
+    if not (yield from reads_others(text, start, formats, own=_OWN, headers=False)):
         yield from _Reader(text.source, text.tools).read(start)
 
 

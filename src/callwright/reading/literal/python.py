@@ -86,7 +86,7 @@ def _looked_for(form: PythonForm) -> _LookedFor:
 class PythonCalls(CallReader):
     """Reads calls in Python."""
 
-    reads_headers = False
+    begins = ("[",)
 
     def __init__(self, text: AnswerText, form: PythonForm) -> None:
         self._find = find = _looked_for(form)

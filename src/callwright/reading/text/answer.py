@@ -80,10 +80,8 @@ class AnswerReader:
         if text.tools.ordered and not (text.before or self._shows):
             if (yield from self._in_json.begins_held()):
                 self._again((yield from self._in_json.held("", self._marks)))
-            elif self.calls.reads_headers:
-                ways = yield from self._foreign.header(self._marks.tags)
-                if ways:
-                    yield from self._foreign_calls("", ways)
+            elif ways := (yield from self._foreign.header(self._marks.tags, self.calls.begins)):
+                yield from self._foreign_calls("", ways)
         while not text.source.done:
             blanks, marker = yield from emit_text_until(text.source, self._in_text, text.say)
             if marker:
@@ -118,20 +116,23 @@ class AnswerReader:
             text.source.at -= 1
             yield from self._value(blanks)
         elif marker in self._formats.known_openings:
-            behind = yield from read_blanks(text.source)
-            is_json = marker in MARKS and text.source.text.startswith(("{", "[", "`"), text.source.at)
-            text.source.unread(behind)
-            if (
-                yield from self._foreign_calls(blanks + marker, self._formats.openings.get(marker, ()), strict=is_json)
-            ):
-                return
-            behind = yield from read_blanks(text.source)
-            if text.source.text.startswith(("{", "[", "<", "`"), text.source.at):
-                self._again((yield from self._in_json.held(blanks + marker + behind, self._marks)))
-            else:  # the marker is only mentioned
-                text.emit(text.say(blanks + marker + behind))
+            yield from self._foreign_mark(blanks, marker)
         else:
             text.emit(text.say(blanks + marker))
+
+    def _foreign_mark(self, blanks: str, marker: str) -> Parse[None]:
+        """The opening of a call in another format: calls, JSON, or a mention."""
+        text = self.text
+        behind = yield from read_blanks(text.source)
+        is_json = marker in MARKS and text.source.text.startswith(("{", "[", "`"), text.source.at)
+        text.source.unread(behind)
+        if (yield from self._foreign_calls(blanks + marker, self._formats.openings.get(marker, ()), strict=is_json)):
+            return
+        behind = yield from read_blanks(text.source)
+        if text.source.text.startswith(("{", "[", "<", "`"), text.source.at):
+            self._again((yield from self._in_json.held(blanks + marker + behind, self._marks)))
+        else:  # the marker is only mentioned
+            text.emit(text.say(blanks + marker + behind))
 
     def _in_code(self, blanks: str, marker: str) -> Parse[None]:
         """A marker in code or a quotation is text. A call of several lines is judged with all of them."""
@@ -322,20 +323,12 @@ class AnswerReader:
             self._unclosed.add(close)
         return bool(end)
 
-    def _opened_again(self) -> Parse[None]:
-        """Skip openers of a thought that were written twice, and the name of its channel."""
-        text, opening = self.text, next(iter(self._thoughts))
-        yield from text.skip_blanks()
-        while (yield from text.comes(opening)):
-            text.emit(Markup(text.take(opening)))
-        yield from text.skip(self._marks.channel)
-
     def _think(self, close: str) -> Parse[None]:
         """Read reasoning to its end. A call in it counts only if the reasoning is never closed and ends with it."""
         text = self.text
         self._has_thought = True
         if self._marks.channel:
-            yield from self._opened_again()
+            yield from _skip_openers(text, next(iter(self._thoughts)), self._marks.channel)
         yield from text.skip_blanks()
         text.make, code, text.code = ReasoningDelta, text.code, CodeContext()
         before, text.before = text.before, ""
@@ -444,3 +437,11 @@ def _is_certain(text: AnswerText, blanks: str, *, own: bool) -> bool:
         or not text.before.strip()
         or is_announcement(text.before + blanks, text.tools.names)
     )
+
+
+def _skip_openers(text: AnswerText, opening: str, channel: str) -> Parse[None]:
+    """Skip openers of a thought that were written twice, and the name of its channel."""
+    yield from text.skip_blanks()
+    while (yield from text.comes(opening)):
+        text.emit(Markup(text.take(opening)))
+    yield from text.skip(channel)

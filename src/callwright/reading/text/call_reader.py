@@ -8,11 +8,10 @@ from callwright.stream_reader import Parse
 class CallReader:
     """The calls of one format; this base class has no calls. Subclasses override the methods for theirs.
 
-    `marks` are searched for in the text. `reads_headers`: calls of other formats may begin an answer without a mark;
-    in some formats own calls do.
+    `marks` are searched for in the text. `begins`: own calls may begin an answer so, without a mark.
     """
 
-    reads_headers = True
+    begins: tuple[str, ...] = ()
 
     def __init__(self, text: AnswerText, marks: Marks = Marks()) -> None:  # noqa: B008  # frozen
         self.text = text

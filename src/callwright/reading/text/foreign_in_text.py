@@ -35,9 +35,10 @@ class ForeignInText:
         self.left = 0 if text.alone else _MAX_FOREIGN
         self._own = text.layout
 
-    def header(self, own: tuple[str, ...]) -> Parse[Sequence[Way]]:
+    def header(self, own: tuple[str, ...], begins: tuple[str, ...] = ()) -> Parse[Sequence[Way]]:
         """In which ways calls with which the answer begins may be read, that have a header and no tag before it; none
-        where it begins with a tag of its `own`, or as its own calls do. Nothing is read.
+        if it begins with a tag of its `own`, or as its own calls do: with one of `begins`, if there are any. Nothing is
+        read.
         """
         source, tools = self._text.source, self._text.tools
         header = ""
@@ -45,14 +46,14 @@ class ForeignInText:
         firsts = self._formats.header_firsts(tools.names) if self.left else ""
         while firsts:
             begin = source.ahead(_MAX_HEADER).lstrip()
-            if begin and (begin[0] not in firsts or begin.startswith(own)):
+            if begin and (begin[0] not in firsts or begin.startswith((*own, *begins))):
                 break
             header, ways, may_be = self._formats.header_at(begin, tools)
             if header or not may_be or not source.more(_MAX_HEADER):
                 break
             yield
         # A format whose own calls begin so reads them itself.
-        if not header or any(way.form.layout == self._own and not way.lead for way in ways):
+        if not header or (not begins and any(way.form.layout == self._own and not way.lead for way in ways)):
             return ()
         return ways
 

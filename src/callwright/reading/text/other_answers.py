@@ -7,6 +7,7 @@ from callwright.reading.text.answer import AnswerReader
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.foreign import Formats
+from callwright.reading.text.foreign_in_text import ForeignInText
 from callwright.stream_reader import Parse
 
 # White space before an answer is looked over so far.
@@ -20,9 +21,12 @@ def _beginnings(others: tuple[str, ...]) -> tuple[frozenset[str], int]:
     return frozenset(begun), max(map(len, others))
 
 
-def reads_others(text: AnswerText, start: str, formats: Formats, *, own: tuple[str, ...]) -> Parse[bool]:
+def reads_others(
+    text: AnswerText, start: str, formats: Formats, *, own: tuple[str, ...], headers: bool = True
+) -> Parse[bool]:
     """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
-    and nothing is read, where it does not, or begins with one of the format's `own` tokens.
+    and nothing is read, where it does not, or begins with one of the format's `own` tokens. `headers`: calls without a
+    mark count, too, by their headers.
     """
     if start == "reasoning" or not text.tools.ordered or text.alone:
         return False
@@ -34,6 +38,7 @@ def reads_others(text: AnswerText, start: str, formats: Formats, *, own: tuple[s
         if found or begin not in begun or not source.more(longest + _MAX_LEAD):
             break
         yield
-    if found:
+    if found or (headers and (yield from ForeignInText(text, formats).header(own))):
+        found = True
         yield from AnswerReader(CallReader(text), formats).read("assistant")
     return found
