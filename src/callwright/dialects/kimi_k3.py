@@ -199,6 +199,7 @@ class _Calls(TaggedCalls):
         """Read the token of a part. A tag with blanks around its name is that tag."""
         text = self.text
         if marker in _PARTS:
+            text.leave_gap(blanks)
             text.emit(Markup(blanks + marker))
             text.code = CodeContext()  # what was open in one part is not open in the next
         elif text.code.inside(blanks):
