@@ -35,7 +35,7 @@ def counting(parsed: list[bytes]) -> type[HttpProtocol]:
     class Counting(HttpProtocol):
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
-            self._reader = CountingReader(self._begin, self._change_to_websocket, self.config.bounds.max_head_bytes)
+            self._reader = CountingReader(self._begin, self._change_to_websocket, MOST)
 
     return Counting
 
