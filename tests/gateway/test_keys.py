@@ -16,7 +16,7 @@ from callwright.errors import ConfigError, RequestError
 from callwright.gateway.access.keys import ApiKey, hash_of, new_key
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
-from callwright.turn import run
+from callwright.turn import loop, run
 from callwright.turn.fair_pool import CLIENT, FairPool
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.outputs import QUESTION
@@ -264,7 +264,7 @@ def test_what_takes_seconds_is_shared_by_the_keys(keyed: str, monkeypatch: pytes
             seen.append(CLIENT.get())
             return await super().run(work)
 
-    monkeypatch.setattr(run, "is_slow", lambda model: True)
+    monkeypatch.setattr(loop, "is_slow", lambda model: True)
     monkeypatch.setattr(run, "SLOW", Pool(1))
     for key in (ANNA, BEN, ANNA):
         assert asked(keyed + CHAT, {**CHAT_BODY, "model": "simulated-hermes"}, key).status == 200
