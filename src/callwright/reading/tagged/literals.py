@@ -91,7 +91,7 @@ def tag_literals(form: ParameterTags, ends: tuple[str, ...]) -> TagLiterals:
         (TagKind.VALUE, (form.parameter_end,)),
     ):
         found.closers |= {closer: Tag(closer, closer, kind, closes=True) for closer in closers}
-    found.closers |= {end: Tag(end, end, TagKind.STOP) for end in ends if end != form.call_end}
+    found.closers |= {end: Tag(end, end, TagKind.STOP) for end in ends}
     found.openings, found.call_closer = (form.parameter, form.call), form.call_end
     found.pieces = _pieces(form)
     every = (*tags, *ends, *form.inner, *((form.end,) if len(form.end) > 1 else ()))
