@@ -299,8 +299,7 @@ class ValueReader:
         source = self._reader.source
         blanks = yield from self._reader.gap()
         tag = yield from self._next()
-        if tag is not None and tag.kind is TagKind.STOP and tag.text != self._known.call_closer:
-            # with other text behind it, it is only mentioned
+        if tag is not None and tag.kind is TagKind.STOP:  # with other text behind it, it is only mentioned
             source.take(source.at + len(tag.text))
             behind = yield from self._reader.gap()
             is_over = (yield from self._literal()) not in ("", self._own) or source.done
