@@ -91,7 +91,7 @@ class _Calls(MarkedCalls):
 
     def _names(self, name: str) -> Parse[bool]:
         """Whether the part that comes next is a call, and of this tool."""
-        opening = self.text.source.take(self.text.source.at + len(_INVOKE)) + (yield from self.text.held_blanks())
+        opening = self.text.take(_INVOKE) + (yield from self.text.held_blanks())
         head = yield from MarkedJson(self.text.source, self.text.tools, self._find.stops).head()
         is_json = self.text.source.text.startswith(("{", "[", "`"), self.text.source.at)
         self.text.source.unread(opening)

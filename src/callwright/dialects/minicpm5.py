@@ -155,7 +155,7 @@ class _Call(TaggedCall):
         """Whether a value begins with CDATA, behind white space, and reading past that."""
         blanks = yield from self.text.held_blanks()
         if (yield from self.text.comes(_CDATA)):
-            self.text.emit(Markup(blanks + self.text.source.take(self.text.source.at + len(_CDATA))))
+            self.text.emit(Markup(blanks + self.text.take(_CDATA)))
             return True
         self.text.source.unread(blanks)
         return False

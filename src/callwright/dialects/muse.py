@@ -286,7 +286,7 @@ class _Reader:
                 if (marker == _START or blanks) and (yield from self._begins_header()):
                     self.text.markup(blanks)
                     return
-                self.text.emit(self.text.say(blanks + self.text.source.take(self.text.source.at + len(marker))))
+                self.text.emit(self.text.say(blanks + self.text.take(marker)))
             elif marker:
                 self.text.emit(self.text.say(blanks + marker))
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.layout.calls import CallLayout
 from callwright.reading.json.block import MarkedJson, read_json_block
 from callwright.reading.text.answer_text import AnswerText
@@ -153,9 +153,7 @@ class MarkedCalls(CallReader):
         elif tag in form.closes:
             # Without its opener: one too many when a call came before, else a mention.
             if text.apart:
-                text.emit(Markup(blanks + tag))
-                text.emit(Problem("markup_repaired", f"{tag} closes nothing", call=text.calls - 1))
-                yield from text.skip_blanks()
+                yield from text.lone_end(blanks, tag)
             elif form.special and not self._opened:
                 yield from text.stray(blanks, tag)
             else:
@@ -205,7 +203,7 @@ class MarkedCalls(CallReader):
         if follows in self._form.opens:
             text.emit(Markup(opening))
         elif follows:
-            text.emit(Markup(opening + text.source.take(text.source.at + len(follows))))
+            text.emit(Markup(opening + text.take(follows)))
             text.emit(Problem("malformed_call", "a call with nothing in it"))
         elif self._form.header and not is_json:
             yield from self._headed(blanks, tag, inner + fence)
@@ -292,10 +290,7 @@ class MarkedCalls(CallReader):
 
     def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
         """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
-        self.text.call_begins()
-        index = self.text.calls
-        self.text.calls += 1
-        self.text.emit(CallStarted(index, name, id=None if id_ in self._ids else id_))
+        index = self.text.start_call(name, None if id_ in self._ids else id_)
         self._ids |= {id_}
         self.text.markup(opening)
         yield from self.text.skip_blanks()

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.events import CallEnded, CallStarted, Markup, Problem
+from callwright.events import CallEnded, Markup, Problem
 from callwright.layout.calls import CallLayout
 from callwright.layout.literal import DelimitedArguments
 from callwright.reading.arguments_writer import ArgumentsWriter
@@ -180,10 +180,7 @@ class NotationCalls(CallReader):
         source = self.text.source
         head = _HEAD.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_names_call` has checked it
-        self.text.call_begins()
-        index = self.text.calls
-        self.text.calls += 1
-        self.text.emit(CallStarted(index, head["name"]))
+        index = self.text.start_call(head["name"])
         self.text.emit(Markup(opening + source.take(source.at + head.end())))
         writer = ArgumentsWriter(self.text.emit, index, head["name"], self.text.tools)
         names = self.text.tools.names_in(self.text.tools.resolve_name(head["name"]))

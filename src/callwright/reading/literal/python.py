@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
+from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem
 from callwright.layout.calls import CallLayout
 from callwright.reading.json.block import read_json_block
 from callwright.reading.literal.literals import Ends, LiteralForm, LiteralReader
@@ -204,7 +204,7 @@ class PythonCalls(CallReader):
         ended = False
         for marker in self._find.block_ends:
             if (yield from self.text.comes(marker)):
-                self.text.emit(Markup(self.text.source.take(self.text.source.at + len(marker))))
+                self.text.emit(Markup(self.text.take(marker)))
                 ended = True
         if whole and ((bracket and not listed) or (end and not ended)):
             self.text.emit(Problem("markup_repaired", "the end of the calls is missing", call=self.text.calls - 1))
@@ -252,11 +252,8 @@ class PythonCalls(CallReader):
         source = self.text.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it
-        self.text.call_begins()
-        index = self.text.calls
-        self.text.calls += 1
         words, _ = self._split(head["name"])
-        self.text.emit(CallStarted(index, head["name"].removeprefix(words)))
+        index = self.text.start_call(head["name"].removeprefix(words))
         if words:
             self.text.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
         self.text.emit(Markup(source.take(source.at + head.end("head"))))

@@ -5,7 +5,7 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-from callwright.events import ArgumentsDelta, CallStarted, Markup, Problem
+from callwright.events import ArgumentsDelta, Markup, Problem
 from callwright.reading.arguments_writer import ArgumentsWriter
 from callwright.reading.tagged.heads import (
     attributes,
@@ -53,12 +53,10 @@ class TaggedCall:
 
     def start(self, name: str) -> None:
         """A call of this tool starts."""
-        self.text.call_begins()
-        self.sink = CallSink(self.text.emit, self.text.markup, self.text.calls, name, self.text.tools)
+        index = self.text.start_call(name)
+        self.sink = CallSink(self.text.emit, self.text.markup, index, name, self.text.tools)
         self.sink.sure, self.sink.strayed = not self.values.lost, self.misplaced
         self.lexer.declared = self.sink.declared
-        self.text.emit(CallStarted(self.text.calls, name))
-        self.text.calls += 1
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         """Read the name of a call; answers it, and all that was read."""

@@ -159,7 +159,7 @@ class TaggedCalls(CallReader):
             self._unread = False
         while True:
             if not tag:
-                text.emit(Markup(text.source.take(text.source.at + len(form.call))))
+                text.emit(Markup(text.take(form.call)))
             else:
                 text.emit(Markup(tag))
             tag = ""
@@ -169,7 +169,7 @@ class TaggedCalls(CallReader):
                 break
         for end in self._find.block_ends:
             if (yield from text.comes(end)):
-                text.emit(Markup(text.source.take(text.source.at + len(end))))
+                text.emit(Markup(text.take(end)))
                 self._closed(end)
                 yield from text.skip_blanks()
 

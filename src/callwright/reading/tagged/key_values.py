@@ -357,7 +357,7 @@ class KeyValueCalls(TaggedCalls):
     def _call_follows(self) -> Parse[bool]:
         if not (yield from self.text.comes(self.form.call)):
             return False
-        self.text.source.take(self.text.source.at + len(self.form.call))
+        self.text.take(self.form.call)
         follows = yield from self.lexer.names_call()
         self.text.source.unread(self.form.call)
         return follows

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from callwright.calls.toolset import Toolset
-from callwright.events import ContentDelta, Event, Markup, Problem, TextEvent
+from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem, TextEvent
 from callwright.layout.calls import CallLayout
 from callwright.reading.text.code_context import CodeContext
 from callwright.reading.text.marks import is_token
@@ -92,6 +92,14 @@ class AnswerText:
         # If only tags are between them, this is the call that was not read.
         if self.unread is not None and not _ANY_TAG.sub("", self.before.removeprefix(self._said)).strip():
             self.unread = None
+
+    def start_call(self, name: str, id_: str | None = None) -> int:
+        """Start a call of this tool, with the id that the model gave it. Returns the number of the call."""
+        self.call_begins()
+        index = self.calls
+        self.calls += 1
+        self.emit(CallStarted(index, name, id=id_))
+        return index
 
     def note_unread(self, problem: Problem) -> None:
         """Note the problem of a possible call here that is not read."""

@@ -12,7 +12,7 @@ import msgspec
 
 from callwright.calls.json_forms import NAME_KEYS, CallKeySet
 from callwright.conversation import NamedTool
-from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem, ReasoningDelta
+from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem, ReasoningDelta
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.marks import Marks
@@ -236,12 +236,9 @@ class JsonInText:
         self._text.markup(words[lead + len(said) :])
 
     def _whole_call(self, found: RecoveredCall) -> None:
-        self._text.call_begins()
-        index = self._text.calls
-        self._text.calls += 1
         for problem in found.problems:
-            self._text.emit(msgspec.structs.replace(problem, call=index))
-        self._text.emit(CallStarted(index, found.name))
+            self._text.emit(msgspec.structs.replace(problem, call=self._text.calls))
+        index = self._text.start_call(found.name)
         self._text.emit(ArgumentsDelta(index, found.arguments))
         self._text.emit(CallEnded(index, complete=found.complete))
         self._text.markup(found.text)
