@@ -25,7 +25,6 @@ from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 
-from callwright.collector import Turn
 from callwright.conversation import Call, Conversation
 from callwright.dialects.base import get_dialect
 from callwright.eval.case import Case
@@ -34,6 +33,7 @@ from callwright.eval.run import run
 from callwright.eval.suite import digest_of, suite
 from callwright.eval.summary import WaySummary, summary_of
 from callwright.eval.wires import WireAsker
+from callwright.reading.collect import Turn
 from callwright.upstreams.simulated.faults import FAULTS, SimulatedFault
 from loading import HOST, chunk, free_port, sse, started
 from tests.support.eval_models import right_turn

@@ -27,13 +27,13 @@ import json_repair
 import uvicorn
 
 import callwright
-from callwright.aio import each
 from callwright.conversation import Conversation
 from callwright.dialects.base import read_options
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.turn.model import Mode, Model
 from callwright.turn.plan import build_generation_request
+from callwright.turn.streams import each
 from callwright.upstreams.base import TextDelta
 from callwright.upstreams.simulated.faults import FAULTS, Faults
 from callwright.upstreams.simulated.model import SimulatedUpstream

@@ -74,7 +74,7 @@ HERE: Final = Path(__file__).resolve().parent
 
 
 # The command `callwright` that waits for less long than it does otherwise.
-HASTY = "from callwright import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
+HASTY = "from callwright.settings import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
 
 
 class Fault(Exception):  # noqa: N818  # what the script looks for

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from callwright import bounds
 from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, SearchConfig, ServerConfig
+from callwright.settings import bounds
 from tests.support.connection_server import Answering, ConnectionServer
 from tests.support.servers import ClosedPort, Gateway, ModelServer
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
+from callwright.settings.bounds import Bounds
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import read_request
 from fuzz import asking, values

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from callwright import ConfigError
-from callwright.bounds import Bounds
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import (
     Config,
@@ -21,6 +20,7 @@ from callwright.gateway.config.config import (
     StoreConfig,
     load_config,
 )
+from callwright.settings.bounds import Bounds
 from tests.support.choices import Choices
 
 __all__ = ["run"]

@@ -4,8 +4,8 @@ model can be sent.
 
 from typing import Any
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status
 from callwright.wire.anthropic.request import decode_request, read_request

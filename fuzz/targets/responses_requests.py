@@ -4,8 +4,8 @@ what is sent to the model can be sent.
 
 from typing import Any
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
+from callwright.settings.bounds import Bounds
 from callwright.wire.body import decoded
 from callwright.wire.responses.request import decode_request, read_request
 from fuzz import asking, values

@@ -8,8 +8,8 @@ import jsonschema
 
 import callwright
 from callwright import RequestError
-from callwright.bounds import Bounds
 from callwright.schema.validate import is_valid
+from callwright.settings.bounds import Bounds
 from callwright.wire.bounds import check_bounds
 from fuzz import values
 from fuzz.asking import refused

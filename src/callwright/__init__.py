@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from callwright.agent.tools import bind, tool
     from callwright.api import Parser, dialects, loads, parse, render, strict_problems, typescript, write
     from callwright.chat_template.dialect import template_dialect
-    from callwright.collector import Turn, collect
     from callwright.conversation import Call
     from callwright.errors import (
         CallwrightError,
@@ -46,8 +45,9 @@ if TYPE_CHECKING:
     )
     from callwright.grammar.grammar import Grammar
     from callwright.prompt import Control, Prompt, Text
+    from callwright.reading.collect import Turn, collect
+    from callwright.reading.spans import Span
     from callwright.response_template.template import ResponseTemplate
-    from callwright.spans import Span
     from callwright.tolerant_json.codec import NotJsonError
 
     __version__: str
@@ -68,7 +68,7 @@ _RUNTIME = {
 _FROM = {
     **_RUNTIME,
     **dict.fromkeys(("Parser", "loads", "parse", "render", "strict_problems", "typescript", "write"), "api"),
-    **dict.fromkeys(("Turn", "collect"), "collector"),
+    **dict.fromkeys(("Turn", "collect"), "reading.collect"),
     **dict.fromkeys(
         ("CallwrightError", "ConfigError", "GrammarError", "RequestError", "SessionError", "UpstreamError"), "errors"
     ),
@@ -84,7 +84,7 @@ _FROM = {
     "Grammar": "grammar.grammar",
     "NotJsonError": "tolerant_json.codec",
     "ResponseTemplate": "response_template.template",
-    "Span": "spans",
+    "Span": "reading.spans",
     "template_dialect": "chat_template.dialect",
 }
 

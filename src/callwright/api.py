@@ -10,7 +10,6 @@ from callwright.calls.check import Check
 from callwright.calls.history import as_readable
 from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
-from callwright.collector import Turn, collect
 from callwright.conversation import AssistantTurn, Call, ToolChoice
 from callwright.dialects.auto import AutoReader
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
@@ -21,8 +20,9 @@ from callwright.openai_format.messages import read_conversation
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
 from callwright.openai_format.tools import read_call, read_tools
-from callwright.parser import OutputParser, PassThrough, Reads
 from callwright.prompt import Prompt
+from callwright.reading.collect import Turn, collect
+from callwright.reading.parser import OutputParser, PassThrough, Reads
 from callwright.schema import strict
 from callwright.schema.typescript import declaration
 from callwright.tolerant_json.codec import NotJsonError, decode

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
 from msgspec import Struct, field
 
 from callwright.events import Call
-from callwright.known_values import KnownObject
-from callwright.latest import Latest
-from callwright.shared import MadeOf, Shared, kept_with, weight_of
+from callwright.memo.json_values import KnownObject
+from callwright.memo.latest import Latest
+from callwright.memo.values import MadeOf, Shared, kept_with, weight_of
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar

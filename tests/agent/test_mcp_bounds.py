@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.cli.chat.background import Background
 from callwright.errors import ConfigError
 from callwright.gateway.config.config import Config, McpConfig, ModelConfig
+from callwright.settings.bounds import Bounds
 from tests.agent.test_mcp import connected, outcome
 from tests.support.bounded import bounded
 from tests.support.http_client import request

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import callwright
-from callwright.bounds import MAX_PARAMETERS
 from callwright.bulk.files import BadLine, parts_of
 from callwright.bulk.rows import Batch, Operation, Work
+from callwright.settings.bounds import MAX_PARAMETERS
 from tests.support.bulk import read_part
 
 Json = dict[str, Any]

@@ -12,7 +12,6 @@ from weakref import ref
 import pytest
 from msgspec.structs import replace
 
-from callwright import shared
 from callwright.calls.history import HistoryRules, apply_history_rules
 from callwright.calls.kept_items import find_gaps
 from callwright.calls.repeated_calls import may_repeat, rows
@@ -34,8 +33,9 @@ from callwright.conversation import (
 )
 from callwright.dialects.base import Dialect, dialect_names, get_dialect
 from callwright.errors import RequestError
+from callwright.memo import values as shared
+from callwright.memo.values import kept_along
 from callwright.openai_format.messages import shared_messages, write_messages
-from callwright.shared import kept_along
 from callwright.turn.plan import is_large
 from callwright.wire.token_estimate import estimated_tokens
 from tests.support.entries import entered

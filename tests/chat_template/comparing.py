@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from callwright.calls.toolset import Toolset
 from callwright.chat_template.dialect import TemplateFindings, dialect_of
 from callwright.chat_template.sources import ChatTemplate
-from callwright.collector import collect
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary, lark
 from callwright.constraints.shape import sentence, shape_of
 from callwright.conversation import AssistantTurn, Call, FunctionTool, Message, TextPart
 from callwright.dialects.base import Dialect, add_dialect, get_dialect
-from callwright.parser import OutputParser, PassThrough
+from callwright.reading.collect import collect
+from callwright.reading.parser import OutputParser, PassThrough
 from tests.oracle.probing import Probed, findings, read_probed
 from tests.support.grammar_engines import Llguidance
 

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import MAX_DEPTH
 from callwright.constraints.compile import Target, compiled, constraint_key, constraint_of
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.base import dialect_names, get_dialect, read_options
 from callwright.errors import RequestError
+from callwright.settings.bounds import MAX_DEPTH
 
 TARGETS: Final[tuple[Target, ...]] = ("xgrammar", "llamacpp", "json")
 

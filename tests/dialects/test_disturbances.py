@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 import callwright
-from callwright.collector import Turn
 from callwright.dialects.base import dialect_names
+from callwright.reading.collect import Turn
 from tests.support.certainty import SHAPES, Shape, tools_of
 from tests.support.disturbances import Change, changes, wrong_call
 from tests.support.examples import some

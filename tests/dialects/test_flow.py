@@ -15,10 +15,10 @@ from callwright import ArgumentsDelta, CallEnded, ContentDelta, Event, Markup, P
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
-from callwright.flow import Checked, flow_patterns
-from callwright.parser import OutputParser
 from callwright.prompt import BREAK
-from callwright.stream_reader import Markers, Parse, StreamReader, Stretch, read_until
+from callwright.reading.parser import OutputParser
+from callwright.streaming.fast_path import Checked, flow_patterns
+from callwright.streaming.reader import Markers, Parse, StreamReader, Stretch, read_until
 from callwright.tolerant_json.codec import encode_inside
 from tests.support import parsing
 from tests.support.cases import tools

@@ -26,7 +26,7 @@ from callwright.conversation import (
 )
 from callwright.dialects.base import RenderOptions, dialect_names, get_dialect
 from callwright.dialects.tokenizers import added_tokens
-from callwright.latest import Latest
+from callwright.memo.latest import Latest
 from tests.support.entries import entered
 
 T = TypeVar("T")

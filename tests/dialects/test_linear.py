@@ -8,12 +8,12 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright.bounds import MAX_PARAMETERS
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.dialects.base import dialect_names, get_dialect
 from callwright.events import CallEnded, Event, Problem
-from callwright.parser import OutputParser, PassThrough
+from callwright.reading.parser import OutputParser, PassThrough
+from callwright.settings.bounds import MAX_PARAMETERS
 from tests.support.bounded import bounded
 from tests.support.entries import entered
 

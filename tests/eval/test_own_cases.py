@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.errors import ConfigError
 from callwright.eval.case import Case
@@ -15,6 +14,7 @@ from callwright.eval.judge import Verdict
 from callwright.eval.own_cases import read_cases
 from callwright.eval.play import Play
 from callwright.eval.wanted import misfit
+from callwright.reading.collect import Turn
 
 YAML = """
 tools:

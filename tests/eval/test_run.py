@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from callwright.collector import Turn
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval import run as runs
 from callwright.eval.ask import Answered, Asker, ModelAsker
@@ -20,6 +19,7 @@ from callwright.eval.results import RESULTS, Plan, ResultFile, read_records, rea
 from callwright.eval.run import run
 from callwright.eval.suite import digest_of, suite
 from callwright.eval.summary import summary_of
+from callwright.reading.collect import Turn
 from callwright.turn.reread import reread
 from tests.support.eval_models import TODAY, Injected
 from tests.support.paths import ROOT

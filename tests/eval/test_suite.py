@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.errors import ConfigError
 from callwright.eval.ask import ModelAsker
@@ -18,6 +17,7 @@ from callwright.eval.play import Play
 from callwright.eval.run import played
 from callwright.eval.suite import GROUPS, SIZES, digest_of, suite
 from callwright.eval.wanted import PREDICATES, check_wanted, misfit
+from callwright.reading.collect import Turn
 from callwright.tolerant_json.codec import decode, encode
 from callwright.turn.model import Model
 from callwright.wire.chat.request import read_request

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from callwright import bounds
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.settings import bounds
 from callwright.turn.model import Model
 from callwright.turn.place import placed
 from callwright.turn.run import Events, run_turn
@@ -41,7 +41,7 @@ OWN_NAMES = ["localhost", "LOCALHOST:9", "127.0.0.1", "[::1]:80", "localhost.", 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
-    """Starts a gateway for this test alone, with other `times` of `callwright.bounds`."""
+    """Starts a gateway for this test alone, with other `times` of `callwright.settings.bounds`."""
     gateways: list[Gateway] = []
 
     def start(*models: ModelConfig, times: Mapping[str, float] = {}, **server: Any) -> str:

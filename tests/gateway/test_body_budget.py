@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.gateway.body_budget import BodyBudget, body_room
 from callwright.gateway.config.config import Config, ModelConfig
+from callwright.settings.bounds import Bounds
 from tests.support.http_client import CHAT, request
 from tests.support.messages_client import MESSAGES
 from tests.support.responses_client import RESPONSES

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import MAX_CHOICES
 from callwright.events import Usage
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import KeyConfig, ModelConfig
 from callwright.gateway.endpoints.chat_choices import usage_of_choices
+from callwright.settings.bounds import MAX_CHOICES
 from tests.conftest import WAYS, Served
 from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import QUESTION, TOOLS

@@ -16,8 +16,6 @@ from starlette.types import Message, Scope
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.gateway.access.clients import EVERYBODY, Clients
 from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
 from callwright.gateway.access.shared_counters import SharedCounters
@@ -28,6 +26,8 @@ from callwright.gateway.endpoints import websocket as endpoint
 from callwright.gateway.http import AsWritten, EventStream
 from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from tests.support.http_client import CHAT, Live, request
 from tests.support.messages_client import MESSAGES
 from tests.support.outputs import QUESTION

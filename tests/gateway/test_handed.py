@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from tests.conftest import Served
 from tests.support.http_client import Live, Reply, request
 from tests.support.servers import Answer, Gateway, ModelServer, sse, whole

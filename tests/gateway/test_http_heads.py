@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import MAX_HEAD_BYTES as MOST
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.gateway.process.protocols.http import HttpProtocol
 from callwright.gateway.process.protocols.reading import RequestReader
 from callwright.gateway.request_context import Api
+from callwright.settings.bounds import MAX_HEAD_BYTES as MOST
 from tests.support.http_client import CHAT, Live, request
 from tests.support.messages_client import COUNT, MESSAGES
 from tests.support.outputs import QUESTION

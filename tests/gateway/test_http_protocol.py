@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from callwright import bounds
 from callwright.gateway.http import AsWritten, EventStream
+from callwright.settings import bounds
 from tests.support.byte_server import TURNS, Loop, each_loop, run, seen, turns
 from tests.support.connection_server import reset
 from tests.support.protocol_server import PIECES, Answer, Door, answers, begun, opened

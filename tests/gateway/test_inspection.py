@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, InspectLevel, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.inspection.endpoint import PAGES
 from callwright.gateway.inspection.turn_source import RecordedTurns
 from callwright.gateway.observability.observability import inspect_level
+from callwright.settings.bounds import Bounds
 from callwright.turn.reread import RecordError
 from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.messages_client import MESSAGES

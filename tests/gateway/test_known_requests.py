@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from callwright.gateway.responses.given_items import bring_tools, references, to_be_read, with_ids
-from callwright.known_values import KnownList
+from callwright.memo.json_values import KnownList
 from callwright.openai_format.tool_catalog import ToolCatalog
 from tests.support.http_client import request
 from tests.support.responses_client import RESPONSES, fetch, respond

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from callwright import bounds
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.settings import bounds
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION
 from tests.support.processes import gateway as process

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from callwright.bounds import Bounds
 from callwright.cli import main
 from callwright.errors import ConfigError
 from callwright.gateway.access.keys import Keys, counters_size, hash_of
@@ -22,6 +21,7 @@ from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig, StoreConfig
 from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.gateway.process.workers import check_workers, serve_by_workers, share_of
+from callwright.settings.bounds import Bounds
 from tests.support.forgetful_clients import ChatTask
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION

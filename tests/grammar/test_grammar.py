@@ -723,7 +723,7 @@ def test_however_slow_a_step_is_random_texts_have_their_time_and_no_more(
 # Reads 100 requests with different grammars, and prints how many MB the last 60 add to the memory of the process.
 _MANY = """
 import json
-from callwright.bounds import Bounds
+from callwright.settings.bounds import Bounds
 from callwright.wire.body import decoded
 from callwright.wire.chat.request import read_request
 

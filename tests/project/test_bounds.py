@@ -4,8 +4,8 @@ from typing import Final, Literal, get_args
 
 import pytest
 
-from callwright import bounds
-from callwright.bounds import Bounds
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from tests.support.paths import ROOT
 
 Door = Literal["chat", "responses", "messages", "websocket", "mcp", "bulk", "library"]

@@ -15,8 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from callwright.cli.chat.tools_file import load_tools
-from callwright.extras import EXTRAS, install_command, missing_package
 from callwright.gateway.config.config import load_config
+from callwright.settings.extras import EXTRAS, install_command, missing_package
 from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

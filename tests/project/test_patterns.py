@@ -11,7 +11,11 @@ from tests.support.compiled_patterns import unsafe_repeats
 from tests.support.paths import ROOT
 
 # Modules whose functions build patterns, from markers and separators: not seen if modules are only loaded.
-MADE_BY_FUNCTIONS = ("callwright.flow", "callwright.reading.literal.escapes", "callwright.free_text.intent")
+MADE_BY_FUNCTIONS = (
+    "callwright.streaming.fast_path",
+    "callwright.reading.literal.escapes",
+    "callwright.free_text.intent",
+)
 
 
 @pytest.mark.processes

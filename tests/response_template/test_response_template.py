@@ -16,7 +16,7 @@ from callwright.gateway.config.config import Config, ModelConfig
 from callwright.response_template.expression import PatternError
 from callwright.response_template.pattern import Pattern, compile_pattern
 from callwright.response_template.watch import Watch
-from callwright.stream_reader import silent_reader
+from callwright.streaming.reader import silent_reader
 from tests.conftest import Served
 from tests.support.cases import Case, read_cases, tools
 from tests.support.examples import share, some

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from callwright.conversation import FunctionTool
-from callwright.schema.cache import kept_by_text
+from callwright.memo.by_text import kept_by_text
 from callwright.schema.compiled import compiled_schema
 from callwright.schema.validate import Validator
 

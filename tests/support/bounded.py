@@ -1,11 +1,11 @@
-"""Constants of `callwright.bounds` that are smaller for a while."""
+"""Constants of `callwright.settings.bounds` that are smaller for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from callwright import bounds
+from callwright.settings import bounds
 
 __all__ = ["bounded"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import callwright
-from callwright.collector import Turn
+from callwright.reading.collect import Turn
 
 __all__ = ["SHAPES", "Disturbed", "Shape", "cut", "inserted", "lost_words", "tools_of", "twice", "violation", "write"]
 

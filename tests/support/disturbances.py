@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import callwright
-from callwright.collector import Turn
+from callwright.reading.collect import Turn
 from tests.support.certainty import Arguments, Shape, tools_of, write
 
 __all__ = ["CLASSES", "Change", "changes", "wrong_call"]

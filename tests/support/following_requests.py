@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from callwright.bounds import Bounds
 from callwright.conversation import Conversation
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.wire.anthropic.request import decode_request as decode_messages
 from callwright.wire.anthropic.request import read_request as read_messages

@@ -4,7 +4,7 @@ import functools
 import gc
 from typing import Any, TypeAlias
 
-from callwright.latest import Latest
+from callwright.memo.latest import Latest
 
 __all__ = ["caches", "forget"]
 

@@ -11,13 +11,13 @@ from tests.support.servers import HOST
 _CALLWRIGHT = str(Path(sys.executable).parent / "callwright")
 
 
-_BOUNDED = "from callwright import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
+_BOUNDED = "from callwright.settings import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
 
 
 @contextmanager
 def gateway(*options: str, port: int = 0, **bounds: float) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`callwright serve` with these options: its address, once it listens, and its process. `bounds` are constants of
-    `callwright.bounds`.
+    `callwright.settings.bounds`.
     """
     command = [sys.executable, "-c", _BOUNDED.format(bounds)] if bounds else [_CALLWRIGHT]
     with served(*command, "serve", "--port", str(port), *options) as started:

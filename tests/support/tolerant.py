@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from callwright.stream_reader import StreamReader
+from callwright.streaming.reader import StreamReader
 from callwright.tolerant_json.reader import JsonReader, JsonRepair
 from callwright.tolerant_json.tree import Node
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.known_values import KnownList, made_along
+from callwright.memo.json_values import KnownList, made_along
 from callwright.tolerant_json.known_lists import KnownLists
 
 TEXTS: Final = ("moss", "}", '"}', "},{", "[", "]", "\\", "\n", "é", "𝄞", "x" * 300, "y" * 1_100)

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from callwright.bounds import MAX_ANSWER_CALLS, Bounds
 from callwright.conversation import Conversation
 from callwright.errors import UpstreamError
 from callwright.events import ContentDelta
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
+from callwright.settings.bounds import MAX_ANSWER_CALLS, Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import GenerationRequest, TextDelta

@@ -11,10 +11,10 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.conversation import Conversation
 from callwright.errors import UpstreamError
 from callwright.gateway.config.config import ModelConfig
+from callwright.settings.bounds import Bounds
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.http_client.connections import Timeouts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callwright.known_values import KnownObject
+from callwright.memo.json_values import KnownObject
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.chat import _written
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from callwright.aio import each
 from callwright.cli import main
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.dialects.base import dialect_names
@@ -22,6 +21,7 @@ from callwright.gateway.config.build_models import build_models, with_dialect
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
+from callwright.turn.streams import each
 from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
 from callwright.upstreams.embedded.gguf import read_gguf
 from tests.conftest import Served

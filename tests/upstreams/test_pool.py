@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from callwright.aio import each
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.config.config import ModelConfig
+from callwright.turn.streams import each
 from callwright.upstreams.base import Deltas, FinishDelta, GenerationRequest, HandedAnswers, TextDelta
 from callwright.upstreams.pool import Pool
 from callwright.upstreams.timings import RequestTimings

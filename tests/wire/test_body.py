@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ModelConfig
+from callwright.settings.bounds import Bounds
 from callwright.wire.body import decoded
 from tests.conftest import Served
 from tests.support.bounded import bounded

@@ -10,11 +10,11 @@ from typing import Any, Final
 import pytest
 
 import callwright
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.gateway.responses.given_items import to_be_read
-from callwright.known_values import KnownList
+from callwright.memo.json_values import KnownList
 from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import decode
 from callwright.wire.anthropic.blocks import MessageReader
 from callwright.wire.anthropic.request import decode_request as decode_messages

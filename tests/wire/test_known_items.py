@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from callwright.bounds import Bounds
 from callwright.conversation import Call, CallOutput, Message
 from callwright.errors import RequestError
-from callwright.known_values import KnownObject
+from callwright.memo.json_values import KnownObject
 from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import decode
 from callwright.wire.anthropic.request import decode_request as decode_messages
 from callwright.wire.anthropic.request import read_request as read_messages

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pytest
 from msgspec import Raw
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.known_values import KnownObject
+from callwright.memo.json_values import KnownObject
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import decode, encode
 from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.turn.model import Mode, Model

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
 from callwright.errors import RequestError
-from callwright.known_values import KnownList
+from callwright.memo.json_values import KnownList
 from callwright.wire.pairing import Found, paired
 
 

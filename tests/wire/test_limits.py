@@ -9,10 +9,10 @@ import pytest
 from msgspec import Struct
 
 import callwright
-from callwright.bounds import MAX_PROPERTIES, Bounds
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.schema.size import has_more_parts, pattern_size, patterns
 from callwright.schema.validate import validator_of
+from callwright.settings.bounds import MAX_PROPERTIES, Bounds
 from callwright.wire.body import decoded
 from tests.support.bounded import bounded
 from tests.support.http_client import CHAT, request

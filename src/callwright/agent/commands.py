@@ -17,8 +17,8 @@ from callwright.agent.answers import AnswerCheck
 from callwright.agent.calls import ReadyCall
 from callwright.agent.events import RunEvent, Stop, ToolEnded
 from callwright.agent.nested import Resumed
-from callwright.collector import Turn
 from callwright.conversation import Conversation, Item
+from callwright.reading.collect import Turn
 
 
 class AskModel(Struct, frozen=True):

@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from callwright.bounds import Bounds
 from callwright.dialects.base import get_dialect
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, did_you_mean
+from callwright.settings.bounds import Bounds
 from callwright.turn.model import AUTO, MODES, SIMULATED, UNKNOWN, Mode, Model
 from callwright.upstreams.base import Server, Upstream
 from callwright.upstreams.base_urls import without_credentials

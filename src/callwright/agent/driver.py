@@ -33,13 +33,13 @@ from callwright.agent.hooks import EndRun, apply
 from callwright.agent.loop import Loop
 from callwright.agent.nested import RunAgent
 from callwright.agent.output import FINAL_TOOL
-from callwright.aio import each
-from callwright.collector import Turn, collect
 from callwright.conversation import Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Finished, Usage
+from callwright.reading.collect import Turn, collect
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
+from callwright.turn.streams import each
 from callwright.turn.summary import summarised
 from callwright.turn.tracing import RunSpan, with_spans
 

@@ -30,7 +30,6 @@ from callwright.agent.state import State, open_calls
 from callwright.calls.custom_tools import input_arguments
 from callwright.calls.history import as_readable
 from callwright.calls.tool_search import SEARCH_TOOL
-from callwright.collector import Turn
 from callwright.conversation import (
     Call,
     Conversation,
@@ -39,6 +38,7 @@ from callwright.conversation import (
     Reasoning,
     TextPart,
 )
+from callwright.reading.collect import Turn
 from callwright.tolerant_json.codec import decode
 
 _Steps: TypeAlias = Generator[Step, Any, Ended | None]

@@ -15,8 +15,8 @@ import msgspec
 from callwright.bulk.files import Part
 from callwright.bulk.job import Done, Job
 from callwright.errors import ConfigError
-from callwright.extras import missing_package
 from callwright.multiprocess import when_parent_ends
+from callwright.settings.extras import missing_package
 
 Engine: TypeAlias = Literal["local", "ray", "daft"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)

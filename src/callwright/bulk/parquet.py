@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from callwright.bulk.columns import ColumnKind, Row, cell, from_columns
 from callwright.errors import ConfigError
-from callwright.extras import missing_package
+from callwright.settings.extras import missing_package
 
 # A row group is cut into so many ranges at most: a reader comes to its range through all before it.
 _MAX_RANGES: Final = 32

@@ -21,7 +21,7 @@ from callwright.events import Problem
 from callwright.schema.compiled import Members, Place, compiled_schema, members_of, place_of
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, chosen
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.markers import TRAILING
 from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, read_json

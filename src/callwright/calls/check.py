@@ -25,7 +25,7 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
-from callwright.passing import AS_IS, Passing
+from callwright.streaming.passing import AS_IS, Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 _MAX_TOLD: Final = 3

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
-from callwright.shared import kept_along, kept_with
+from callwright.memo.values import kept_along, kept_with
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.escapes import unescaped, with_whole_characters
 from callwright.tolerant_json.reader import read_json

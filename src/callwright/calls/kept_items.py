@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from callwright.calls.history import as_readable
 from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
-from callwright.shared import kept_along
+from callwright.memo.values import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE, encode
 
 _KEY_BYTES: Final = 20

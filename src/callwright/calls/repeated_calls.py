@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
-from callwright.shared import kept_along
+from callwright.memo.values import kept_along
 from callwright.tolerant_json.codec import UNDECODABLE
 
 

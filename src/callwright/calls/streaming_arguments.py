@@ -13,7 +13,7 @@ from callwright.calls.toolset import Toolset
 from callwright.calls.whole_arguments import is_valid_as_is
 from callwright.events import Problem, ProblemKind
 from callwright.schema.compiled import compiled_schema
-from callwright.stream_reader import silent_reader
+from callwright.streaming.reader import silent_reader
 from callwright.tolerant_json.certain import JsonRepair, by_quotes, doubt, without_words
 
 # What of a string's text may end it or need repair, as the inside of a class of characters.
@@ -34,7 +34,7 @@ _NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
 class StreamingArguments:
     """The arguments of one call of the tool `name`. `problems` and `complete` are valid after `finish`.
 
-    See `callwright.passing.Passing` for `flows` and `matters`.
+    See `callwright.streaming.passing.Passing` for `flows` and `matters`.
     """
 
     matters: Final = _MATTERS

@@ -17,7 +17,7 @@ from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
 from callwright.events import Problem
-from callwright.stream_reader import may_come
+from callwright.streaming.reader import may_come
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.wrappers import unfenced

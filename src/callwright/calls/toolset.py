@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from callwright import bounds
 from callwright.calls.aliases import ParameterAliases, fold
 from callwright.conversation import FunctionTool, ToolChoice
 from callwright.schema.compiled import compiled_schema
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
 from callwright.schema.validate import Fault, validator_of
+from callwright.settings import bounds
 
 NO_HINTS = ParameterAliases()
 _NAME_OF = attrgetter("name")

@@ -7,14 +7,14 @@ from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
 from callwright.chat_template.probes import TOOLS
-from callwright.collector import collect
 from callwright.conversation import Call
 from callwright.dialects.base import FORMATS, CallFormat, ParsedBy
 from callwright.openai_format.tools import offered_tools
-from callwright.parser import OutputParser, PassThrough
+from callwright.reading.collect import collect
+from callwright.reading.parser import OutputParser, PassThrough
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_format import read_answer
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 from callwright.tolerant_json.codec import same_json
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from callwright.errors import ConfigError
-from callwright.extras import missing_package
+from callwright.settings.extras import missing_package
 
 # Characters; the longest that is known has 40,000.
 MAX_TEMPLATE: Final = 1_000_000

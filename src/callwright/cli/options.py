@@ -12,9 +12,9 @@ from typing import IO, Any, Final, TypeVar, get_args
 
 import click
 
-from callwright.config_errors import SlipError, read_settings
 from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError
+from callwright.settings.errors import SlipError, read_settings
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import AUTO, MODES
 from callwright.upstreams.base import Server

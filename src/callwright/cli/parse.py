@@ -10,9 +10,9 @@ import msgspec
 
 from callwright.api import Parser
 from callwright.cli.options import TOOLS, dialect_option, read_json, told_of
-from callwright.collector import collect
 from callwright.errors import ConfigError, RequestError
 from callwright.events import FinishReason
+from callwright.reading.collect import collect
 from callwright.response_template.template import ResponseTemplate
 
 # By the field of a request that an error names.

@@ -14,9 +14,9 @@ from msgspec import Struct
 from callwright.chat_template.dialect import template_dialect
 from callwright.cli.options import dialect_option
 from callwright.cli.terminal import counted
-from callwright.collector import Turn
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
+from callwright.reading.collect import Turn
 from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, Reread, read_record, reread
 
@@ -94,13 +94,13 @@ def replay(
 
 def _show(paths: list[Path]) -> None:
     """Serve the pages, on this machine only."""
-    from callwright.bounds import MAX_INSPECTED_TURNS
     from callwright.gateway.app import create_app  # here, so that the other commands start without it
     from callwright.gateway.config.config import Config, ServerConfig, StoreConfig
     from callwright.gateway.inspection.turn_source import RecordedTurns
     from callwright.gateway.observability.logs import configure
     from callwright.gateway.process.serving import serve
     from callwright.gateway.process.sockets import listen_for_each
+    from callwright.settings.bounds import MAX_INSPECTED_TURNS
 
     config = Config(server=ServerConfig(port=0, inspect="off", drain_s=0), store=StoreConfig(url="none"))
     try:

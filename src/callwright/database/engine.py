@@ -18,7 +18,7 @@ from sqlalchemy.pool import StaticPool
 
 from callwright.database.connections import READING, Connections, ThreadConnections
 from callwright.errors import ConfigError, did_you_mean, reason_of
-from callwright.extras import missing_package
+from callwright.settings.extras import missing_package
 
 _SCHEMES = ("sqlite", "postgresql")
 _EXPECTED = "expected sqlite:///file.db or postgresql://user:password@host/name"

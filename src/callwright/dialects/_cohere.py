@@ -14,7 +14,7 @@ from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import MarkedCalls
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 

@@ -41,10 +41,10 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.layout.calls import CallLayout
+from callwright.memo.values import kept_along
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.shared import kept_along
 
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<｜end▁of▁sentence｜>"

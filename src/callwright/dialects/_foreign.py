@@ -19,7 +19,7 @@ from callwright.reading.tagged.calls import ParameterForm, ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 
 _EVERYTHING: Final = Markers()
 _MAX_CALL: Final = 4_194_304

@@ -43,9 +43,9 @@ from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.layout.calls import CallLayout, sized_id, written_anew
+from callwright.memo.values import kept_along, kept_with
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.reading.json.marked import CallMarks
-from callwright.shared import kept_along, kept_with
 
 _ID_LENGTH: Final = 9
 # The id behind the name, and the name, which is the last group.

@@ -12,7 +12,7 @@ from callwright.events import ArgumentsDelta, CallStarted, ContentDelta, Event, 
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_format import read_answer
 from callwright.reading.text.foreign import valid_calls
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 
 # What tells a format but may mean other things, too, so that it is looked for only where none is named.
 _HINTS: Final = {

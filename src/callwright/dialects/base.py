@@ -20,18 +20,18 @@ from msgspec.structs import replace
 
 from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
-from callwright.config_errors import SlipError, read_settings
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart, kept_with_tools
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
-from callwright.known_values import KnownObject
+from callwright.memo.json_values import KnownObject
+from callwright.memo.values import kept_along
 from callwright.prompt import Prompt, neutralise
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_format import CallFormat, ParsedBy, ReadBy, read_answer
 from callwright.reading.text.foreign import Form, Formats
 from callwright.schema.shown import ShownKeywords, hidden_keywords
-from callwright.shared import kept_along
-from callwright.stream_reader import Parse, StreamReader
+from callwright.settings.errors import SlipError, read_settings
+from callwright.streaming.reader import Parse, StreamReader
 
 __all__ = [
     "FORMATS",

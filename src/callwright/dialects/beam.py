@@ -27,7 +27,7 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
 from callwright.reading.text.foreign_in_text import ForeignInText
 from callwright.reading.text.other_answers import reads_others
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 
 _TAGS: Final = ParameterTags(
     call=START, call_end=CALL, parameter="<rfl:parameter name=", parameter_end="</rfl:parameter>", lines=True

@@ -28,7 +28,7 @@ from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, T
 from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse, read_until
+from callwright.streaming.reader import Parse, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 

@@ -14,7 +14,7 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.events import Markup
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _OPEN: Final = "Action:"
 _CALLS: Final = CallLayout(

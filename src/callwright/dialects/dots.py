@@ -17,7 +17,7 @@ from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 _END: Final = "<|endofassistant|>"

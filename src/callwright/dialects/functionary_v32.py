@@ -17,7 +17,7 @@ from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder, own_words
 from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.schema.typescript_whole import whole_declaration
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _NEXT: Final = ">>>"
 _ALL: Final = "all"

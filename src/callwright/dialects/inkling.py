@@ -16,7 +16,7 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.block import MarkedJson
 from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _INVOKE: Final = "<|content_invoke_tool_json|>"
 _END: Final = "<|end_message|>"

@@ -16,7 +16,7 @@ from callwright.layout.calls import CallLayout
 from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse, may_come
+from callwright.streaming.reader import Parse, may_come
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.code_context import CodeContext
-from callwright.stream_reader import Parse, may_come, read_until
+from callwright.streaming.reader import Parse, may_come, read_until
 
 
 def _escaped(text: str) -> str:

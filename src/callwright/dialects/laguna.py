@@ -14,7 +14,7 @@ from callwright.layout.key_values import LINES, KeyValueTags, write_turns
 from callwright.reading.tagged.key_values import KeyValueCalls
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _STOPS: Final = ("</assistant>",)
 

@@ -23,7 +23,7 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.reading.text.said_before import SAID, read_said_before
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):

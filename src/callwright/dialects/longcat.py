@@ -16,7 +16,7 @@ from callwright.layout.key_values import KeyValueTags
 from callwright.reading.json.marked import CallMarks, MarkedCalls
 from callwright.reading.tagged.key_values import KeyValueCalls
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _OPEN: Final = "<longcat_tool_call>"
 _CLOSE: Final = "</longcat_tool_call>"

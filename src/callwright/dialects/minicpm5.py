@@ -22,7 +22,7 @@ from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.tagged.values import Ending, TaggedValue
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 
 _CDATA: Final = "<![CDATA["
 _CDATA_END: Final = "]]>"

@@ -26,7 +26,7 @@ from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 from callwright.tolerant_json.codec import encode
 
 _MARK: Final = "]<]minimax[>["

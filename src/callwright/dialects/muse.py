@@ -35,7 +35,7 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.code_context import CodeContext
 from callwright.reading.text.foreign import Formats
 from callwright.reading.text.other_answers import reads_others
-from callwright.stream_reader import Markers, Parse, emit_text_until, may_come, read_until
+from callwright.streaming.reader import Markers, Parse, emit_text_until, may_come, read_until
 
 _START: Final = "<|start|>"
 _MESSAGE: Final = "<|message|>"

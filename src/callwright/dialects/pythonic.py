@@ -18,7 +18,7 @@ from callwright.layout.literal import PythonArguments
 from callwright.prompt import PromptBuilder
 from callwright.reading.literal.python import PythonCalls, PythonForm
 from callwright.reading.text.said_before import read_said_before
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _STOPS: Final = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>")
 

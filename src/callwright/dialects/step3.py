@@ -22,7 +22,7 @@ from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 _BEGIN: Final = "<｜begin▁of▁sentence｜>"
 _END: Final = "<|EOT|>"

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.aio import each
 from callwright.conversation import Conversation, FunctionTool, Message, TextPart
 from callwright.doctor.client import Asker, Reply, clipped, dig
 from callwright.doctor.fields import ENDPOINTS, RequestField, holds
@@ -22,6 +21,7 @@ from callwright.openai_format.messages import write_messages
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
+from callwright.turn.streams import each
 from callwright.upstreams.base import Deltas, GenerationRequest, TextDelta, ToolCallDelta
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CompletionsUpstream, ServerKind

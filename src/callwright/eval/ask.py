@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import callwright
-from callwright.collector import Turn, collect
 from callwright.errors import UpstreamError
 from callwright.events import Event, Usage
+from callwright.reading.collect import Turn, collect
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
 from callwright.turn.records import Record, record_of

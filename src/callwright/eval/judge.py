@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from callwright.collector import Turn
 from callwright.conversation import Call, FunctionTool
 from callwright.eval.case import Case, WantedCall
 from callwright.eval.wanted import misfit
 from callwright.eval.world import World
 from callwright.openai_format.tools import read_tools
+from callwright.reading.collect import Turn
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 

@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from callwright.collector import collect
-from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError, RequestError, reason_of
 from callwright.eval.bfcl import bfcl_cases, is_bfcl
 from callwright.eval.case import Case, Must, WantedCall
 from callwright.eval.wanted import check_wanted
 from callwright.eval.yaml_text import NotYamlError, read_yaml
+from callwright.reading.collect import collect
+from callwright.settings.errors import SlipError, read_settings
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, read_record, recorded_events

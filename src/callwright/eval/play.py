@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.eval.case import Case
 from callwright.eval.judge import Checked, Tools, Verdict, judge
 from callwright.eval.world import World
+from callwright.reading.collect import Turn
 from callwright.tolerant_json.codec import encode
 
 

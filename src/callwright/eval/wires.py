@@ -11,11 +11,11 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.errors import UpstreamError
 from callwright.eval.ask import Answered
 from callwright.events import Usage
+from callwright.reading.collect import Turn
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.http import HttpUpstream
 

@@ -7,7 +7,7 @@ call would then not be what stands in the file.
 import re
 from typing import Any, Final
 
-from callwright.extras import missing_package
+from callwright.settings.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
 
 # What a plain scalar is, by its form, and the characters that such a form begins with. All else is a text.

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from callwright import bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.connections import WhenLeft
 from callwright.gateway.request_context import SEND_ON, current
 from callwright.openai_format.tool_names import ToolNames
+from callwright.settings import bounds
 from callwright.tolerant_json.codec import encode
 from callwright.turn.observe import FLOWING
 from callwright.wire.anthropic.errors import anthropic_error, anthropic_status

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, Reasoning, TextPart
 from callwright.inspection.summary import TurnSummary, ended, summary_of
-from callwright.shared import kept_along
+from callwright.memo.values import kept_along
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
 

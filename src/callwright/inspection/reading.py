@@ -10,13 +10,13 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from callwright.collector import collect
 from callwright.dialects.auto import detected_format
 from callwright.dialects.base import get_dialect
 from callwright.events import AnnotationsDelta, AnswerMetadata, CallKind, Event, FinishReason, Problem, RefusalDelta
 from callwright.inspection.source_pieces import Piece, SourceText
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
+from callwright.reading.collect import collect
 from callwright.turn.model import AUTO
 from callwright.turn.records import VERSION, Record, RecordedAttempt, record_choice, recorded_tool, typed
 from callwright.turn.reread import Replay, replays

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.events import Problem
-from callwright.spans import Span, SpanPart, TracedCall
+from callwright.reading.spans import Span, SpanPart, TracedCall
 from callwright.tolerant_json.reader import read_json
 
 _QUOTE: Final = '"'

@@ -5,10 +5,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from callwright.collector import collect
 from callwright.inspection.prompt_view import PromptPiece, prompt_pieces
 from callwright.inspection.reading import Reading, read_replay
 from callwright.inspection.summary import TurnSummary
+from callwright.reading.collect import collect
 from callwright.turn.records import AttemptFacts, Record, RecordedAttempt, RecordedTool
 from callwright.turn.reread import Replay, recorded_events, replays, reread
 

@@ -25,7 +25,8 @@ from callwright.conversation import (
     kept_with_turn,
 )
 from callwright.errors import RequestError
-from callwright.known_values import KnownObject
+from callwright.memo.json_values import KnownObject
+from callwright.memo.values import kept_along
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.message_types import (
     AssistantMessage,
@@ -42,7 +43,6 @@ from callwright.openai_format.tool_choice import (
     read_allowed_tools,
     read_tool_choice,
 )
-from callwright.shared import kept_along
 
 ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
 _TEXT_ONLY = ("text",)

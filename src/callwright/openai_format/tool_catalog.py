@@ -14,6 +14,7 @@ from callwright.calls.toolset import Toolset
 from callwright.calls.web_search import WebSearchTool, search_tool
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError
+from callwright.memo.by_text import kept_by_text
 from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
@@ -22,7 +23,6 @@ from callwright.openai_format.skills import with_skills
 from callwright.openai_format.tool_names import ClientTool, ToolKind, ToolNames
 from callwright.openai_format.tools import ApiShape, FoundTool, check_name, check_parameters, find_tool, twice
 from callwright.openai_format.web_search import read_web_search, refused_kind
-from callwright.schema.cache import kept_by_text
 from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import decode, encode
 

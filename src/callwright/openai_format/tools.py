@@ -12,10 +12,10 @@ import msgspec
 from callwright.calls.custom_tools import custom_tool
 from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
-from callwright.known_values import made_once
+from callwright.memo.by_text import kept_by_text
+from callwright.memo.json_values import made_once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.request_rules import STRICT, RequestRules
-from callwright.schema.cache import kept_by_text
 from callwright.schema.plain import plain_schema
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, form_problems, levels, schema_problems, strict_problems
 from callwright.tolerant_json.codec import decode, encode

@@ -13,7 +13,7 @@ from callwright.events import ArgumentsDelta, Event, Markup, Problem
 from callwright.schema.keywords import properties
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
-from callwright.stream_reader import Markers, Stretch, Taken
+from callwright.streaming.reader import Markers, Stretch, Taken
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number

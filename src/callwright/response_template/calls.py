@@ -26,7 +26,7 @@ from callwright.response_template.values import (
     text_in,
 )
 from callwright.response_template.watch import Found, Watch
-from callwright.stream_reader import MAX_HELD_BLANKS, Markers, Parse, StreamReader, read_until
+from callwright.streaming.reader import MAX_HELD_BLANKS, Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.tree import Node
 

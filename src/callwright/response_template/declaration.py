@@ -7,10 +7,10 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
-from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError, did_you_mean
 from callwright.response_template.expression import PatternError
 from callwright.response_template.pattern import Pattern, compile_literals, compile_pattern
+from callwright.settings.errors import SlipError, read_settings
 
 Content: TypeAlias = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 Role: TypeAlias = Literal["content", "reasoning", "calls", "other"]

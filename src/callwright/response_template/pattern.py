@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from callwright.extras import missing_package
 from callwright.response_template.expression import (
     END,
     Behind,
@@ -26,6 +25,7 @@ from callwright.response_template.expression import (
     re2_of,
     tokens_of,
 )
+from callwright.settings.extras import missing_package
 
 _MAX_WRITTEN: Final = 4_000
 # Counted repetitions multiply, and what RE2 makes of an expression decides what a character costs. `\w` is 1,500 steps.

@@ -15,7 +15,7 @@ from callwright.response_template.calls import CallReader, hold
 from callwright.response_template.declaration import Field, Role
 from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.watch import Found
-from callwright.stream_reader import MAX_HELD_BLANKS, Parse, StreamReader
+from callwright.streaming.reader import MAX_HELD_BLANKS, Parse, StreamReader
 
 _EVENTS: Final[dict[Role, Callable[[str], Event]]] = {"content": ContentDelta, "reasoning": ReasoningDelta}
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search

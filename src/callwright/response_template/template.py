@@ -11,7 +11,7 @@ from callwright.response_template.expression import PatternError
 from callwright.response_template.plan import ReadingPlan
 from callwright.response_template.reader import TemplateReader
 from callwright.response_template.watch import Watch
-from callwright.stream_reader import Parse, StreamReader, silent_reader
+from callwright.streaming.reader import Parse, StreamReader, silent_reader
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 

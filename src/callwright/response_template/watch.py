@@ -7,7 +7,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from callwright.response_template.expression import Behind
 from callwright.response_template.pattern import Match, Pattern, compile_literals, either
-from callwright.stream_reader import StreamReader
+from callwright.streaming.reader import StreamReader
 
 K = TypeVar("K")
 

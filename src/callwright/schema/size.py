@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from callwright import bounds
 from callwright.schema.resolve import pointed_at
+from callwright.settings import bounds
 
 # References within references: more than anybody writes, less than the validator's stack bears.
 _MAX_CHAIN: Final = 100

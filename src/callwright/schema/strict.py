@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
-from callwright.bounds import MAX_PROPERTIES
 from callwright.schema.size import most_properties
+from callwright.settings.bounds import MAX_PROPERTIES
 from callwright.tolerant_json.codec import encode
 
 # Levels of JSON that a schema may have: the validator compiles no more than 255.

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from callwright.conversation import FunctionTool
-from callwright.schema.cache import kept_by_text
+from callwright.memo.by_text import kept_by_text
 from callwright.schema.keywords import properties, required
 from callwright.tolerant_json.codec import decode, encode
 

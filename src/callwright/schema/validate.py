@@ -11,8 +11,8 @@ from typing import Any, Final
 import jsonschema_rs
 import msgspec
 
-from callwright.latest import Latest
-from callwright.schema.cache import kept_by_text
+from callwright.memo.by_text import kept_by_text
+from callwright.memo.latest import Latest
 from callwright.schema.size import has_more_returns, may_be_large, pattern_size, patterns, schema_fault
 from callwright.tolerant_json.codec import encode
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.stream_reader import silent_reader
+from callwright.streaming.reader import silent_reader
 from callwright.tolerant_json.certain import doubt
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING

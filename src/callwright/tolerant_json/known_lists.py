@@ -7,8 +7,8 @@ array is found by a few of its bytes at a place that depends on how long it is.
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from callwright.known_values import KnownList
-from callwright.latest import Latest
+from callwright.memo.json_values import KnownList
+from callwright.memo.latest import Latest
 from callwright.tolerant_json.known_objects import memory_of
 
 _STEP: Final = 512  # bytes between places where an earlier array may be known

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from callwright.known_values import KnownObject
-from callwright.latest import Latest
+from callwright.memo.json_values import KnownObject
+from callwright.memo.latest import Latest
 from callwright.tolerant_json.codec import decode
 
 _LONGEST: Final = 65_536  # bytes of a text that is kept

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from callwright.events import TextEvent
-from callwright.stream_reader import Parse, StreamReader, Stretch, Taken
+from callwright.streaming.reader import Parse, StreamReader, Stretch, Taken
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast
 
-from callwright.stream_reader import Parse, StreamReader, silent_reader
+from callwright.streaming.reader import Parse, StreamReader, silent_reader
 from callwright.tolerant_json.certain import JsonRepair, doubt
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape

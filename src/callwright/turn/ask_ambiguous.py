@@ -33,7 +33,7 @@ from callwright.events import (
     RefusalDelta,
     Usage,
 )
-from callwright.parser import OutputParser, PassThrough
+from callwright.reading.parser import OutputParser, PassThrough
 from callwright.turn.attempt import CUT
 from callwright.turn.candidates import candidate_spans
 from callwright.turn.model import Model

@@ -14,7 +14,7 @@ from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.openai_format.request_rules import STRICT, RequestRules
-from callwright.parser import Reads
+from callwright.reading.parser import Reads
 from callwright.turn.observe import Observer
 from callwright.turn.place import Limit
 from callwright.upstreams.base import Upstream

@@ -21,8 +21,8 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
-from callwright.parser import Filter
-from callwright.passing import Passing
+from callwright.reading.parser import Filter
+from callwright.streaming.passing import Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonScanner
 from callwright.turn.candidates import candidate_spans

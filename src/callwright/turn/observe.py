@@ -36,7 +36,7 @@ from callwright.events import (
     RefusalDelta,
     Usage,
 )
-from callwright.parser import Reads
+from callwright.reading.parser import Reads
 from callwright.upstreams.base import (
     Delta,
     GenerationRequest,

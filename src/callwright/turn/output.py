@@ -25,7 +25,7 @@ from callwright.events import (
     RefusalDelta,
     Usage,
 )
-from callwright.parser import OutputParser, PassThrough
+from callwright.reading.parser import OutputParser, PassThrough
 from callwright.tolerant_json.find import json_places
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model

@@ -22,12 +22,12 @@ from callwright.dialects.base import Dialect, RenderOptions, get_dialect, read_o
 from callwright.dialects.detect import history_form, options_by_name
 from callwright.dialects.prompts.chat_messages import format_note
 from callwright.errors import ConfigError
+from callwright.memo.values import kept_along
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
 from callwright.prompt import Prompt
 from callwright.schema.plain import type_words
-from callwright.shared import kept_along
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
 from callwright.turn.prefill import CONTINUES, with_prefill

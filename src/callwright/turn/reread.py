@@ -7,12 +7,12 @@ import msgspec
 from msgspec import Struct
 
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
-from callwright.collector import Turn, collect
 from callwright.conversation import Conversation, CustomInput, FunctionTool, NamedTool, ResponseFormat, ToolChoice
 from callwright.errors import ConfigError, GrammarError
 from callwright.events import Event
 from callwright.grammar.grammar import Grammar
 from callwright.prompt import Prompt
+from callwright.reading.collect import Turn, collect
 from callwright.response_template.template import ResponseTemplate
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Model

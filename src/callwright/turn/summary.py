@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
-from callwright.aio import each
-from callwright.collector import collect
 from callwright.conversation import Conversation, Message, TextPart
 from callwright.errors import UpstreamError
 from callwright.events import Event, Usage
+from callwright.reading.collect import collect
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
+from callwright.turn.streams import each
 
 _WISH: Final = (
     "Summarise this conversation so that somebody who has not read it can go on with it. Say what was asked, what was "

@@ -11,15 +11,15 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.known_values import KnownObject, made_once
-from callwright.shared import kept_along
+from callwright.memo.json_values import KnownObject, made_once
+from callwright.memo.values import kept_along
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.base import (
     NO_CONSTRAINTS,

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
-from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
+from callwright.settings.bounds import Bounds
 from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.chat import streaming

@@ -16,12 +16,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.constraints.compile import Compiled, Target, compiled, constraint_key, ready
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.lark import Vocabulary
 from callwright.errors import RequestError, UpstreamError
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import NotJsonError
 from callwright.upstreams.answers import UnreadableError, read_json
 from callwright.upstreams.base import Deltas, GenerationRequest, HandedAnswers, Server

@@ -12,9 +12,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.upstreams.answers import UnreadableError, is_unfinished, read_json
 from callwright.upstreams.base_urls import without_credentials

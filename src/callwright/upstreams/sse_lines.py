@@ -9,7 +9,7 @@ the stream at once.
 import re
 from typing import Final
 
-from callwright.bounds import MAX_EVENT_BYTES
+from callwright.settings.bounds import MAX_EVENT_BYTES
 
 DONE: Final = b"[DONE]"
 _SHOWN: Final = 500

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.known_values import KnownList, KnownObject, levels_of, made_along
-from callwright.schema.cache import kept_by_text
+from callwright.memo.by_text import kept_by_text
+from callwright.memo.json_values import KnownList, KnownObject, levels_of, made_along
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.known_lists import KnownLists
 from callwright.tolerant_json.known_objects import KnownObjects

@@ -7,13 +7,13 @@ no right shape is passed over here: reading it finds that out.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
-from callwright.known_values import made_along, made_once
-from callwright.schema.cache import kept_by_text
+from callwright.memo.by_text import kept_by_text
+from callwright.memo.json_values import made_along, made_once
 from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import decode, encode
 
 _BAD_FORMAT: Final = "invalid_json_schema"

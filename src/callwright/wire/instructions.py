@@ -3,7 +3,7 @@
 from typing import Final
 
 from callwright.conversation import Message, TextPart
-from callwright.latest import Latest
+from callwright.memo.latest import Latest
 
 _COPIES: Final = 16  # bytes that a character takes, with what is made of it
 _MESSAGE_BYTES: Final = 2_048

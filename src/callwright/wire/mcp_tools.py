@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from callwright.errors import RequestError
-from callwright.known_values import made_once
+from callwright.memo.json_values import made_once
 from callwright.openai_format.errors import missing, type_error
 from callwright.openai_format.mcp_tools import AskedServer
 

@@ -12,7 +12,7 @@ import msgspec
 from callwright.calls.history import late_output
 from callwright.conversation import Call, CallOutput, Item, TextPart
 from callwright.errors import RequestError
-from callwright.known_values import keep_along, known_along
+from callwright.memo.json_values import keep_along, known_along
 
 _NOT_RUN = "This call was not run."
 _RUNNING = "This call is still running. Its output will follow."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Call, FunctionTool, Item, Reasoning, TextPart
-from callwright.shared import kept_along
+from callwright.memo.values import kept_along
 
 _CHARACTERS_PER_TOKEN: Final = 4
 # What Anthropic counts for the largest image that it takes; here for any image or file, whatever its bytes are.

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.schema.size import schema_fault
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 
 TOO_MUCH: Final = "The tool's server sent more than"
 # The encoding of a process's output: UTF-8 in whole lines, each of which is bounded.

@@ -20,8 +20,8 @@ from callwright.agent.mcp.bounds import OUTPUT, TOO_MUCH, bounded_output, list_f
 from callwright.agent.mcp.elicitation import Elicit, answer_of
 from callwright.agent.mcp.results import failure
 from callwright.agent.mcp.targets import Command, Url, http_transport, missing_program
-from callwright.bounds import Bounds
 from callwright.errors import ConfigError
+from callwright.settings.bounds import Bounds
 from callwright.turn.tracing import note_mcp
 
 log = logging.getLogger("callwright.mcp")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from callwright.agent.mcp.bounds import bounded_responses
-from callwright.bounds import Bounds
+from callwright.settings.bounds import Bounds
 from callwright.upstreams.base_urls import without_credentials
 
 # What brings the programs that servers are usually started by.

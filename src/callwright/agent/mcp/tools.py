@@ -24,10 +24,10 @@ from callwright.agent.mcp.elicitation import Elicit
 from callwright.agent.mcp.results import result_of
 from callwright.agent.mcp.targets import Command, Url
 from callwright.agent.tools import HiddenParameter, LiveTools, Tool, ToolOptions
-from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError
-from callwright.extras import missing_package
+from callwright.settings.bounds import Bounds
+from callwright.settings.extras import missing_package
 
 # Which calls a person must approve: all, none, or those of tools that do not say that they only read.
 ApproveMcp: TypeAlias = bool | Literal["writes"]

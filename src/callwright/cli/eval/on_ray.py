@@ -19,8 +19,8 @@ from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.case import Case
 from callwright.eval.results import Result
 from callwright.eval.run import run
-from callwright.extras import missing_package
 from callwright.gateway.config.config import ModelConfig
+from callwright.settings.extras import missing_package
 from callwright.turn.records import Record
 
 

@@ -23,7 +23,7 @@ from callwright.events import (
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.schema.keywords import properties
 from callwright.schema.plain import tool_schema
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, emit_until, read_blanks, read_until
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonTerminators, collect_json, member_follows, pass_json
 from callwright.tolerant_json.wrappers import without

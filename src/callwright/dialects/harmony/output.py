@@ -21,7 +21,7 @@ from callwright.events import Markup, Problem, ProblemKind
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
 from callwright.reading.text.other_answers import reads_others
-from callwright.stream_reader import Markers, Parse, StreamReader, read_blanks, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until
 
 # Text without a header is held until it is known whether a message follows; more than this is an answer and flows.
 # Where a message begins, a server may have read Harmony itself and hand on bare text: there it is held for less.

@@ -57,9 +57,9 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import told_messages, told_system
+from callwright.memo.values import kept_along
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
-from callwright.shared import kept_along
 
 _IDENTITY = "You are ChatGPT, a large language model trained by OpenAI."
 # The model knows three; what other APIs offer is rounded to them.

@@ -12,7 +12,7 @@ from callwright.dialects.harmony.bodies import MAX_BODY, Bodies, json_value
 from callwright.dialects.harmony.header import NO_RECIPIENT, resolve
 from callwright.dialects.harmony.tokens import CHANNELS, CONTROLS
 from callwright.events import Problem, ProblemKind
-from callwright.stream_reader import Markers, Parse, StreamReader, may_come, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, may_come, read_until
 
 _MARKS: Final = tuple(f"assistant{word}" for word in (*CHANNELS, "code{"))
 _NEXT = Markers(*_MARKS, *CONTROLS)

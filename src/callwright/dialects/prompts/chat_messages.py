@@ -17,8 +17,8 @@ from callwright.conversation import (
     parts_text,
 )
 from callwright.errors import RequestError
+from callwright.memo.values import kept_along
 from callwright.prompt import neutralise
-from callwright.shared import kept_along
 
 # The roles of messages that instruct.
 _INSTRUCT: Final = ("system", "developer")

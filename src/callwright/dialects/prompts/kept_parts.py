@@ -16,8 +16,8 @@ from callwright.conversation import (
     kept_with_tools,
     kept_with_turn,
 )
+from callwright.memo.values import kept_along
 from callwright.prompt import Collected, PromptBuilder
-from callwright.shared import kept_along
 
 P = ParamSpec("P")
 S = TypeVar("S")

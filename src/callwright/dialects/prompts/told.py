@@ -25,9 +25,9 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.known_values import KnownObject
+from callwright.memo.json_values import KnownObject
+from callwright.memo.values import kept_along
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
-from callwright.shared import kept_along
 
 P = ParamSpec("P")
 WriteOutputs: TypeAlias = Callable[[Sequence[tuple[str, str]]], str]

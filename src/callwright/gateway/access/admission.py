@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.clients import Client, Clients, served
+from callwright.settings.bounds import Bounds
 
 T = TypeVar("T")
 

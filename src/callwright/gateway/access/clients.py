@@ -15,12 +15,12 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 from starlette.types import Scope
 
-from callwright import bounds
-from callwright.bounds import Bounds
 from callwright.gateway.access.keys import ApiKey
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import KeyConfig
 from callwright.gateway.config.hosts import is_loopback
+from callwright.settings import bounds
+from callwright.settings.bounds import Bounds
 from callwright.turn.fair_pool import CLIENT
 
 # What is counted: requests under way, connections that are open.

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callwright import bounds
 from callwright.errors import RequestError
 from callwright.gateway.request_context import current
+from callwright.settings import bounds
 
 _SWEPT_EVERY_S: Final = 1.0
 

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from callwright.bounds import Bounds
 from callwright.calls.aliases import GROUPS, ParameterAliases, ToolInferenceRule
 from callwright.chat_template.sources import ChatTemplate, read_template, template_of_file
 from callwright.dialects.base import read_options
@@ -18,6 +17,7 @@ from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, pat
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
+from callwright.settings.bounds import Bounds
 from callwright.turn.model import AUTO, MODES, TEMPLATE, Mode, Model
 from callwright.upstreams.base import NO_CONSTRAINTS, NO_TOOL_CHOICE, Server, Upstream
 from callwright.upstreams.base_urls import without_credentials

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from callwright.bounds import Bounds
-from callwright.config_errors import SlipError, read_settings
 from callwright.errors import ConfigError
+from callwright.settings.bounds import Bounds
+from callwright.settings.errors import SlipError, read_settings
 from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions

@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from callwright.bounds import MAX_KEPT_EVENT_BYTES
 from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.http import cancel_quietly
 from callwright.gateway.responses.event_log import EventLog, EventLogs
 from callwright.gateway.responses.service import PreparedResponse, ResponseService, replace_at_last
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
+from callwright.settings.bounds import MAX_KEPT_EVENT_BYTES
 from callwright.tolerant_json.codec import encode
 from callwright.wire.responses.event_types import ResponseFailedEvent, ResponseStreamEvent
 from callwright.wire.sse import named

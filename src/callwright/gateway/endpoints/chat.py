@@ -15,8 +15,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.bounds import Bounds
-from callwright.collector import collect
 from callwright.errors import RequestError
 from callwright.events import CallStarted, Event, Usage
 from callwright.gateway.access.keys import caller
@@ -49,6 +47,8 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.tool_names import ToolNames
+from callwright.reading.collect import collect
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.run import Events, run_turn

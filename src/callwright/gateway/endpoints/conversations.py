@@ -8,7 +8,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.pagination import listed_item, page
@@ -18,6 +17,7 @@ from callwright.gateway.responses.service import new_id
 from callwright.gateway.store.store import Store, StoredConversation
 from callwright.openai_format.errors import from_validation
 from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.settings.bounds import Bounds
 from callwright.wire.body import decoded
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.responses.input_items import InputItemReader

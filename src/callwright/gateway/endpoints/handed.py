@@ -13,7 +13,6 @@ from msgspec import Raw
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.bounds import Bounds
 from callwright.conversation import Conversation
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
@@ -30,6 +29,7 @@ from callwright.gateway.http import (
 )
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.openai_format.errors import from_validation
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation

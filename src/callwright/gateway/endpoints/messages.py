@@ -12,8 +12,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.bounds import Bounds
-from callwright.collector import settled
 from callwright.conversation import Message, TextPart
 from callwright.events import Problem, Usage
 from callwright.gateway.config.config import ServerConfig
@@ -37,6 +35,8 @@ from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
+from callwright.reading.collect import settled
+from callwright.settings.bounds import Bounds
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request

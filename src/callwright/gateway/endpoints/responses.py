@@ -11,7 +11,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.aio import each
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
 from callwright.gateway.access.admission import AdmissionControl
@@ -36,6 +35,7 @@ from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.store.store import ENDED, Store, StoredResponse
 from callwright.tolerant_json.codec import encode
 from callwright.turn.plan import build_generation_request, is_large
+from callwright.turn.streams import each
 from callwright.wire.responses.event_types import ResponseStreamEvent
 from callwright.wire.responses.response import ApiDialect, response_usage
 from callwright.wire.responses.server_items import server_items

@@ -17,7 +17,6 @@ from typing import Any, Final
 from msgspec import Struct
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from callwright import bounds
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.keys import caller
@@ -28,6 +27,7 @@ from callwright.gateway.http import OUR_FAULT, cancel_quietly
 from callwright.gateway.request_context import RequestContext, RequestContexts, current, note
 from callwright.gateway.responses.service import ConnectionCache, PreparedResponse, ResponseService
 from callwright.openai_format.errors import missing
+from callwright.settings import bounds
 from callwright.tolerant_json.codec import encode
 from callwright.wire.body import decoded
 from callwright.wire.errors import ErrorObject, error_body, upstream_status

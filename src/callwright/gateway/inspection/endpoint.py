@@ -17,7 +17,6 @@ from starlette.responses import PlainTextResponse, Response
 
 import callwright
 from callwright.api import Start
-from callwright.bounds import Bounds
 from callwright.errors import RequestError
 from callwright.events import FinishReason
 from callwright.gateway.access.admission import AdmissionControl, busy
@@ -39,6 +38,7 @@ from callwright.inspection.quality import merged
 from callwright.inspection.reading import Reading, read_output
 from callwright.inspection.turn_view import TurnView, bare_view
 from callwright.openai_format.errors import from_validation
+from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.turn.reread import RecordError
 from callwright.wire.body import decoded

@@ -8,13 +8,13 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-from callwright.bounds import Bounds
 from callwright.dialects.base import get_dialect
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
 from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.observability import Observability
+from callwright.settings.bounds import Bounds
 from callwright.turn.model import Mode, Model
 from callwright.turn.observe import Observation
 from callwright.turn.run import run_turn

@@ -12,7 +12,6 @@ import msgspec
 
 from callwright.calls.custom_tools import input_arguments
 from callwright.calls.kept_items import call_keys, task_of
-from callwright.collector import settled
 from callwright.conversation import Call, Item, Reasoning
 from callwright.events import (
     ArgumentsDelta,
@@ -22,6 +21,7 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
+from callwright.reading.collect import settled
 from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, TurnEvent
 
 # From the id that a model's server gave a call, if it did, to the one that the client gets.

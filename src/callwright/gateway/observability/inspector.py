@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import callwright
-from callwright import bounds
 from callwright.gateway.config.config import InspectLevel
 from callwright.gateway.observability.recorder import request_without_keys
 from callwright.gateway.request_context import RequestContext, current
@@ -16,6 +15,7 @@ from callwright.inspection.kept_turns import KeptTurns
 from callwright.inspection.quality import QualityCounts
 from callwright.inspection.summary import TurnSummary
 from callwright.inspection.turn_view import TurnView, bare_view, turn_view
+from callwright.settings import bounds
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.observe import Ended, Observation, Observer
 from callwright.turn.records import record_of

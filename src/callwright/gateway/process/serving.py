@@ -16,12 +16,12 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from callwright.bounds import STALL_S
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.request_timeout import HeaderTimeout
 from callwright.gateway.config.config import Config
 from callwright.gateway.process.descriptors import allow_requests
 from callwright.gateway.process.protocols.settings import ProtocolSettings
+from callwright.settings.bounds import STALL_S
 
 log = logging.getLogger("callwright.gateway")
 # Seconds without any answer ending, once all were told to end; then seconds for the rest of the connections to close.

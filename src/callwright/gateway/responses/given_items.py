@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from callwright.known_values import made_along
+from callwright.memo.json_values import made_along
 from callwright.wire.responses.input_items import READ_WITHOUT_ID
 
 Items: TypeAlias = list[Mapping[str, Any]]

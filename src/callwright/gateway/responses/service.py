@@ -16,9 +16,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from callwright.aio import AsyncStream
-from callwright.bounds import Bounds
-from callwright.collector import settled
 from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
@@ -34,10 +31,13 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
-from callwright.known_values import made_with
+from callwright.memo.json_values import made_with
 from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.reading.collect import settled
+from callwright.settings.bounds import Bounds
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
+from callwright.turn.streams import AsyncStream
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED

@@ -20,12 +20,12 @@ from callwright.agent.mcp.connection import Connection
 from callwright.agent.mcp.targets import Command, Url
 from callwright.agent.mcp.tools import mcp_command, needs_sdk, server_tool
 from callwright.agent.tools import Tool, ToolOptions
-from callwright.bounds import Bounds
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.config import McpConfig
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.mcp_tools import AskedServer, McpServer, McpTool, McpToolFilter
+from callwright.settings.bounds import Bounds
 from callwright.upstreams.base_urls import without_credentials
 
 log = logging.getLogger("callwright.gateway")

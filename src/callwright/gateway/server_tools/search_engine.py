@@ -14,7 +14,6 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from callwright import bounds
 from callwright.agent.annotations import Failed
 from callwright.agent.mcp.results import result_of
 from callwright.calls.web_search import WebSearchTool, one_line
@@ -24,6 +23,7 @@ from callwright.gateway.config.urls import check_header, check_url
 from callwright.gateway.server_tools.mcp_servers import McpServers
 from callwright.openai_format.mcp_tools import AskedServer
 from callwright.schema.keywords import properties, required
+from callwright.settings import bounds
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.upstreams.answers import UnreadableError, read_json
 from callwright.upstreams.base_urls import without_credentials

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from callwright import bounds
 from callwright.database.makers import is_dead, this_process
 from callwright.database.transactions import StoreDownError, StoreError, Transactions
 from callwright.gateway.store import kept_items, limits, queries
@@ -18,6 +17,7 @@ from callwright.gateway.store.kept_items import KeptItems
 from callwright.gateway.store.known_keys import KnownKeys
 from callwright.gateway.store.limits import Spent
 from callwright.gateway.store.queries import ENDED, StoredConversation, StoredResponse
+from callwright.settings import bounds
 
 __all__ = ["ENDED", "KeptItems", "Store", "StoreDownError", "StoreError", "StoredConversation", "StoredResponse"]
 

@@ -17,7 +17,7 @@ from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, Markup, Problem
 from callwright.reading.text.answer_text import AnswerText
 from callwright.schema.keywords import properties
-from callwright.stream_reader import Markers, Parse, StreamReader, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.certain import without_words
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.find import json_places

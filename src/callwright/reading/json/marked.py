@@ -17,7 +17,7 @@ from callwright.reading.json.block import MarkedJson, read_json_block
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import Marks, all_ends
-from callwright.stream_reader import Markers, Parse, read_blanks, read_until
+from callwright.streaming.reader import Markers, Parse, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
 # Bounds for a call that may be quoted in a sentence: its length, and the look-ahead behind it.

@@ -10,7 +10,7 @@ from typing import Final
 
 from callwright.reading.literal.brackets import CLOSERS, Level
 from callwright.reading.literal.form import LiteralForm, looked_for
-from callwright.stream_reader import Parse, StreamReader, read_blanks
+from callwright.streaming.reader import Parse, StreamReader, read_blanks
 from callwright.tolerant_json.strings import AHEAD, is_delimited
 
 # Characters of look-ahead after a literal that may end a call.

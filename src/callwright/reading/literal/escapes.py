@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from callwright.events import Markup
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 from callwright.tolerant_json.codec import encode_inside
 
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from callwright.stream_reader import Markers
+from callwright.streaming.reader import Markers
 from callwright.tolerant_json.strings import Notation, Pattern
 
 QUOTES: Final = ('"""', "'''", '"', "'")

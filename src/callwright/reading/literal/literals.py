@@ -17,7 +17,7 @@ from callwright.reading.literal.ends import StringEnds
 from callwright.reading.literal.escapes import ESCAPE, unescaped
 from callwright.reading.literal.form import QUOTES, Ends, LiteralForm, looked_for
 from callwright.reading.literal.strings import StringReader
-from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks, read_until
+from callwright.streaming.reader import Parse, StreamReader, comes_next, read_blanks, read_until
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.scalars import is_number, scalar
 

@@ -18,7 +18,7 @@ from callwright.reading.literal.literals import Ends, LiteralForm, LiteralReader
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import Marks, all_ends
-from callwright.stream_reader import Markers, Parse
+from callwright.streaming.reader import Markers, Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 _MAX_HEAD: Final = 400

@@ -12,7 +12,7 @@ from callwright.reading.literal.brackets import Brackets, closes_more
 from callwright.reading.literal.ends import StringEnds
 from callwright.reading.literal.escapes import CERTAIN_ESCAPE, read_escape, read_escapes, with_escapes
 from callwright.reading.literal.form import QUOTES, LiteralForm, looked_for
-from callwright.stream_reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken, comes_next, read_blanks
+from callwright.streaming.reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken, comes_next, read_blanks
 from callwright.tolerant_json.codec import encode_inside
 
 # Characters of a string's text that are looked at before a quote in it, and at its end.

@@ -20,7 +20,7 @@ from callwright.reading.tagged.literals import broken_tag
 from callwright.reading.tagged.sink import CallSink
 from callwright.reading.tagged.values import TaggedValue, ValueReader, too_many_parameters
 from callwright.reading.text.answer_text import AnswerText
-from callwright.stream_reader import Parse, read_until
+from callwright.streaming.reader import Parse, read_until
 from callwright.tolerant_json.passthrough import pass_json
 
 _MAX_VALUE: Final = 4_194_304

@@ -26,7 +26,7 @@ from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import all_ends
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 # The greatest length of a name or a key, in characters.

@@ -7,7 +7,7 @@ from callwright.reading.tagged.heads import attributes, may_be_longer, parameter
 from callwright.reading.tagged.literals import Tag, TagKind, TagLiterals, tag_literals
 from callwright.reading.tagged.marks import ParameterMarks
 from callwright.reading.text.answer_text import AnswerText
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 
 # The greatest length of the rest of an opening tag, in characters.
 MAX_HEAD: Final = 1_000

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from callwright.reading.tagged.other_closers import OTHER_CLOSER, OtherClosers
 from callwright.reading.tagged.tags import ParameterTags
-from callwright.stream_reader import Markers
+from callwright.streaming.reader import Markers
 
 # The length of a piece of a tag: of its begin, and of its end.
 _BEGIN: Final = 4

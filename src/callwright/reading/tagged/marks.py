@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.marks import Marks, all_ends, is_token
-from callwright.stream_reader import Markers
+from callwright.streaming.reader import Markers
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 

@@ -14,7 +14,7 @@ from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.literals import NamedMarks, Tag, TagKind, TagLiterals, named_marks
 from callwright.reading.tagged.values import too_many_parameters
 from callwright.reading.text.answer_text import AnswerText
-from callwright.stream_reader import Markers, Parse
+from callwright.streaming.reader import Markers, Parse
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 
 __all__ = ["NamedCall", "NamedLexer", "NamedMarks", "Tag"]

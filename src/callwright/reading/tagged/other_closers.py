@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 
 OTHER_CLOSER: Final = "</"
 

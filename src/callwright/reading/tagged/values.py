@@ -22,7 +22,7 @@ from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.literals import Tag, TagKind, TagLiterals
 from callwright.reading.tagged.nesting import Fit, Nesting
 from callwright.reading.tagged.other_closers import OTHER_CLOSER
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 
 # The most times that a value's closer is read again.
 _MAX_AGAIN: Final = 16

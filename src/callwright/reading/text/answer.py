@@ -23,7 +23,7 @@ from callwright.reading.text.foreign_in_text import ForeignInText
 from callwright.reading.text.json_in_text import JsonInText
 from callwright.reading.text.marks import BRACES, FENCES, Marks, all_ends, markers
 from callwright.reading.text.trial import Trial, TrialSpan
-from callwright.stream_reader import Markers, Parse, StreamReader, emit_text_until, read_blanks, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import MARKS
 
 _BOM: Final = "\ufeff"

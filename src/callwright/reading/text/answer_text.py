@@ -13,7 +13,7 @@ from callwright.layout.calls import CallLayout
 from callwright.reading.text.code_context import CodeContext
 from callwright.reading.text.marks import is_token
 from callwright.reading.text.trial import Trial
-from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
+from callwright.streaming.reader import Parse, StreamReader, comes_next, read_blanks
 
 # A call is judged by so many characters before it: "I'll look that up."
 REMEMBERED: Final = 400

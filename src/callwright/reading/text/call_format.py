@@ -10,7 +10,7 @@ from callwright.reading.text.answer import AnswerReader
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.foreign import Formats
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 
 class CallFormat(Protocol):

@@ -2,7 +2,7 @@
 
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.marks import Marks
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 
 class CallReader:

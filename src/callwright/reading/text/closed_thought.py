@@ -7,7 +7,7 @@ from callwright.events import CallStarted, Event, Problem
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import valid_calls
 from callwright.reading.text.trial import has_words
-from callwright.stream_reader import Parse, StreamReader, comes_next, read_blanks
+from callwright.streaming.reader import Parse, StreamReader, comes_next, read_blanks
 
 # From so many places a thought is read on trial, for the calls with which it ends.
 _MAX_TRIED: Final = 8

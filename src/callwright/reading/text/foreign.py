@@ -17,11 +17,11 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.layout.calls import CallLayout, JsonArguments, Slot, TaggedArguments, object_of, pieces_of
+from callwright.reading.spans import SpanRecorder
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.trial import fitted_calls
 from callwright.schema.keywords import properties
-from callwright.spans import SpanRecorder
-from callwright.stream_reader import Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader
 from callwright.tolerant_json.markers import MARKS
 
 # What a tag of a layout looks like: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),

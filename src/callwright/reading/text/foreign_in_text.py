@@ -16,7 +16,7 @@ from callwright.reading.text.foreign import (
     wrong_with,
 )
 from callwright.reading.text.trial import TrialSpan
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 # The name of a tool follows so soon, and that of a parameter; and so often is looked for foreign calls in one answer.
 _MAX_NAME_AHEAD: Final = 200

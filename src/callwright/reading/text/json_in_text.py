@@ -16,7 +16,7 @@ from callwright.events import ArgumentsDelta, CallEnded, Markup, Problem, Reason
 from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, recover
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.marks import Marks
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 from callwright.tolerant_json.find import beside_values
 from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from callwright.stream_reader import Markers
+from callwright.streaming.reader import Markers
 from callwright.tolerant_json.markers import END_TOKENS
 
 FENCES: Final = ("```", "~~~")

@@ -8,7 +8,7 @@ from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.foreign import Formats
 from callwright.reading.text.foreign_in_text import ForeignInText
-from callwright.stream_reader import Parse
+from callwright.streaming.reader import Parse
 
 # White space before an answer is looked over so far.
 _MAX_LEAD: Final = 64

@@ -6,7 +6,7 @@ from typing import Final
 
 from callwright.events import Markup
 from callwright.reading.text.answer_text import AnswerText
-from callwright.stream_reader import Markers, Parse, read_until
+from callwright.streaming.reader import Markers, Parse, read_until
 
 SAID: Final = ("<|python_start|>", "<|python_end|>")
 _END: Final = Markers(SAID[1])

@@ -7,7 +7,7 @@ import msgspec
 from callwright.calls.fit import RepairedArguments, repair_and_validate
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, Call, CallEnded, CallStarted, ContentDelta, Event, Problem
-from callwright.stream_reader import StreamReader
+from callwright.streaming.reader import StreamReader
 from callwright.tolerant_json.reader import read_json
 
 

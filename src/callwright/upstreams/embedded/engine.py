@@ -24,7 +24,7 @@ from callwright.constraints.lark import Vocabulary
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Usage
-from callwright.extras import missing_package
+from callwright.settings.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
 from callwright.upstreams.answers import RawFields
 from callwright.upstreams.base import Delta, Deltas, GenerationRequest, HandedAnswers

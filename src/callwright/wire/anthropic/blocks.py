@@ -25,7 +25,7 @@ from callwright.conversation import (
     Role,
     TextPart,
 )
-from callwright.known_values import KnownObject, keep_along, known_along
+from callwright.memo.json_values import KnownObject, keep_along, known_along
 from callwright.openai_format.errors import missing, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.anthropic.inputs import read_input

@@ -13,12 +13,12 @@ import msgspec
 
 from callwright.conversation import FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
-from callwright.known_values import KnownList, made_once
+from callwright.memo.by_text import kept_by_text
+from callwright.memo.json_values import KnownList, made_once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import AskedServer, McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.tool_catalog import ToolCatalog
-from callwright.schema.cache import kept_by_text
 from callwright.schema.plain import plain_schema
 from callwright.schema.strict import MAX_LEVELS, form_problems, levels, schema_problems
 from callwright.tolerant_json.codec import decode, encode

@@ -8,7 +8,7 @@ or named by their type where they are read. Source: the types of the `anthropic`
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.known_values import made_along, made_once
+from callwright.memo.json_values import made_along, made_once
 from callwright.wire.anthropic.tools import is_direct
 
 _CACHED: Final = frozenset({"type", "cache_control"})

@@ -12,7 +12,7 @@ import msgspec
 
 from callwright.conversation import Call, Conversation, Item, NamedTool
 from callwright.errors import RequestError
-from callwright.known_values import keep_along, known_along
+from callwright.memo.json_values import keep_along, known_along
 from callwright.openai_format.errors import from_validation, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.message_types import ChatMessage

@@ -9,7 +9,6 @@ from typing import Any, Final, assert_never
 import msgspec
 from msgspec import UNSET
 
-from callwright.collector import Turn
 from callwright.conversation import Call
 from callwright.events import (
     AnnotationsDelta,
@@ -27,6 +26,7 @@ from callwright.events import (
     RefusalDelta,
     Usage,
 )
+from callwright.reading.collect import Turn
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.types import (
     ChatCompletion,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from callwright.known_values import made_along, made_once
+from callwright.memo.json_values import made_along, made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 _SEARCH: Final = frozenset({"search_context_size", "user_location"})

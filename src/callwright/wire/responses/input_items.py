@@ -28,7 +28,7 @@ from callwright.conversation import (
     parts_text,
 )
 from callwright.errors import RequestError
-from callwright.known_values import KnownObject, keep_along, known_along
+from callwright.memo.json_values import KnownObject, keep_along, known_along
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode

@@ -7,7 +7,7 @@ import msgspec
 
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
-from callwright.known_values import KnownList, made_once
+from callwright.memo.json_values import KnownList, made_once
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules

@@ -9,7 +9,7 @@ Source: the request types of OpenAI's library, November 2026.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.known_values import made_along, made_once
+from callwright.memo.json_values import made_along, made_once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 _TOOL: Final = frozenset({"type", "name", "description", "allowed_callers", "defer_loading"})

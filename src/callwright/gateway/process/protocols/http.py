@@ -16,7 +16,6 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
 from uvicorn.server import ServerState
 
-from callwright import bounds
 from callwright.errors import RequestError
 from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.process.protocols.exchange import Exchange
@@ -24,6 +23,7 @@ from callwright.gateway.process.protocols.heads import Named
 from callwright.gateway.process.protocols.reading import RequestReader
 from callwright.gateway.process.protocols.refusals import no_room, written
 from callwright.gateway.request_context import api_of
+from callwright.settings import bounds
 
 log = logging.getLogger("callwright.gateway")
 _LINGER_S: Final = 2.0

@@ -22,7 +22,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "ray": "ray",
     "xllamacpp": "embedded",
 }
-_CLONE: Final = Path(__file__).parents[2]
+_CLONE: Final = Path(__file__).parents[3]
 
 
 def missing_package(package: str, needed_by: str) -> ConfigError:

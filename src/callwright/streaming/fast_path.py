@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from callwright.events import ArgumentsDelta, Event, Markup
-from callwright.passing import Passing
 from callwright.prompt import BREAK, EDGE_CHARS
-from callwright.stream_reader import StreamReader, Stretch
+from callwright.streaming.passing import Passing
+from callwright.streaming.reader import StreamReader, Stretch
 
 _Match: TypeAlias = Callable[[str], re.Match[str] | None]
 

@@ -1,8 +1,8 @@
-"""What is kept latest takes the room that it is given."""
+"""The store of recent values."""
 
 import random
 
-from callwright.latest import Latest
+from callwright.memo.latest import Latest
 
 ROOM = 1_000
 

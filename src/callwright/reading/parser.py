@@ -22,11 +22,11 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
-from callwright.flow import Flow
-from callwright.passing import AS_IS, Passing
 from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restored
-from callwright.spans import Span, SpanRecorder
-from callwright.stream_reader import Parse, StreamReader, Stretch
+from callwright.reading.spans import Span, SpanRecorder
+from callwright.streaming.fast_path import Flow
+from callwright.streaming.passing import AS_IS, Passing
+from callwright.streaming.reader import Parse, StreamReader, Stretch
 
 
 class Reads(Protocol):

@@ -1,6 +1,7 @@
 """What is read in few steps: text of which it is known for many deltas on how it passes a check.
 
-Knows no format and no schema. `callwright.flow` joins what the reader of a text looks for with what is said here.
+Knows no format and no schema. `callwright.streaming.fast_path` joins what the reader of a text looks for with what
+the check looks for.
 """
 
 from typing import Final, Protocol

@@ -9,7 +9,7 @@ import pytest
 import callwright
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import dialect_names, get_dialect
-from callwright.spans import Span
+from callwright.reading.spans import Span
 from tests.support.parsing import pieces
 
 TOOLS = [

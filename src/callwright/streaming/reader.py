@@ -1,8 +1,8 @@
 """Text that streams in, read by generators: the base of every dialect's parser.
 
 A parser is a generator over a `StreamReader`. It emits events, yields where it needs more text, and so reads top to
-bottom like its format. The driver (`callwright.parser`) pushes a delta, then runs the generator to its next yield.
-Nothing here knows a format.
+bottom like its format. The driver (`callwright.reading.parser`) pushes a delta, then runs the generator to its next
+yield. Nothing here knows a format.
 
 Text that is a partial match of a marker (`<tool_` at the end of a delta) is held back, nothing else. So the unread text
 stays short, and every character is looked at a bounded number of times. A parser that holds more, a header or a body

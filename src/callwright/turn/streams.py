@@ -1,4 +1,4 @@
-"""Streams in batches: what came together is handed on together, so that a burst costs each layer one step."""
+"""Streams in batches: items that arrive together are forwarded together, so that a burst costs each layer one step."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
@@ -9,7 +9,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class AsyncStream(Protocol[T_co]):
-    """What is read to its end or closed before it: an asynchronous generator, or something that stands before one."""
+    """An iterator that its reader exhausts or closes: an asynchronous generator, or a wrapper of one."""
 
     def __aiter__(self) -> AsyncIterator[T_co]: ...
 
@@ -17,7 +17,7 @@ class AsyncStream(Protocol[T_co]):
 
 
 async def each(batches: AsyncGenerator[Sequence[T], None]) -> AsyncGenerator[T, None]:
-    """What is in the batches, one by one."""
+    """The items of the batches, one by one."""
     async with aclosing(batches):
         async for batch in batches:
             for one in batch:

@@ -1,0 +1,1 @@
+"""Memory of earlier values, so that nothing is computed twice."""

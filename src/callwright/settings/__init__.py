@@ -1,0 +1,1 @@
+"""Settings of users: bounds, optional packages, words for mistakes."""
