@@ -1,6 +1,6 @@
 """What everything is measured against: a server that hands requests and answers on as they are, and reads neither.
 
-    python bench/pass_through.py --upstream http://127.0.0.1:8000/v1 --port 8080 [--server granian] [--client pyreqwest]
+    python bench/pass_through.py --upstream http://127.0.0.1:8000/v1 --port 8642 [--server granian] [--client pyreqwest]
 
 With Starlette and aiohttp on uvicorn it is the `bare` of the tables. Other servers and clients show what these two
 cost. `httptools` is the least that Python takes: HTTP's parser in C and what must stand around it, without any of what

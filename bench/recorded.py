@@ -284,10 +284,10 @@ async def _asked(app: Callable[..., Awaitable[None]], recorded: Recorded) -> byt
         "path": recorded.path,
         "raw_path": recorded.path.encode(),
         "query_string": b"",
-        "headers": [(b"content-type", b"application/json"), (b"host", b"127.0.0.1:8080")],
+        "headers": [(b"content-type", b"application/json"), (b"host", b"127.0.0.1:8642")],
         "scheme": "http",
         "client": (HOST, 5),
-        "server": (HOST, 8080),
+        "server": (HOST, 8642),
         "root_path": "",
         "state": {},
     }

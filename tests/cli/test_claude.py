@@ -209,7 +209,7 @@ def test_a_claude_that_is_not_there_is_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*NAMED, "--url", "127.0.0.1:8080"), "--url: expected a URL such as http://127.0.0.1:8080"),
+        ((*NAMED, "--url", "127.0.0.1:8642"), "--url: expected a URL such as http://127.0.0.1:8642"),
         ((*NAMED, "--url", "http://a\n"), "--url: expected a URL"),
         (("--model", "", *NOWHERE), "--model: expected the name of a model, got ''"),
         ((*NAMED, "--", "-p", "say hi"), "-p 'say hi' is for Claude Code: add --start."),

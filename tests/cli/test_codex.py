@@ -194,8 +194,8 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*NAMED, "--url", "http://127.0.0.1:8080"), "Is it http://127.0.0.1:8080/v1?"),
-        ((*NAMED, "--url", "127.0.0.1:8080/v1"), "--url: expected a URL such as http://127.0.0.1:8080/v1"),
+        ((*NAMED, "--url", "http://127.0.0.1:8642"), "Is it http://127.0.0.1:8642/v1?"),
+        ((*NAMED, "--url", "127.0.0.1:8642/v1"), "--url: expected a URL such as http://127.0.0.1:8642/v1"),
         ((*NAMED, "--url", ""), "--url: expected a URL"),
         ((*NAMED, "--url", "http://a\n/v1"), "--url: expected a URL"),
         (("--model", ""), "--model: expected the name of a model, got ''"),

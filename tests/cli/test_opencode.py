@@ -92,8 +92,8 @@ def test_a_key_is_shown_to_the_gateway(serve: Served, monkeypatch: pytest.Monkey
 
 
 BAD = (
-    (("--url", "localhost:8080"), "expected a URL"),
-    (("--model", "m", "--url", "http://127.0.0.1:8080"), "Is it http://127.0.0.1:8080/v1?"),
+    (("--url", "localhost:8642"), "expected a URL"),
+    (("--model", "m", "--url", "http://127.0.0.1:8642"), "Is it http://127.0.0.1:8642/v1?"),
     (("--model", "", *NOWHERE), "expected the name of a model"),
     ((*NAMED, "--key-env", "A B"), "environment variable"),
     (NOWHERE, "cannot be asked for its models: Connection refused. Start it"),

@@ -69,7 +69,7 @@ def test_the_pages_of_clients_work_as_printed(serve: Served, page: str, package:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
     (code,) = re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
-    code = code.replace("http://127.0.0.1:8080", serve(*simulated_config(ServerConfig()).models))
+    code = code.replace("http://127.0.0.1:8642", serve(*simulated_config(ServerConfig()).models))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert printed in done.stdout

@@ -68,13 +68,13 @@ def test_what_the_image_installs_serves_and_is_healthy(tmp_path: Path) -> None:
     (entrypoint,), (given,) = steps("ENTRYPOINT"), steps("CMD")
     command = [*json.loads(entrypoint), *json.loads(given)]
     assert command[command.index("--host") + 1] == "0.0.0.0"
-    replaced = {"0.0.0.0": "127.0.0.1", "8080": "0", "/etc/callwright.toml": str(config)}
+    replaced = {"0.0.0.0": "127.0.0.1", "8642": "0", "/etc/callwright.toml": str(config)}
     program = [str(env / "bin" / command[0]), *(replaced.get(word, word) for word in command[1:])]
     with served(*program, env=environment) as (url, process):
         assert request(url + CHAT, {"model": "m", "messages": [QUESTION]}).status == 200
         (check,) = steps("HEALTHCHECK")
         words = json.loads(check[check.index("[") :])
-        program = [str(env / "bin" / words[0]), *(word.replace("http://127.0.0.1:8080", url) for word in words[1:])]
+        program = [str(env / "bin" / words[0]), *(word.replace("http://127.0.0.1:8642", url) for word in words[1:])]
         assert subprocess.run(program, env=environment, check=False).returncode == 0
         process.terminate()
         assert process.wait(60) == 0
@@ -85,7 +85,7 @@ def test_the_parts_of_the_composition_name_each_other() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     composed: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
     services = composed["services"]
-    asked = re.findall(r"server ([\w-]+):8080", (DEPLOY / "nginx.conf").read_text(encoding="utf-8"))
+    asked = re.findall(r"server ([\w-]+):8642", (DEPLOY / "nginx.conf").read_text(encoding="utf-8"))
     assert len(asked) == 2
     assert set(asked) < set(services)
     for service in services.values():
@@ -96,4 +96,4 @@ def test_the_parts_of_the_composition_name_each_other() -> None:
             source = volume.partition(":")[0]
             assert source in composed["volumes"] or source == "./callwright.toml" or (DEPLOY / source).exists()
     ports = [port for service in services.values() for port in service.get("ports", ())]
-    assert ports == ["127.0.0.1:8080:80"]  # of this machine only, and the way past nginx is closed
+    assert ports == ["127.0.0.1:8642:80"]  # of this machine only, and the way past nginx is closed

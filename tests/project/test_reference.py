@@ -33,7 +33,7 @@ def test_the_page_of_settings_has_each_once() -> None:
 
 
 EXAMPLES = re.findall(r"```toml\n(.*?)```", (DOCS / "configuration.md").read_text(encoding="utf-8"), re.DOTALL)
-BAD = ("[server]\nprot = 8080", "[server]\nport = 65536", "[[models]]\nname = 'm'", "[store]\nretention_days = 0")
+BAD = ("[server]\nprot = 8642", "[server]\nport = 65536", "[[models]]\nname = 'm'", "[store]\nretention_days = 0")
 
 
 def test_the_schema_takes_what_the_gateway_takes() -> None:

@@ -27,7 +27,7 @@ CONFIGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("'a'", "reasoning_effort", "'lo'", "low"),
     ),
     "a fault": (f'[[models]]\n{HARMONY}faults = "silnt"\n', ("'a'", "silnt", "Did you mean 'silent'?")),
-    "a type": (f'[server]\nport = "8080"\n{CONFIG}', ("server.port", "int", "str")),
+    "a type": (f'[server]\nport = "8642"\n{CONFIG}', ("server.port", "int", "str")),
     "one model instead of a list": (CONFIG.replace("[[models]]", "[models]"), ("models", "[[models]]", "[models]")),
     "a list instead of one server": (f"[[server]]\nport = 1\n{CONFIG}", ("server", "[server]", "[[server]]")),
     **{

@@ -47,9 +47,9 @@ def nginx(folder: Path, gateways: Sequence[str]) -> Iterator[str]:
 
 def _configured(text: str, folder: Path, port: int, gateways: Sequence[str]) -> str:
     """The example with the addresses of a test, writing in its folder only."""
-    (server,) = set(re.findall(r"server gateway-\d:8080(.*);", text))
-    text = re.sub(r"( +)server gateway-1:8080.*\n", "".join(f"server {one}{server};\n" for one in gateways), text)
-    text = re.sub(r" +server gateway-\d:8080.*\n", "", text).replace("listen 80;", f"listen {HOST}:{port};")
+    (server,) = set(re.findall(r"server gateway-\d:8642(.*);", text))
+    text = re.sub(r"( +)server gateway-1:8642.*\n", "".join(f"server {one}{server};\n" for one in gateways), text)
+    text = re.sub(r" +server gateway-\d:8642.*\n", "", text).replace("listen 80;", f"listen {HOST}:{port};")
     assert f"listen {HOST}" in text
     places = "".join(f"{name}_temp_path {folder}/{name};\n" for name in _TEMPORARY)
     return text.replace("http {", f"http {{\n{places}", 1)

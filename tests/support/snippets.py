@@ -14,7 +14,7 @@ A fenced block is one of these, by its language and by what stands on the lines 
     ```                         without a language: a picture
 
 A page is followed in an empty folder that looks like the clone: it has `.venv/bin`, `scripts/serve` and `examples`. A
-simulated gateway answers at http://127.0.0.1:8080, once a page names it; really it has a port of its own.
+simulated gateway answers at http://127.0.0.1:8642, once a page names it; really it has a port of its own.
 """
 
 import importlib.util
@@ -43,7 +43,7 @@ Role: TypeAlias = Literal["run", "output", "file", "configuration", "not run", "
 _FENCE: Final = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w+-]*)\s*$")
 _DIRECTIVE: Final = re.compile(r"^ *<!-- (?P<name>file|not run|needs|serve|waits): *(?P<value>.*?) *-->\s*$")
 _WHITE_SPACE: Final = re.compile(r'("(?:[^"\\]|\\.)*")|\s+')
-_PORT: Final = "8080"
+_PORT: Final = "8642"
 _PORT_WORD: Final = re.compile(rf"(?<!\d){_PORT}(?!\d)")
 _SERVE: Final = re.compile(r"(scripts/|callwright )serve\b")
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, unlisted_warning, windows_of
 from callwright.errors import ConfigError
 
-_URL: Final = "http://127.0.0.1:8080"
+_URL: Final = "http://127.0.0.1:8642"
 _PROGRAM: Final = "claude"
 _TOKEN: Final = "ANTHROPIC_AUTH_TOKEN"
 # Claude Code sends the key of this one, too, beside the token: it is Anthropic's, and not for a gateway.

@@ -19,7 +19,7 @@ CONFIG: Final = "config.toml"
 CATALOGUE: Final = "callwright-models.json"
 # By which a file is known that was written here.
 _HEADER: Final = "# Codex on a Callwright gateway. The catalogue lies beside this file."
-_URL: Final = "http://127.0.0.1:8080/v1"
+_URL: Final = "http://127.0.0.1:8642/v1"
 # Of the tokens that a model reads at once, so much may be the output of one tool; the rest of it Codex leaves out.
 _OUTPUT_SHARE: Final = 8
 _MAX_OUTPUT_TOKENS: Final = 10_000

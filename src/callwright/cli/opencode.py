@@ -14,7 +14,7 @@ import click
 from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, unlisted_warning, windows_of
 from callwright.errors import ConfigError
 
-_URL: Final = "http://127.0.0.1:8080/v1"
+_URL: Final = "http://127.0.0.1:8642/v1"
 _PROVIDER: Final = "callwright"
 _MAX_OUTPUT_TOKENS: Final = 32_000
 _OUTPUT_SHARE: Final = 4  # of the window, so much may be an answer

@@ -51,7 +51,7 @@ from callwright.upstreams.simulated.faults import Faults
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A callwright.toml instead of the above."
 )
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on.  [default: 8080]")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="PORT", help="Port to listen on.  [default: 8642]")
 @click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that serve it.  [default: 1]")
 @click.option(
     "--faults",

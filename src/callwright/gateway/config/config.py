@@ -40,8 +40,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     host: _Text = "127.0.0.1"
     """Address to listen on."""
-    port: Annotated[int, Meta(ge=0, le=65_535)] = 8080
-    """Port to listen on; `0` for any that is free."""
+    port: Annotated[int, Meta(ge=0, le=65_535)] = 8642
+    """Port to listen on; `0` for any that is free. No model server listens on the default: 8080 is llama-server's, 8000
+    vLLM's, 11434 Ollama's.
+    """
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """Processes that serve the port together, see [deployment](deployment.md#several-workers); not for a model in a
     file, nor with a store in memory.
