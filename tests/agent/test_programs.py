@@ -1,4 +1,4 @@
-"""The programs of `docs/agent-programs.md`: ours run as they stand, and the page shows them as they are."""
+"""The programs of `docs/contributing/agent-programs.md`: ours run as they stand, and the page shows them as they are."""
 
 import ast
 import os
@@ -19,7 +19,7 @@ from tests.support.snippets import blocks_of
 
 OURS = ROOT / "examples" / "programs"
 THEIRS = ROOT / "bench" / "programs"
-PAGE = (ROOT / "docs" / "agent-programs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "contributing" / "agent-programs.md").read_text(encoding="utf-8")
 SECTIONS = dict(zip(*[iter(re.split(r"^## (.*)\n", PAGE, flags=re.MULTILINE)[1:])] * 2, strict=True))
 
 

@@ -16,6 +16,7 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from callwright.cli import main
 from callwright.gateway.config.schema import meanings, tables
+from tests.support.api_page import api_page
 from tests.support.known_templates import MARK, table_of_templates
 from tests.support.openai_pages import fields_page
 from tests.support.paths import ROOT
@@ -27,7 +28,7 @@ UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters"
 
 def pages() -> dict[Path, str]:
     """The pages that hold such parts, as they should be."""
-    written = {DOCS / "cli.md": command_page()}
+    written = {DOCS / "cli.md": command_page(), DOCS / "api.md": api_page()}
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if TABLE.search(text):

@@ -1,7 +1,7 @@
 """`callwright opencode`: the configuration with which opencode runs on models of a gateway.
 
 opencode knows the windows of models that models.dev lists. Of any other it must be told, or it sums up only when the
-model's server refuses. Which fields it reads is told in docs/clients/opencode.md.
+model's server refuses. Which fields it reads is told in docs/clients.md.
 """
 
 import json

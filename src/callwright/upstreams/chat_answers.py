@@ -2,7 +2,7 @@
 
 Read where the meaning is plain: reasoning under two names or in parts, refusals and annotations, calls without an index
 or with odd ones, ids that are numbers, whole calls in one chunk, arguments as objects, the old `function_call`. What is
-left out is told in the log, what has no plain meaning is refused by name. docs/upstreams.md has the table.
+left out is told in the log, what has no plain meaning is refused by name. docs/contributing/upstreams.md has the table.
 """
 
 import json

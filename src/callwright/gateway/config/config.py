@@ -145,7 +145,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
     response_template: _Text | None = None
     """Mode native: a file that declares how the model's output reads, for a server that renders the tools and hands on
-    raw text; see [response templates](response-templates.md). The server's own calls still count.
+    raw text; see [response templates](chat-templates.md#response-templates). The server's own calls still count.
     """
     server: Server = "openai"
     """Which server it is; `openai` is any other. In mode raw (not `ollama`, `lmstudio` and `transformers`) they
@@ -188,14 +188,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """After this it is not asked again."""
     max_repeats: Annotated[int, Meta(ge=0, le=1000)] = 4
     """How often in a row a call may have the same output until the model is told that it goes round in a circle; after
-    twice as many it may not make that call, see [loops](loops.md). 0: any number of times.
+    twice as many it may not make that call, see [loops](guarantee.md#loops). 0: any number of times.
     """
     ask_ambiguous: bool = True
     """Whether the model is asked, once a turn, when its answer holds what may be a call and may only show one; see
     [the guarantee](guarantee.md#asked-about). Without it such an answer stays text.
     """
     keep_reasoning: bool = True
-    """Whether the reasoning before a call is [kept and put back](reasoning.md) where a client drops it and the model
+    """Whether the reasoning before a call is [kept and put back](apis.md#reasoning-between-calls) where a client drops it and the model
     would see it. `false` for a server that refuses `reasoning_content` in a history, too.
     """
     requests: Literal["strict", "lenient"] = "strict"
@@ -224,7 +224,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     are [run here](mcp.md#for-every-client). A request with `tool_choice` `none` goes without them.
     """
     context_length: _Count | None = None
-    """Tokens that it takes at once, prompt and answer together, as the [list of models](windows.md) tells it to
+    """Tokens that it takes at once, prompt and answer together, as the [list of models](apis.md#context-windows) tells it to
     clients; without it, what its server says.
     """
     max_requests: _Count | None = None
@@ -303,7 +303,7 @@ class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[search]`: who [searches the web](web-search.md) for models; without it nobody does."""
+    """`[search]`: who [searches the web](apis.md#web-search) for models; without it nobody does."""
 
     url: _Text | None = None
     """Address of a SearXNG that answers JSON (`search.formats` in its `settings.yml`)."""
