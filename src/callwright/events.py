@@ -89,8 +89,8 @@ PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
 class Call(Shared, frozen=True):
     """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
 
-    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut
-    off while its arguments were written; nobody may run it.
+    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was
+    truncated in its arguments; it must not be run.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Call(Shared, frozen=True):
 
 @final
 class ContentDelta(Struct, frozen=True):
-    """Text for the user. `logprobs` are those of its tokens, where a server gave them in OpenAI's form."""
+    """Text for the user. `logprobs` are those of its tokens, if a server sent them in OpenAI's form."""
 
     text: str
     logprobs: Mapping[str, Any] | None = None
@@ -155,7 +155,7 @@ class AnswerMetadata(Struct, frozen=True, gc=False):
 class CallStarted(Struct, frozen=True, gc=False):
     """Call number `index` (from 0, step 1, over the turn) begins.
 
-    `id` is set only where an upstream has given the call one, or the model itself where its format has ids.
+    `id` is set only if the upstream or the model gave the call one.
     """
 
     index: int
@@ -190,12 +190,12 @@ class Markup(Struct, frozen=True, gc=False):
 
 @final
 class Problem(Struct, frozen=True, gc=False):
-    """One thing that was wrong with the output, and what was done about it.
+    """A deviation in the output, and how it was handled.
 
     `detail` is for people; `call` the index of the call it is about; `text` the model's own words where they appear in
     no other event; `candidate` what an `ambiguous_call` would run, if it was meant.
 
-    `unopened_reasoning` says that all content before it was reasoning: a closing tag came without its opener.
+    `unopened_reasoning`: all content before it was reasoning, because a closing tag had no opener.
     """
 
     kind: ProblemKind
@@ -207,8 +207,8 @@ class Problem(Struct, frozen=True, gc=False):
 
 @final
 class Finished(Struct, frozen=True, gc=False):
-    """The last event of a turn. `unfinished`: the reason is `length` because a call was not written to its end, though
-    the model was not said to be cut off.
+    """The last event of a turn. `unfinished`: the reason is `length` because a call is incomplete, although the server
+    reported no truncation.
     """
 
     reason: FinishReason

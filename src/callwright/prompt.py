@@ -52,8 +52,8 @@ Piece: TypeAlias = Control | Text
 class Prompt(Struct, frozen=True, dict=True):
     """A whole prompt for a raw completion endpoint.
 
-    `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
-    fed with it before the completion. `start` says where the answer begins without the prefill. `controls` are the
+    `prefill` is the last part of it that already belongs to the answer (the start of a forced call): feed it to a
+    parser before the completion. `start` is where the answer begins without the prefill. `controls` are the
     literals that the tokenizers of this family turn into control tokens; `marks` are those that the format itself
     writes, which a server must not hide in an answer.
     """
@@ -66,7 +66,7 @@ class Prompt(Struct, frozen=True, dict=True):
 
     @property
     def text(self) -> str:
-        """All pieces as one string, look-alikes as they are."""
+        """All pieces as one string, with look-alikes unescaped."""
         return "".join(piece.text for piece in self.pieces)
 
     @cached_property

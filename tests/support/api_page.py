@@ -3,11 +3,13 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, Final
 
 import callwright
 from callwright.agent import events
+from tests.support.paths import ROOT
 
 INTRODUCTION: Final = """# API reference
 
@@ -16,6 +18,7 @@ Every public name of `callwright`, generated from the docstrings. Guides: [the l
 """
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 _WIDTH: Final = 100
+_GUIDES: Final = ("library", "agent", "mcp", "chat-templates")
 
 
 def api_page() -> str:
@@ -58,10 +61,17 @@ def _plain(thing: object) -> str:
     return f"`{_ADDRESS.sub('', str(thing))}`"
 
 
+@lru_cache
+def _guides() -> str:
+    return "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in _GUIDES)
+
+
 def _members(owner: type) -> Iterator[str]:
-    for name, member in sorted(vars(owner).items()):
+    """The methods and properties that the guides use; the others are for the package itself."""
+    ours = [base for base in reversed(owner.__mro__) if base.__module__.startswith("callwright.")]
+    for name, member in sorted({name: member for base in ours for name, member in vars(base).items()}.items()):
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        if name.startswith("_"):
+        if name.startswith("_") or not re.search(rf"\.{name}\b|`{name}\(|await {name}\(", _guides()):
             continue
         if isinstance(member, property):
             yield f"`{name}`: {_first(member)}"

@@ -44,10 +44,9 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Grammar:
-    """A definition in `lark` or `regex` syntax. Raises `GrammarError` where OpenAI would refuse it.
+    """A definition in `lark` or `regex` syntax. Raises `GrammarError` if OpenAI would reject it.
 
-    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work. The
-    engine is in the cache of `compiled`, not here, so a grammar takes little memory.
+    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work.
     """
 
     __slots__ = ("definition", "syntax")
@@ -103,7 +102,7 @@ class Grammar:
         return matcher.feed(text) or matcher.finish()
 
     def matcher(self) -> "Matcher":
-        """Reads a text that comes in pieces."""
+        """Validates a text in pieces."""
         return Matcher(self._engine)
 
     def sample(self, seed: int = 0, wanted: Callable[[], bool] = lambda: True) -> str | None:

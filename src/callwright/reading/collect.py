@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 class Turn(Struct, frozen=True):
-    """What a model answered: content, reasoning, tool calls, finish reason, and the problems on the way.
+    """A model's answer: content, reasoning, tool calls, finish reason, and problems.
 
-    `logprobs` are those of the deltas of content and refusal, where a server gave them. What follows them comes from
-    servers only: a refusal apart from the content, annotations of the content, what the server says of its answer.
+    `logprobs` are those of the deltas of content and refusal, if a server sent them. The fields after them are sent by
+    servers only: a refusal apart from the content, annotations of the content, metadata of the answer.
     """
 
     content: str | None

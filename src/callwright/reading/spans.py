@@ -26,7 +26,7 @@ SpanPart: TypeAlias = Literal["content", "reasoning", "name", "arguments", "mark
 
 
 class Span(Struct, frozen=True):
-    """The characters `begin` to `end` of an output, and what they are part of.
+    """The characters `begin` to `end` of an output, and the part of the turn that they became.
 
     `call` is the number of the call in the turn, from 0, for its name and arguments.
     """

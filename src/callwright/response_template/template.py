@@ -16,9 +16,9 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 
 
 class ResponseTemplate:
-    """How the output of a model reads, as transformers 5 declares it beside the chat template.
+    """The rules to parse a model's output, as transformers 5 declares them next to the chat template.
 
-    Raises `ConfigError` that names the field for a declaration that cannot be.
+    Raises `ConfigError` with the field for an invalid declaration.
     """
 
     def __init__(self, template: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     context_tokens: Annotated[int, Meta(ge=64, le=16_777_216)] = 16_384
     """Room for prompts and answers, shared by all slots; never more than the model was trained for."""
     slots: Annotated[int, Meta(ge=1, le=256)] = 4
-    """Requests that run at once."""
+    """Parallel requests."""
     threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
     """Threads of the CPU; `0`: as llama.cpp sees fit."""
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
