@@ -176,8 +176,8 @@ def render(
 
 
 def write(calls: Sequence[Json], *, dialect: str | Dialect, tools: Sequence[Json] | None = None) -> str:
-    """These calls in the format of a model family: `{"name", "arguments"}` or OpenAI's tool calls, arguments as value or
-    JSON. Broken JSON is repaired; raises `RequestError` for anything but an object.
+    """These calls in the format of a model family: `{"name", "arguments"}` or OpenAI's tool calls, arguments as value
+    or JSON. Broken JSON is repaired; raises `RequestError` for anything but an object.
     """
     read_tool_catalog(tools)
     if not isinstance(calls, list | tuple):
@@ -206,8 +206,8 @@ def strict_problems(schema: Json) -> list[str]:
 
 
 def loads(text: str, schema: Json | None = None) -> Any:
-    """The value of a JSON text, parsed tolerantly: with a fence or prose around it, in another language's notation, with
-    quotes, commas or closers missing, truncated at its end.
+    """The value of a JSON text, parsed tolerantly: with a fence or prose around it, in another language's notation,
+    with quotes, commas or closers missing, truncated at its end.
 
     Several values become a list. A JSON string with an object or a list in it becomes that object or list. With a
     `schema` the value is coerced if that is safe; the caller validates it. Raises `NotJsonError`, a `ValueError`, for a

@@ -27,7 +27,8 @@ class CallwrightError(Exception):
 class RequestError(CallwrightError):
     """Bad input of a caller, with the fields of OpenAI's error object.
 
-    `param` is the path of the offending field in the request (`tools[0].function.name`), or None. `headers` are sent with it.
+    `param` is the path of the offending field in the request (`tools[0].function.name`), or None. `headers` are sent
+    with it.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class GrammarError(RequestError):
 
 
 class SessionError(RequestError):
-    """A session that cannot be used. `code`: `session_busy` (another run has it), `session_lost` (another run took it over,
-    because this one was silent for too long), `session_full` (no room for more messages), `session_changed` (it
+    """A session that cannot be used. `code`: `session_busy` (another run has it), `session_lost` (another run took it
+    over, because this one was silent for too long), `session_full` (no room for more messages), `session_changed` (it
     changed since the run began to wait).
     """
 

@@ -60,8 +60,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     system's hard limit.
     """
     drain_s: Annotated[float, Meta(ge=0, le=86_400)] = 25.0
-    """After SIGTERM or Ctrl-C, how long running requests may continue. Meanwhile `/healthz` answers 503 and new requests
-    are rejected; then every answer ends with an error as its last event. A second signal ends them immediately.
+    """After SIGTERM or Ctrl-C, how long running requests may continue. Meanwhile `/healthz` answers 503 and new
+    requests are rejected; then every answer ends with an error as its last event. A second signal ends them
+    immediately.
     """
     history: Literal["strict", "mend"] = "strict"
     """Calls and outputs in the messages that do not match: `strict` rejects them as OpenAI does; `mend` pairs late
@@ -75,8 +76,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     metrics: bool = True
     """Whether `GET /metrics` answers [Prometheus](operations.md#metrics)."""
     inspect: InspectLevel | None = None
-    """Turns on the [pages](inspection.md): `full`, with content; `metadata`, without it; `off`, none. By default `full` on
-    this machine's own addresses without keys and `hosts`, else `metadata`.
+    """Turns on the [pages](inspection.md): `full`, with content; `metadata`, without it; `off`, none. By default `full`
+    on this machine's own addresses without keys and `hosts`, else `metadata`.
     """
 
 
@@ -132,9 +133,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     probing the server. Without it `native`, with a dialect `prompt`, for a file `raw`.
     """
     dialect: str | None = None
-    """The model's format, see [dialects](dialects.md); for the modes prompt and raw only. `auto` finds it by the model's
-    [chat template](chat-templates.md#which-dialect-a-template-follows), which a GGUF file contains (there it is the
-    default), or by its name; the reason is printed at the start. `template`: prompts and calls of the
+    """The model's format, see [dialects](dialects.md); for the modes prompt and raw only. `auto` finds it by the
+    model's [chat template](chat-templates.md#which-dialect-a-template-follows), which a GGUF file contains (there it is
+    the default), or by its name; the reason is printed at the start. `template`: prompts and calls of the
     [chat template](chat-templates.md) itself, the fallback of `auto`. For `*` it is found for each requested name, and
     is `json` for an unknown one.
     """
