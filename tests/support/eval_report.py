@@ -104,7 +104,7 @@ What [`callwright eval`](../eval.md) says of two models, as `scripts/eval-report
 
 ## A model that goes wrong in known ways
 
-The [simulated model](../simulated.md) with seven faults: what of them is mended, what is asked again for, and what stays.
+The [simulated model](../simulated.md) with seven faults: which are repaired, which are retried, and which remain.
 
 <!-- not run: scripts/eval-report does -->
 ```sh
@@ -125,8 +125,8 @@ And a case that was not right, with what the model wrote in each attempt:
 
 ## A model that writes noise
 
-llama.cpp in this process, with [random weights](../embedded.md). What it writes has no sense, so a call that is valid is
-one that something has held it to.
+llama.cpp in this process, with [random weights](../embedded.md). Its output is noise, so a valid call is one that a
+grammar enforced.
 
 <!-- not run: scripts/eval-report does -->
 ```sh

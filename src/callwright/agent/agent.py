@@ -85,8 +85,8 @@ class Agent(Generic[T]):
     deferred ones with one more tool, `tool_search`. `tool_choice` is OpenAI's, or the name of a tool; a forced one
     applies until a call was made. `instructions` may be a function, called once at the start of each run, with the
     `RunContext` if it takes one; it may be async. `output_type` is the type of the answer: a type of a tool's
-    parameter, or a JSON schema; `output` selects how the model is asked for it. `fields` are sent with each request to the
-    model (`temperature`, …). `name` and `description` are for other agents and for traces. `handoffs` are agents
+    parameter, or a JSON schema; `output` selects how the model is asked for it. `fields` are sent with each request to
+    the model (`temperature`, …). `name` and `description` are for other agents and for traces. `handoffs` are agents
     that the model may transfer the conversation to; `hooks` are called before and after model and tools. Raises
     `RequestError` or `ConfigError` for invalid arguments.
     """
