@@ -51,8 +51,8 @@ def test_the_page_shows_a_program_as_it_is(name: str) -> None:
     assert shown in program
     assert shown.startswith(("import ", "from ", "@", "def ", "class ", "agent = "))
     for framework in sorted(path.name for path in THEIRS.iterdir()):
-        assert f"](../bench/programs/{framework}/{name}.py)" in section
-    assert f"](../examples/programs/{name}.py)" in section
+        assert f"](../../bench/programs/{framework}/{name}.py)" in section
+    assert f"](../../examples/programs/{name}.py)" in section
 
 
 def test_every_framework_has_every_program_and_its_pins() -> None:

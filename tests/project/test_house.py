@@ -20,7 +20,7 @@ MAX_LINES = 500
 # What the runtime adds to the package's public names.
 RUNTIME = tuple(callwright._RUNTIME)
 
-NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".agents", ".clients", ".oracle")
+NOT_OURS = (".venv", ".git", ".mypy", ".ruff", ".pytest", ".hypothesis", ".agents", ".clients", ".oracle", ".site")
 
 
 def modules() -> list[str]:
