@@ -1,7 +1,8 @@
 """What each dialect, and each name that it claims, is held against: encoders, templates, or what its source names.
 
 Nothing is listed here. It is put together of the templates and reasons in `templates.toml`, of the public templates
-in `detection.toml` and of each dialect's `source`. `python -m tests.oracle.held` writes the table of docs/contributing/oracles.md.
+in `detection.toml` and of each dialect's `source`. `python -m tests.oracle.held` writes its table in
+`docs/contributing/oracles.md`.
 """
 
 import re

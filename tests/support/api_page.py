@@ -24,7 +24,7 @@ _GUIDES: Final = ("library", "agent", "mcp", "chat-templates")
 def api_page() -> str:
     """The page: functions, classes and exceptions of the package, then the events of agents."""
     public = {name: getattr(callwright, name) for name in sorted(callwright.__all__, key=str.casefold)}
-    groups = {"Functions": [], "Classes": [], "Exceptions": [], "Other names": []}
+    groups: dict[str, list[str]] = {"Functions": [], "Classes": [], "Exceptions": [], "Other names": []}
     for name, thing in public.items():
         groups[_group_of(thing)].append(_entry(name, thing))
     groups["Events of agents"] = [_entry(name, thing) for name, thing in _events(events)]
