@@ -1,4 +1,4 @@
-"""The programs of `docs/contributing/agent-programs.md`: ours run as they stand, and the page shows them as they are."""
+"""The programs of `docs/contributing/agent-programs.md`: ours run, and the page shows them unchanged."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""The threats of docs/contributing/threat-model.md that no other test of its own holds: what a client, a page or a server might try.
+"""The threats of docs/contributing/threat-model.md without a test module of their own: a client, a page or a server tries them.
 
 Keys, strangers, limits and too many requests have modules of their own: test_keys, test_traffic, test_limits.
 """
