@@ -1,4 +1,4 @@
-"""The threats of docs/contributing/threat-model.md without a test module of their own: a client, a page or a server tries them.
+"""The threats of docs/contributing/threat-model.md without a test module of their own: clients, pages and servers.
 
 Keys, strangers, limits and too many requests have modules of their own: test_keys, test_traffic, test_limits.
 """
