@@ -21,6 +21,7 @@ K = TypeVar("K", bound=Hashable)
 MAX_BYTES: Final = 134_217_728
 # How many shorter sequences are looked up: a request adds one item or some, seldom more.
 _LOOKS: Final = 64
+_MANY: Final = 8  # new values, from which on the beginning without the last value is stored, too
 # Estimates of memory in bytes: of a sequence and its results, of each of its objects, of a shared object.
 _SEQUENCE_BYTES: Final = 2_048
 _PLACE_BYTES: Final = 64
@@ -42,7 +43,7 @@ class Shared(Struct, frozen=True, dict=True, weakref=True):
         return _weight_of(self)
 
     def once(self, name: str, make: Callable[[Any], T]) -> T:
-        """The result of `make` for this value, computed once under this name. Not for a result that may be None."""
+        """The result of `make` for this value, computed once under this name. A result of None is not stored."""
         found: T | None = self._results.get(name)
         if found is None:
             found = self._results[name] = make(self)
@@ -64,7 +65,7 @@ class Same(tuple[object, ...]):
 
 
 class SharedList(list[Any]):
-    """A JSON array of shared objects, which nobody changes."""
+    """A JSON array of shared objects. It is not changed."""
 
     __slots__ = ()
 
@@ -103,28 +104,50 @@ def fold(
     if not values or type(values) is list:
         return step(begin, values, 0)
     key = name or step
-    known = _known(values)
+    known = _MEMORY.young.get((len(values), id(values[-1])))
+    if known is None or not (known.values is values or all(map(is_, known.values, values))):
+        known = _sequence(values)
+    found = known.results.get(key)
+    made: T = found[1] if found is not None and found[0] == by else _fold(known, key, begin, step, by)
+    return made
+
+
+def _fold(known: _Sequence, key: object, begin: T, step: Callable[[T, Sequence[Any], int], T], by: object) -> T:
+    """The result for a known sequence, from that of its beginning, and store both."""
     found = known.results.get(key)
     if found is not None and found[0] == by:
         made: T = found[1]
         return made
     made, start = begin, 0
     before: _Sequence | None = _MEMORY.find(known.beginning) if known.beginning else None
-    if before is not None and _begins(values, before.values):
-        found = before.results.get(key)
-        if found is not None and found[0] == by:
-            made, start = found[1], len(before.values)
-    made = step(made, values, start)
-    if not getattr(made, "swells", False):
-        known.results[key] = by, made
-        if by is not None:
-            _MEMORY.keep(_key_of(values), known, _COPIES * _weight_of(by))
+    if before is not None and _begins(known.values, before.values):
+        made, start = _fold(before, key, begin, step, by), len(before.values)
+    made = step(made, known.values, start)
+    _store(known, key, by, made)
     return made
 
 
 def once(values: Sequence[Any], name: str, make: Callable[[], T], by: object = None) -> T:
     """The result of `make`, which depends on nothing but these values and `by`: computed once under this name."""
-    return fold(values, None, lambda _before, _values, _start: make(), by, name)  # type: ignore[return-value]
+    if not values or type(values) is list:
+        return make()
+    known = _MEMORY.young.get((len(values), id(values[-1])))
+    if known is None or not (known.values is values or all(map(is_, known.values, values))):
+        known = _sequence(values)
+    found = known.results.get(name)
+    if found is not None and found[0] == by:
+        made: T = found[1]
+        return made
+    made = make()
+    _store(known, name, by, made)
+    return made
+
+
+def _store(known: _Sequence, key: object, by: object, made: object) -> None:
+    if not getattr(made, "swells", False):
+        known.results[key] = by, made
+        if by is not None:
+            _MEMORY.keep(_key_of(known.values), known, _COPIES * _weight_of(by))
 
 
 def intern(value: T, key: Hashable = None, size: int = 0) -> T:
@@ -140,7 +163,7 @@ def intern(value: T, key: Hashable = None, size: int = 0) -> T:
 
 
 def intern_all(keys: Iterable[K], make: Callable[[K], T], size: Callable[[K], int]) -> list[T]:
-    """The shared object of each key, which `make` makes of it; `size` estimates the bytes of the object and of all
+    """The shared object of each key, the result of `make`; `size` estimates the bytes of the object and of all
     results.
     """
     young = _MEMORY.young
@@ -157,17 +180,19 @@ def intern_all(keys: Iterable[K], make: Callable[[K], T], size: Callable[[K], in
     return values
 
 
-def _known(values: Sequence[Any]) -> _Sequence:
+def _sequence(values: Sequence[Any]) -> _Sequence:
+    """The known sequence of these values, new ones included."""
     key = _key_of(values)
-    known: _Sequence | None = _MEMORY.young.get(key)
-    if known is not None and (known.values is values or _is_same(known.values, values)):
-        return known
-    known = _MEMORY.old.get(key)
-    if known is None or not _is_same(known.values, values):
+    known: _Sequence | None = _MEMORY.find(key)
+    if known is None or not all(map(is_, known.values, values)):  # of the same length, as their keys are the same
         before = _beginning(values)
-        known = _Sequence(values, before)
         if before is not None and before.beginning is not None:  # of a long conversation two sequences are enough
             _MEMORY.release(before.beginning)
+        if type(values) is SharedList and len(values) - (0 if before is None else len(before.values)) > _MANY:
+            # Clients mark the last message for the server's prompt cache, and take the mark away in the next request.
+            before = _Sequence(SharedList(values[:-1]), before)
+            _MEMORY.keep(_key_of(before.values), before, before.size)
+        known = _Sequence(values, before)
     _MEMORY.keep(key, known, known.size)
     return known
 
@@ -200,6 +225,10 @@ def _weight_of(value: object) -> int:
         one = waiting.pop()
         if isinstance(one, str):
             weight += getsizeof(one) - _TEXT_BYTES
+        elif isinstance(one, Shared) and one is not value:
+            weight += one.weight
+        elif isinstance(one, Same):  # of objects that are stored elsewhere
+            continue
         elif isinstance(one, Mapping):
             waiting += one.values()
         elif isinstance(one, list | tuple | frozenset):

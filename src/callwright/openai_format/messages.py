@@ -122,7 +122,7 @@ def read_typed_messages(
     field.
     """
     known = _LENIENT_PARTS if rules.is_lenient else _PARTS
-    return [_read(messages[number], given[number], number, known) for number in range(start, len(messages))]
+    return [_read(messages[number], given[number], number, known) for number in range(start, len(given))]
 
 
 def items_of(messages: Sequence[ReadMessage], before: Sequence[Item] = ()) -> tuple[Item, ...]:
