@@ -20,8 +20,6 @@ from callwright.gateway.process.protocols.refusals import no_request, too_large,
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
 
-    from callwright.gateway.process.protocols.settings import ProtocolSettings
-
 
 log = logging.getLogger("callwright.gateway")
 # What is parsed at once: frames of two bytes, or the next piece of a large one.
@@ -35,8 +33,6 @@ _LINE_BYTES: Final = 8_192  # of a header, as the library bounds it
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
     """Stands before uvicorn's protocol."""
-
-    config: "ProtocolSettings"
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
