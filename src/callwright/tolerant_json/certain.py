@@ -69,8 +69,8 @@ _NEXT: Final[dict[tuple[_State, str], _State]] = {
     ("key", "string"): "colon",
     ("colon", ":"): "value",
 }
-# Where these do not fit, the text is no JSON: a string, a container, a quote that is never closed. Nor where these
-# marks do not, unless they stand among words.
+# If these do not fit, the text is not JSON: a string, a container, a quote that is never closed. A mark that does not
+# fit is allowed between words only.
 _NO_WORDS: Final = frozenset(("string", "{", "[", '"'))
 _MARKS: Final = frozenset(",:")
 
@@ -131,7 +131,7 @@ def foreign_words(text: str) -> list[tuple[int, int]]:
 
 
 def _kind(token: re.Match[str]) -> str:
-    """A mark as it is; of any other token what it is."""
+    """The mark, or the kind of any other token."""
     if token["string"]:
         return "string"
     if token["word"]:

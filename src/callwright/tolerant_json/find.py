@@ -229,7 +229,7 @@ def _decoded(text: str) -> str:
 
 
 def _past(pattern: str | re.Pattern[str], text: str, at: int) -> int:
-    """The place behind a pattern, which may be there."""
+    """The position after a pattern, or `at` if it does not match there."""
     found = re.compile(pattern).match(text, at)
     return found.end() if found else at
 

@@ -270,7 +270,7 @@ def _goes_on(text: str) -> bool:
 
 
 def _end(stops: JsonTerminators, span: JsonScanner, last: str, *, closed: bool, stop: str | None) -> JsonEnd:
-    """How a value ended, `last` being read of it."""
+    """The end of a value; `last` was read of it most recently."""
     is_sure = bool(stop) and not span.in_string and stop not in stops.ends
     return JsonEnd(closed, stop or "", closed or (is_sure and not (stop in stops.begins and _goes_on(last))))
 

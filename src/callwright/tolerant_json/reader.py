@@ -399,8 +399,8 @@ class JsonReader:
                 self.repaired("inner_quote")
 
     def _backslash(self, emit: Callable[[str], object], *, at_end: bool) -> Parse[bool | None]:
-        """Read a backslash and what it escapes; None if the string goes on. `at_end`: it may be text, and the quote
-        behind it the end of the string.
+        """Read a backslash and its escape; None if the string continues. `at_end`: the backslash may be text, and the
+        quote after it the end of the string.
         """
         source = self.source
         while (ends := at_end and backslash_ends(source.text, source.at, ended=source.ended)) is None:

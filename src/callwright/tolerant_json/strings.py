@@ -110,8 +110,8 @@ def judge_quote(
     behind_comma: bool,
     notation: Notation,
 ) -> Literal["closes", "missing_quote", "quote_in_key", "early_end", "inner_quote"] | None:
-    """What the quote at `text[at]` is, the string having `inner` others before it: it closes the string, or begins the
-    next key behind a comma, the string's own being missing, or is text; None if that is not known yet.
+    """The role of the quote at `text[at]`, after `inner` others in the string: it closes the string, or begins the next
+    key after a comma (the string's own closing quote is missing), or is text; None if that is not known yet.
     """
     odd = inner % 2 == 1
     closes = closes_string(text, at, closing, where, open_, ended=ended, odd=odd, notation=notation)
@@ -196,7 +196,7 @@ def _delimited(
 
 
 def _behind_comments(text: str, at: int) -> tuple[int, str]:
-    """The place behind comments, and the blanks in `text` up to there: a comment counts as one, or as its line feed."""
+    """The position after comments, and the blanks up to it: a comment counts as one, or as its line feed."""
     blanks = text[:at]
     while (blanks or not text.startswith("#", at)) and (comment := _COMMENT(text, at)):
         blanks += comment["line"] or " "
@@ -205,7 +205,7 @@ def _behind_comments(text: str, at: int) -> tuple[int, str]:
 
 
 def _next_value(rest: str, blanks: str, where: Where, depth: int, notation: Notation, *, is_all: bool) -> bool | None:
-    """Whether what ends all of it, or the next value, stands behind a quote and `blanks`, the comma being missing."""
+    """Whether the end of all, or the next value without its comma, follows a quote and `blanks`."""
     if rest.startswith(notation.ends):
         return True
     if not is_all and any(end.startswith(rest) for end in notation.ends):
@@ -284,7 +284,7 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notati
 
 
 def _closed(run: str, open_: Sequence[str]) -> tuple[list[str], bool]:
-    """What is left of the open brackets behind a run of closers, and whether each has closed its own kind."""
+    """The brackets that are still open after a run of closers, and whether each has closed its own kind."""
     left, right = list(open_), True
     for mark in run:
         if mark in _OPENING and left:
@@ -297,8 +297,8 @@ def _closed(run: str, open_: Sequence[str]) -> tuple[list[str], bool]:
 def _follows_some(
     behind: str, left: Sequence[str], notation: Notation, *, right: bool, lines: bool, is_all: bool
 ) -> bool | None:
-    """Whether a text may follow closers behind which brackets are `left` open. `right`: each of them has closed its own
-    kind; `lines`: a line feed is among them.
+    """Whether a text may follow closers that leave the brackets in `left` open. `right`: each of them has closed its
+    own kind; `lines`: a line feed is among them.
     """
     is_object = not left or left[-1] == "{" or (notation.another is not None and len(left) == 1)
     if behind[0] in notation.commas:
