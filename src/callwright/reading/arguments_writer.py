@@ -237,21 +237,31 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     if not kinds:
         return bare if _is_json(bare) else encode(text).decode()
     low = bare.lower()
-    if "null" in kinds and (bare == "null" or (low in _NULLS and not may_be_text)):
+    is_null = low in _NULLS and not may_be_text
+    if "null" in kinds and (bare == "null" or is_null):
         return "null"
-    if kinds & {"integer", "number"}:
-        number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)
-        if number and ("number" in kinds or not may_be_text or _is_integer(number)):
-            return number
+    if json := _number(bare, kinds, may_be_text=may_be_text):
+        return json
     if "boolean" in kinds and low in _BOOLEANS:
         return _BOOLEANS[low]
-    if kinds & {"object", "array"} and bare[:1] in ("{", "["):
-        structure = "" if may_be_text and not _is_json(bare) else _structure(bare)
-        if structure and (not may_be_text or ("object" if bare[0] == "{" else "array") in kinds):
-            return structure
-    if low in _NULLS and not may_be_text:
-        return "null"
-    return encode(text).decode()
+    if json := _container(bare, kinds, may_be_text=may_be_text):
+        return json
+    return "null" if is_null else encode(text).decode()
+
+
+def _number(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
+    """The JSON of a number, `""` if the text is none that these types allow."""
+    if kinds.isdisjoint(("integer", "number")):
+        return ""
+    number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)
+    return number if number and ("number" in kinds or not may_be_text or _is_integer(number)) else ""
+
+
+def _container(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
+    """The JSON of an object or array, `""` if the text is none that these types allow."""
+    if kinds.isdisjoint(("object", "array")) or bare[:1] not in ("{", "[") or (may_be_text and not _is_json(bare)):
+        return ""
+    return _structure(bare) if not may_be_text or ("object" if bare[0] == "{" else "array") in kinds else ""
 
 
 def _member(text: str, choices: Sequence[Schema]) -> str | None:

@@ -269,6 +269,12 @@ def _goes_on(text: str) -> bool:
     return text.rstrip()[-1:] not in ('"', "}", "]")
 
 
+def _end(stops: JsonTerminators, span: JsonScanner, last: str, *, closed: bool, stop: str | None) -> JsonEnd:
+    """The end of a value; `last` was read of it most recently."""
+    is_sure = bool(stop) and not span.in_string and stop not in stops.ends
+    return JsonEnd(closed, stop or "", closed or (is_sure and not (stop in stops.begins and _goes_on(last))))
+
+
 def _json(
     source: StreamReader,
     stops: JsonTerminators,
@@ -302,9 +308,7 @@ def _json(
         if stop:
             source.at += len(stop)
         if closed or stop or (source.ended and source.done):
-            is_sure = bool(stop) and not span.in_string and stop not in stops.ends
-            is_sure = is_sure and not (stop in stops.begins and _goes_on(last))
-            return JsonEnd(closed, stop or "", closed or is_sure)
+            return _end(stops, span, last, closed=closed, stop=stop)
         if stretch is None or not span.in_string:
             yield
             continue

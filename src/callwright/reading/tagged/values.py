@@ -73,14 +73,16 @@ class ValueReader:
         self._doubt_to = -1
         self._lost = False
         # Of the value that is being read: its closer and its key, the names of the elements around it, the parameters
-        # that may come next, its text, the text between the tags behind its closer, and what is odd about its end.
+        # that may come next, its text, the text between the tags behind its closer, and what is odd about its end;
+        # a closer of a call that nothing opened, with which it may end, and the tag that it came by last; whether it
+        # holds tags, an opening in it was never closed, and something was opened in it.
         self._own = self._key = ""
         self._around: tuple[str, ...] = ()
         self._declares: Callable[[str], bool] = bool
         self._pieces: list[str] = []
         self._text = self._between = ""
-        self._ends_odd = ""
-        self._is_odd = False
+        self._ends_odd = self._stray = self._closed_by = ""
+        self._is_odd = self._holds = self._hopeless = self._opened = False
 
     @property
     def lost(self) -> bool:
@@ -101,42 +103,24 @@ class ValueReader:
         `writer` writes the pieces of a value that flows. `declares`: whether a parameter of this name may come next.
         `around` are the closers of the elements that hold it.
         """
-        source, marks, lines, others = self._reader.source, self._known.flowing, self._lines, self._known.others
+        source, marks, others = self._reader.source, self._known.flowing, self._known.others
         self._own, self._key, self._declares, self._around = own, key, declares, around
-        pieces = self._pieces = []
-        keep = pieces.append
-        holds, lost, begun = False, self.lost, ""
-        self._ends_odd, self._is_odd = "", False
-        if lines:
-            while source.more(1):
-                yield
-            if source.text.startswith("\n", source.at):
-                begun = source.take(source.at + 1)
-                source.markup(begun)
-        keeps = len(self._gap) + lines
-        stretch = written_stretch(marks, writer, keep, holds="\n" if keeps else "", most=keeps)
-        tag: Tag | None = None
-        hopeless = opened = False  # an opening in it was never closed; something was opened in it
-        stray = ""  # a closer of a call that nothing opened, with which the value may end
+        self._begin()
+        lost, begun = self.lost, ""
+        if self._lines:
+            begun = yield from self._line_feed()
+        keeps = len(self._gap) + self._lines
+        stretch = written_stretch(marks, writer, self._pieces.append, holds="\n" if keeps else "", most=keeps)
         while True:
             text, literal = source.scan(marks)
             text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
             ending: Ending | None = None
             if text.strip():
-                stray = ""
+                self._stray = ""
             if literal == OTHER_CLOSER:
                 text += literal + (yield from others.rest(source, key))
             elif literal and (tag := (yield from self._reader.tag(literal))):
-                self._text = text
-                ending, inside = yield from self._judge(tag, hopeless=hopeless)
-                if ending is None:
-                    text += tag.text + (inside or "")
-                    holds = holds or inside != "" or not tag.opens
-                    hopeless, opened = hopeless or inside is None, opened or tag.opens
-                    is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (opened or (inside or "").strip())
-                    stray = tag.text if is_stray else ""
-                elif ending is Ending.MISSING:
-                    self._lost = self._in_doubt() or hopeless
+                text, ending = yield from self._take_tag(text, tag)
             elif literal:
                 text += literal
             elif source.done:
@@ -148,25 +132,65 @@ class ValueReader:
                 kept = max(at - keeps, len(text[:at].rstrip("\n"))) if keeps else at
                 text, stretch.held = text[:kept], text[kept:]
             if text:
-                keep(text)
+                self._pieces.append(text)
                 if writer is not None:
                     writer.text(text)
             if ending is not None:
-                break
+                source.markup(held)
+                return self._made(ending, begun, held, was_lost=lost)
             if not literal:
                 source.wait_in(stretch)
                 yield
-        source.markup(held)
+
+    def _begin(self) -> None:
+        """Nothing of the value is read yet."""
+        self._pieces = []
+        self._ends_odd = self._stray = self._closed_by = ""
+        self._is_odd = self._holds = self._hopeless = self._opened = False
+
+    def _line_feed(self) -> Parse[str]:
+        """Read the line feed before a value, which is the format's; `""` if there is none."""
+        source = self._reader.source
+        while source.more(1):
+            yield
+        if not source.text.startswith("\n", source.at):
+            return ""
+        source.markup(source.take(source.at + 1))
+        return "\n"
+
+    def _take_tag(self, text: str, tag: Tag) -> Parse[tuple[str, Ending | None]]:
+        """Take a tag, which was just read behind `text`: the text with what is the value's, and how the value ends."""
+        self._text = text
+        ending, inside = yield from self._judge(tag)
+        if ending is Ending.MISSING:
+            self._lost = self._in_doubt() or self._hopeless
+        self._closed_by = tag.text
+        if ending is not None:
+            return text, ending
+        self._holds = self._holds or inside != "" or not tag.opens
+        self._hopeless, self._opened = self._hopeless or inside is None, self._opened or tag.opens
+        inside = inside or ""
+        is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (self._opened or inside.strip())
+        self._stray = tag.text if is_stray else ""
+        return text + tag.text + inside, None
+
+    def _made(self, ending: Ending, begun: str, held: str, *, was_lost: bool) -> TaggedValue:
+        """The value, which ended so. `begun` and `held` are the format's on its two sides; `was_lost`: nothing is
+        certain since an earlier value.
+        """
+        pieces, known = self._pieces, self._known
         whole = "".join(pieces)
         if ending is Ending.MISSING:
-            self._lost = self._lost or self._known.is_markup(whole) or (self._known.named and f"</{own}" in whole)
+            self._lost = self._lost or known.is_markup(whole) or (known.named and f"</{self._own}" in whole)
             self._is_odd = self._is_odd or not pieces  # it never came
-        elif tag is not None and ending is Ending.CLOSED:
-            holds = holds or tag.text[:-1] in whole
-            self._is_odd = self._is_odd or (stray != "" and whole.strip() != stray)
-            if lines and bool(begun) != bool(held) and any(pieces):
+        elif ending is Ending.CLOSED:
+            self._holds = self._holds or self._closed_by[:-1] in whole
+            self._is_odd = self._is_odd or (self._stray != "" and whole.strip() != self._stray)
+            if self._lines and bool(begun) != bool(held) and any(pieces):
                 self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
-        return TaggedValue(pieces, ending, holds, self._ends_odd, (lost or not self._lost) and not self._is_odd)
+        return TaggedValue(
+            pieces, ending, self._holds, self._ends_odd, (was_lost or not self._lost) and not self._is_odd
+        )
 
     def _in_doubt(self) -> bool:
         """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
@@ -188,7 +212,7 @@ class ValueReader:
 
     # --- what a tag in a value means ---
 
-    def _judge(self, tag: Tag, *, hopeless: bool) -> Parse[tuple[Ending | None, str | None]]:
+    def _judge(self, tag: Tag) -> Parse[tuple[Ending | None, str | None]]:
         """How a tag, which was just read, ends the value. If it does not: None, and the text behind it that is the
         value's, too; no text if the tag opens what is never closed.
         """
@@ -196,7 +220,7 @@ class ValueReader:
         if tag.closes and tag.closer == self._own:
             return (yield from self._closer(tag))
         if tag.opens:
-            inside = None if hopeless else (yield from self._balanced(tag))
+            inside = None if self._hopeless else (yield from self._balanced(tag))
             if inside is not None:
                 return None, inside
             is_next = self._is_next(tag)
@@ -370,21 +394,13 @@ class ValueReader:
         start = self._here()
         if start in self._never_closed:
             return None
-        nesting = Nesting(self._own, named=self._known.named)
+        shown = _Shown(Nesting(self._own, named=self._known.named), self._reader.is_foreign, self._known.outermost)
         if opening is not None:
-            nesting.opens(opening.closer)
+            shown.open(opening)
         read: list[str] = []
         between: list[str] = []
-        fit = Fit.OUTER
-        call, foreign = "", False  # the tool that it came by last, and whether it has parameters of another
-        shows_answer = opening is not None  # an answer is shown, whose own opening the prompt writes
-        tag = opening
-        while True:
-            if tag is not None and tag.opens:
-                if tag.kind is TagKind.CALL:
-                    call = tag.key
-                elif tag.kind is TagKind.VALUE and call and not foreign:
-                    foreign = self._reader.is_foreign(call, tag.key)
+        fit = Fit.INSIDE
+        while fit is Fit.INSIDE:
             text, literal = source.scan(self._known.in_value)
             tag = (yield from self._reader.tag(literal)) if literal else None
             between += (text, "\0" if tag else literal)
@@ -395,26 +411,21 @@ class ValueReader:
                         break
                     yield
             elif tag.opens:
-                shows_answer = shows_answer or not nesting.is_open()
-                nesting.opens(tag.closer, source.place)
+                shown.open(tag, source.place)
             elif tag.closes:
-                fit = nesting.closes(tag.closer)
-                if fit is Fit.OWN:
-                    source.unread(read.pop())
-                    return "".join(read)
-                if fit is Fit.OUTER and shows_answer and tag.closer == self._known.outermost and not nesting.is_open():
-                    shows_answer = False
-                elif fit is Fit.UNKNOWN or (fit is Fit.OUTER and self._is_outer(tag)):
-                    yield from self._closes_again()
-                    break
-        written = "".join(read)
-        unclosed = source.done and nesting.is_open(self._own, self._known.call_closer)
+                fit = shown.close(tag, is_outer=self._is_outer(tag))
+        if fit is Fit.OWN:
+            source.unread(read.pop())
+            return "".join(read)
+        if fit is not Fit.INSIDE:
+            yield from self._closes_again()
+        unclosed = source.done and shown.nesting.is_open(self._own, self._known.call_closer)
         broken = self._known.pieces.search("".join(between)) is not None
-        if fit is Fit.UNKNOWN or unclosed or foreign or broken:
+        if fit is Fit.UNKNOWN or unclosed or shown.has_foreign or broken:
             self._doubt_to = max(self._doubt_to, self._here())
         # No search has to begin there again.
-        self._never_closed.update((start, *nesting.never_closed))
-        source.unread(written)
+        self._never_closed.update((start, *shown.nesting.never_closed))
+        source.unread("".join(read))
         return None
 
     def _is_outer(self, tag: Tag) -> bool:
@@ -427,6 +438,39 @@ class ValueReader:
         if source is not self._source:
             self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
         return source.place
+
+
+class _Shown:
+    """What is shown in a value, from an opening in it, or a stop token, on. `is_foreign`: whether a tool lacks a
+    parameter; `outermost`: the closer of an answer's calls.
+    """
+
+    def __init__(self, nesting: Nesting, is_foreign: Callable[[str, str], bool], outermost: str) -> None:
+        self.nesting = nesting
+        self.has_foreign = False  # a tool has parameters of another
+        self._is_foreign = is_foreign
+        self._outermost = outermost
+        self._call = ""  # the tool that it came by last
+        self._is_answer = False  # an answer is shown, whose own opening the prompt writes
+
+    def open(self, tag: Tag, place: int = -1) -> None:
+        """Take an opening, at a place."""
+        if tag.kind is TagKind.CALL:
+            self._call = tag.key
+        elif tag.kind is TagKind.VALUE and self._call:
+            self.has_foreign = self.has_foreign or self._is_foreign(self._call, tag.key)
+        self._is_answer = self._is_answer or not self.nesting.is_open()
+        self.nesting.opens(tag.closer, place)
+
+    def close(self, tag: Tag, *, is_outer: bool) -> Fit:
+        """Take a closer, which may be that of what holds the value (`is_outer`)."""
+        fit = self.nesting.closes(tag.closer)
+        if fit is not Fit.OUTER:
+            return fit
+        if self._is_answer and tag.closer == self._outermost and not self.nesting.is_open():
+            self._is_answer = False
+            return Fit.INSIDE
+        return Fit.OUTER if is_outer else Fit.INSIDE
 
 
 def too_many_parameters(tools: Toolset) -> str:
