@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
-from callwright.events import ArgumentsDelta, Event, Markup, Problem
+from callwright.events import ArgumentsDelta, Event, Problem
 from callwright.schema.keywords import properties
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
-from callwright.streaming.reader import Markers, Stretch, Taken
+from callwright.streaming.reader import Markers, Stretch
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
@@ -162,33 +162,20 @@ class ArgumentsWriter:
 
 
 def written_stretch(
-    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], object], holds: str = "", most: int = 0
+    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], None], holds: str = "", most: int = 0
 ) -> Stretch:
-    """The stretch of a value up to a marker: each delta is kept, and written if there is a writer. `holds`: characters
+    """The stretch of a value up to a marker: its text is kept, and written if there is a writer. `holds`: characters
     that are held back at the end of a delta, see `Stretch`.
     """
-    first = markers.first
-
-    def take(stretch: Stretch, text: str) -> Taken:
-        if not text or stretch.held or first(text) or (holds and text[-1] in holds):
-            return None
-        keep(text)
-        return [writer.of_text(text)] if writer is not None else ()
-
     if writer is None:
-        return Stretch(take, Markup, None)
+        return Stretch(markers.firsts, markers.literals, keep, holds, most)
     of_text = writer.of_text
 
-    def make(text: str) -> ArgumentsDelta:
-        keep(text)
-        return of_text(text)
-
     def note(text: str) -> str:
-        return make(text).text
+        keep(text)
+        return of_text(text).text
 
     return Stretch(
-        take,
-        make,
         markers.firsts,
         markers.literals,
         holds=holds,

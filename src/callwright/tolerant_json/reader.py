@@ -417,7 +417,7 @@ class JsonReader:
         source = self.source
         mark = source.text[source.at]
         if mark in "\"'":
-            while source.more(3) and source.text[source.at :] in (mark, mark * 2):
+            while not source.ended and source.text[source.at :] in (mark, mark * 2):
                 yield
             if source.text.startswith(mark * 3, source.at):
                 source.at += 3

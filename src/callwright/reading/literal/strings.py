@@ -7,12 +7,12 @@ arguments uncertain: `Brackets.sound` is False from there on.
 import re
 from typing import Final
 
-from callwright.events import ArgumentsDelta, Markup
+from callwright.events import Markup
 from callwright.reading.literal.brackets import Brackets, closes_more
 from callwright.reading.literal.ends import StringEnds
-from callwright.reading.literal.escapes import CERTAIN_ESCAPE, read_escape, read_escapes, with_escapes
+from callwright.reading.literal.escapes import CERTAIN_ESCAPE, read_escape, read_escapes
 from callwright.reading.literal.form import QUOTES, LiteralForm, looked_for
-from callwright.streaming.reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken, comes_next, read_blanks
+from callwright.streaming.reader import BLANKS, Markers, Parse, StreamReader, Stretch, comes_next, read_blanks
 from callwright.tolerant_json.codec import encode_inside
 
 # Characters of a string's text that are looked at before a quote in it, and at its end.
@@ -204,7 +204,7 @@ class _StringText:
         self._brackets = brackets
         self._markers = markers
         self._aside = aside
-        self._escapes = with_escapes(markers.firsts) if escapes else None
+        self._escapes = escapes
         self._said: list[str] = []
         self._plain = 0  # from where on it holds no escape
 
@@ -230,8 +230,6 @@ class _StringText:
     def stretch(self) -> Stretch:
         """What reads it, where nothing but text and whole escapes come."""
         return Stretch(
-            self._take,
-            self._made,
             self._markers.firsts,
             self._markers.literals,
             holds=_SWALLOWABLE,
@@ -239,37 +237,22 @@ class _StringText:
             call=self._brackets.call,
             certain=CERTAIN_ESCAPE if self._escapes else "",
             inside=self._inside,
-            marks=self._marks if self._escapes else None,
-            note=lambda text: self._made(text).text,
+            marks=_escapes_of if self._escapes else None,
+            note=self._note,
         )
 
     def _inside(self, text: str) -> str:
         return read_escapes(text).inside if self._escapes and "\\" in text else encode_inside(text)
 
-    def _marks(self, text: str) -> None:
-        if self._escapes and "\\" in text:
-            self._source.emit(read_escapes(text).markup)
-
-    def _made(self, text: str) -> ArgumentsDelta:
+    def _note(self, text: str) -> str:
         if not self._escapes or "\\" not in text:
             self._said.append(text)
-            return self._brackets.make(encode_inside(text))
+            return self._brackets.make(encode_inside(text)).text
         read = read_escapes(text)
         self._said += read.said
         self._plain = len(self._said) - 1
-        return self._brackets.make(read.inside)
+        return self._brackets.make(read.inside).text
 
-    def _take(self, stretch: Stretch, text: str) -> Taken:
-        whole, half = stretch.held + text, ""
-        if self._markers.first(whole):
-            found = self._escapes(whole) if self._escapes else None
-            if found is None:
-                return None
-            half = found[1]
-        flowing = whole.removesuffix(half).rstrip(_SWALLOWABLE)
-        held = whole[len(flowing) :]
-        if len(held) > _MAX_SWALLOWED:
-            return None
-        stretch.held = held
-        self._marks(flowing)
-        return [self._made(flowing)] if flowing else ()
+
+def _escapes_of(text: str) -> Markup:
+    return read_escapes(text).markup
