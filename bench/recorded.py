@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, redirect_stderr
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -184,6 +185,11 @@ class _Counting:
 def file_of(code: CodeType) -> str:
     """Where a function stands, in the package."""
     return str(Path(code.co_filename).relative_to(SOURCES))
+
+
+def changes_of_file(work: Work) -> int:
+    """The number of entries into another file than that of the entry before."""
+    return sum(one.co_filename != other.co_filename for one, other in pairwise(work.entered))
 
 
 def parsed() -> Work:
