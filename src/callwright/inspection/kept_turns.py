@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, Reasoning, TextPart
 from callwright.inspection.summary import TurnSummary, ended, summary_of
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
 
@@ -227,7 +227,7 @@ def _size(seen: Observation, body: bytes | str | None) -> int:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
     # What a response continues from, and what tools of an MCP server have said, stands in no body.
-    said = max(len(body or b""), kept_along(seen.conversation.items, None, 0, _size_of))
+    said = max(len(body or b""), fold(seen.conversation.items, 0, _size_of))
     return came + _COPIES * said * max(1, len(seen.asked)) + _ROW_BYTES
 
 
