@@ -56,6 +56,28 @@ class TaggedValue(NamedTuple):
         return "".join(self.pieces)
 
 
+class _Value:
+    """One value while it is read. `own`: its closer; `key`: its name; `around`: the closers of the elements that hold
+    it; `declares`: whether a parameter of a name may follow.
+    """
+
+    def __init__(self, own: str, key: str, declares: Callable[[str], bool], around: tuple[str, ...]) -> None:
+        self.own = own
+        self.key = key
+        self.declares = declares
+        self.around = around
+        self.pieces: list[str] = []
+        self.text = ""  # before the latest tag
+        self.between = ""  # the text between the tags after its closer
+        self.closed_by = ""  # the latest tag
+        self.stray = ""  # a closer of a call that was not opened in it, with which it may end
+        self.ends_odd = ""
+        self.is_odd = False
+        self.holds = False  # tags
+        self.hopeless = False  # an opening in it is never closed
+        self.opened = False  # an opening was in it
+
+
 class ValueReader:
     """Reads values of one format. `lines`: a line break on each side of a value is the format's; `gap`: so is this
     before a missing closer.
@@ -72,17 +94,7 @@ class ValueReader:
         self._never_closed: set[int] = set()
         self._doubt_to = -1
         self._lost = False
-        # Of the value that is being read: its closer and its key, the names of the elements around it, the parameters
-        # that may come next, its text, the text between the tags behind its closer, and what is odd about its end;
-        # a closer of a call that nothing opened, with which it may end, and the tag that it came by last; whether it
-        # holds tags, an opening in it was never closed, and something was opened in it.
-        self._own = self._key = ""
-        self._around: tuple[str, ...] = ()
-        self._declares: Callable[[str], bool] = bool
-        self._pieces: list[str] = []
-        self._text = self._between = ""
-        self._ends_odd = self._stray = self._closed_by = ""
-        self._is_odd = self._holds = self._hopeless = self._opened = False
+        self._value = _Value("", "", bool, ())  # that is being read
 
     @property
     def lost(self) -> bool:
@@ -104,19 +116,18 @@ class ValueReader:
         `around` are the closers of the elements that hold it.
         """
         source, marks, others = self._reader.source, self._known.flowing, self._known.others
-        self._own, self._key, self._declares, self._around = own, key, declares, around
-        self._begin()
+        value = self._value = _Value(own, key, declares, around)
         lost, begun = self.lost, ""
         if self._lines:
             begun = yield from self._line_feed()
         keeps = len(self._gap) + self._lines
-        stretch = written_stretch(marks, writer, self._pieces.append, holds="\n" if keeps else "", most=keeps)
+        stretch = written_stretch(marks, writer, value.pieces.append, holds="\n" if keeps else "", most=keeps)
         while True:
             text, literal = source.scan(marks)
             text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
             ending: Ending | None = None
             if text.strip():
-                self._stray = ""
+                value.stray = ""
             if literal == OTHER_CLOSER:
                 text += literal + (yield from others.rest(source, key))
             elif literal and (tag := (yield from self._reader.tag(literal))):
@@ -132,7 +143,7 @@ class ValueReader:
                 kept = max(at - keeps, len(text[:at].rstrip("\n"))) if keeps else at
                 text, stretch.held = text[:kept], text[kept:]
             if text:
-                self._pieces.append(text)
+                value.pieces.append(text)
                 if writer is not None:
                     writer.text(text)
             if ending is not None:
@@ -141,12 +152,6 @@ class ValueReader:
             if not literal:
                 source.wait_in(stretch)
                 yield
-
-    def _begin(self) -> None:
-        """Nothing of the value is read yet."""
-        self._pieces = []
-        self._ends_odd = self._stray = self._closed_by = ""
-        self._is_odd = self._holds = self._hopeless = self._opened = False
 
     def _line_feed(self) -> Parse[str]:
         """Read the line feed before a value, which is the format's; `""` if there is none."""
@@ -160,36 +165,42 @@ class ValueReader:
 
     def _take_tag(self, text: str, tag: Tag) -> Parse[tuple[str, Ending | None]]:
         """Take a tag, which was just read behind `text`: the text with what is the value's, and how the value ends."""
-        self._text = text
+        value = self._value
+        value.text = text
         ending, inside = yield from self._judge(tag)
         if ending is Ending.MISSING:
-            self._lost = self._in_doubt() or self._hopeless
-        self._closed_by = tag.text
+            self._lost = self._in_doubt() or value.hopeless
+        value.closed_by = tag.text
         if ending is not None:
             return text, ending
-        self._holds = self._holds or inside != "" or not tag.opens
-        self._hopeless, self._opened = self._hopeless or inside is None, self._opened or tag.opens
+        value.holds = value.holds or inside != "" or not tag.opens
+        value.hopeless = value.hopeless or inside is None
+        value.opened = value.opened or tag.opens
         inside = inside or ""
-        is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (self._opened or inside.strip())
-        self._stray = tag.text if is_stray else ""
+        is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (value.opened or inside.strip())
+        value.stray = tag.text if is_stray else ""
         return text + tag.text + inside, None
 
     def _made(self, ending: Ending, begun: str, held: str, *, was_lost: bool) -> TaggedValue:
         """The value, which ended so. `begun` and `held` are the format's on its two sides; `was_lost`: nothing is
         certain since an earlier value.
         """
-        pieces, known = self._pieces, self._known
+        value, pieces, known = self._value, self._value.pieces, self._known
         whole = "".join(pieces)
         if ending is Ending.MISSING:
-            self._lost = self._lost or known.is_markup(whole) or (known.named and f"</{self._own}" in whole)
-            self._is_odd = self._is_odd or not pieces  # it never came
+            self._lost = self._lost or known.is_markup(whole) or (known.named and f"</{value.own}" in whole)
+            value.is_odd = value.is_odd or not pieces  # it never came
         elif ending is Ending.CLOSED:
-            self._holds = self._holds or self._closed_by[:-1] in whole
-            self._is_odd = self._is_odd or (self._stray != "" and whole.strip() != self._stray)
+            value.holds = value.holds or value.closed_by[:-1] in whole
+            value.is_odd = value.is_odd or (value.stray != "" and whole.strip() != value.stray)
             if self._lines and bool(begun) != bool(held) and any(pieces):
-                self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
+                value.ends_odd = value.ends_odd or "a line break stands on one side of a value only"
         return TaggedValue(
-            pieces, ending, self._holds, self._ends_odd, (was_lost or not self._lost) and not self._is_odd
+            pieces,
+            ending,
+            value.holds,
+            value.ends_odd,
+            (was_lost or not self._lost) and not value.is_odd,
         )
 
     def _in_doubt(self) -> bool:
@@ -203,8 +214,8 @@ class ValueReader:
         said, others = text, self._known.others
         if ending is Ending.MISSING:
             at = others.place(text, key)
-            closes = at < len(text) and others.closes(self._pieces, text, at)
-            closes = closes and not self._known.pieces.search("".join((*self._pieces, text[:at])))
+            closes = at < len(text) and others.closes(self._value.pieces, text, at)
+            closes = closes and not self._known.pieces.search("".join((*self._value.pieces, text[:at])))
             said = text[:at] if closes else text.removesuffix(self._gap)
         if self._lines:
             said = said.removesuffix("\n")
@@ -217,20 +228,20 @@ class ValueReader:
         value's, too; no text if the tag opens what is never closed.
         """
         source = self._reader.source
-        if tag.closes and tag.closer == self._own:
+        if tag.closes and tag.closer == self._value.own:
             return (yield from self._closer(tag))
         if tag.opens:
-            inside = None if self._hopeless else (yield from self._balanced(tag))
+            inside = None if self._value.hopeless else (yield from self._balanced(tag))
             if inside is not None:
                 return None, inside
             is_next = self._is_next(tag)
             is_value = tag.kind is TagKind.VALUE
-            self._is_odd = self._is_odd or (tag.key == self._key if is_value else is_next)
+            self._value.is_odd = self._value.is_odd or (tag.key == self._value.key if is_value else is_next)
             if is_next:
                 source.unread(tag.text)
                 return Ending.MISSING, ""
             return None, None
-        if tag.closes and tag.kind is TagKind.VALUE and tag.closer not in self._around:
+        if tag.closes and tag.kind is TagKind.VALUE and tag.closer not in self._value.around:
             return None, ""
         ending = Ending.MISSING if tag.closes else Ending.CUT
         inside = None
@@ -247,11 +258,11 @@ class ValueReader:
 
     def _is_next(self, tag: Tag) -> bool:
         """Whether an opening is that of a neighbour: the next parameter, or a call of a known tool."""
-        return self._declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
+        return self._value.declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
 
     def _may_follow(self, tag: Tag, ending: Ending) -> bool:
         """Whether a tag behind another closer, or a stop token, shows that this one is markup."""
-        if self._around or tag.kind is TagKind.BLOCK:
+        if self._value.around or tag.kind is TagKind.BLOCK:
             return tag.opens or ending is Ending.MISSING
         return tag.kind is TagKind.CALL if tag.opens else ending is Ending.MISSING and tag.kind is TagKind.STOP
 
@@ -260,17 +271,17 @@ class ValueReader:
         source = self._reader.source
         follows = yield from self._what_follows()
         if follows is None and (again := (yield from self._comes_again())):
-            if self._known.others.is_open(self._pieces, self._text):
+            if self._known.others.is_open(self._value.pieces, self._value.text):
                 source.unread(again)
                 return None, ""
             source.markup(closer.text + again)
-            self._ends_odd = f"{closer.text} stands there more than once"
+            self._value.ends_odd = f"{closer.text} stands there more than once"
             yield from self._closes_again()
             return Ending.CLOSED, ""
         if follows is None:
             inside = yield from self._up_to_closer()
-            if inside is not None and not self._known.pieces.search(self._between):
-                self._is_odd = self._is_odd or inside.lstrip().startswith(self._known.openings)
+            if inside is not None and not self._known.pieces.search(self._value.between):
+                self._value.is_odd = self._value.is_odd or inside.lstrip().startswith(self._known.openings)
                 return None, inside
             source.unread(inside or "")
         elif not follows.opens and follows.kind is not TagKind.VALUE and follows is not _NO_TAG:
@@ -288,7 +299,7 @@ class ValueReader:
         while follows is None and len(read) < 2 * _MAX_AGAIN:
             blanks = yield from self._reader.gap()
             tag = yield from self._next()
-            if tag is None or not tag.closes or tag.closer != self._own:
+            if tag is None or not tag.closes or tag.closer != self._value.own:
                 source.unread(blanks)
                 break
             read += (blanks, source.take(source.at + len(tag.text)))
@@ -309,7 +320,7 @@ class ValueReader:
             read.append((yield from self._reader.gap()))
             tag = yield from self._next()
             is_value = tag is not None and tag.kind is TagKind.VALUE
-            if tag is None or tag.opens or (is_value and tag.closer != self._own):
+            if tag is None or tag.opens or (is_value and tag.closer != self._value.own):
                 break
             read.append(source.take(source.at + len(tag.text)))
             is_own = is_value
@@ -326,13 +337,18 @@ class ValueReader:
         if tag is not None and tag.kind is TagKind.STOP:  # with other text behind it, it is only mentioned
             source.take(source.at + len(tag.text))
             behind = yield from self._reader.gap()
-            is_over = (yield from self._literal()) not in ("", self._own) or source.done
+            is_over = (yield from self._literal()) not in ("", self._value.own) or source.done
             source.unread(tag.text + behind)
             tag = tag if is_over else None
         if tag is None and source.done:
             tag = _NO_TAG
         source.unread(blanks)
-        is_again = tag is not None and tag.closes and tag.closer == self._own and self._own not in self._around
+        is_again = (
+            tag is not None
+            and tag.closes
+            and tag.closer == self._value.own
+            and self._value.own not in self._value.around
+        )
         return None if is_again else tag
 
     def _next(self) -> Parse[Tag | None]:
@@ -368,9 +384,9 @@ class ValueReader:
         while True:
             text, literal = source.scan(self._known.in_value)
             tag = (yield from self._reader.tag(literal)) if literal else None
-            if tag is not None and tag.closes and tag.closer == self._own:
+            if tag is not None and tag.closes and tag.closer == self._value.own:
                 source.unread(tag.text)
-                self._between = "".join((*between, text))
+                self._value.between = "".join((*between, text))
                 return "".join((*read, text))
             between += (text, "\0" if tag else literal)
             read += (text, tag.text if tag else literal)
@@ -394,7 +410,9 @@ class ValueReader:
         start = self._here()
         if start in self._never_closed:
             return None
-        shown = _Shown(Nesting(self._own, named=self._known.named), self._reader.is_foreign, self._known.outermost)
+        shown = _Shown(
+            Nesting(self._value.own, named=self._known.named), self._reader.is_foreign, self._known.outermost
+        )
         if opening is not None:
             shown.open(opening)
         read: list[str] = []
@@ -419,7 +437,7 @@ class ValueReader:
             return "".join(read)
         if fit is not Fit.INSIDE:
             yield from self._closes_again()
-        unclosed = source.done and shown.nesting.is_open(self._own, self._known.call_closer)
+        unclosed = source.done and shown.nesting.is_open(self._value.own, self._known.call_closer)
         broken = self._known.pieces.search("".join(between)) is not None
         if fit is Fit.UNKNOWN or unclosed or shown.has_foreign or broken:
             self._doubt_to = max(self._doubt_to, self._here())
@@ -430,7 +448,7 @@ class ValueReader:
 
     def _is_outer(self, tag: Tag) -> bool:
         """Whether a closer is that of a call, or of an element that holds the value."""
-        return tag.kind is not TagKind.VALUE or tag.closer in self._around
+        return tag.kind is not TagKind.VALUE or tag.closer in self._value.around
 
     def _here(self) -> int:
         """The place that comes next. What is known of places is known of one source."""

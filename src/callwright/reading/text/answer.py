@@ -236,7 +236,7 @@ class AnswerReader:
         left, calls = self._foreign.left, copy(self.calls)
         trial = self._try(held)
         found = find_runs(held, trial.places(len(held)), before[3], text.tools.is_text)
-        meant = self._is_meant(trial, found, own=own)
+        meant = _is_meant(trial, found, own=own, demanded=text.tools.choice != "auto")
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
@@ -256,16 +256,6 @@ class AnswerReader:
             for problem in trial.doubts(number, text.tools):
                 text.emit(problem)
                 text.settle()
-
-    def _is_meant(self, trial: Trial, found: Runs, *, own: bool) -> bool:
-        """Whether the calls of held text are meant, for certain. `own`: the tag that opens it is the format's."""
-        demanded = self.text.tools.choice != "auto"
-        spans = [trial.spans[number] for run in found.runs for number in run]
-        if not (demanded or all(span.is_sure for span in spans)):
-            return not trial.spans
-        names = {event.name for event in trial.events if isinstance(event, CallStarted)}
-        own = own and all(span.own for span in spans)
-        return not trial.spans or verdict(found, own=own, demanded=demanded, names=names) == "certain"
 
     def _try(self, held: str) -> Trial:
         """Read held text with all its tags taken as meant; no event is emitted."""
@@ -450,3 +440,15 @@ def _skip_openers(text: AnswerText, opening: str, channel: str) -> Parse[None]:
     while (yield from text.comes(opening)):
         text.emit(Markup(text.take(opening)))
     yield from text.skip(channel)
+
+
+def _is_meant(trial: Trial, found: Runs, *, own: bool, demanded: bool) -> bool:
+    """Whether the calls of held text are meant, for certain. `own`: the tag that opens it is the format's; `demanded`:
+    the request demands a call.
+    """
+    spans = [trial.spans[number] for run in found.runs for number in run]
+    if not (demanded or all(span.is_sure for span in spans)):
+        return not trial.spans
+    names = {event.name for event in trial.events if isinstance(event, CallStarted)}
+    own = own and all(span.own for span in spans)
+    return not trial.spans or verdict(found, own=own, demanded=demanded, names=names) == "certain"

@@ -10,7 +10,6 @@ named.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from os.path import commonprefix
 from typing import Final
 
 import msgspec
@@ -328,9 +327,14 @@ def likeliest(text: str, ways: tuple[Way, ...], at: int = 0) -> Sequence[Way]:
 
     # By characters: a call that was cut, or that differs soon, agrees with as much of a layout as it has.
     def agreed(way: Way) -> int:
-        return max((len(commonprefix([head, begin])) for head in _heads(way)), default=0)  # noqa: RUF071
+        return max((_agreed(head, begin) for head in _heads(way)), default=0)
 
     return sorted(ways, key=agreed, reverse=True)[:_MAX_WAYS]
+
+
+def _agreed(one: str, other: str) -> int:
+    """The number of characters with which both begin."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 @lru_cache(maxsize=512)
