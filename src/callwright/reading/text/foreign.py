@@ -10,7 +10,6 @@ named.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from os.path import commonprefix
 from typing import Final
 
 import msgspec
@@ -322,15 +321,25 @@ _kept = lru_cache(maxsize=8)(_best)
 
 def likeliest(text: str, ways: tuple[Way, ...], at: int = 0) -> Sequence[Way]:
     """The ways to read a text from `at` on, those first of whose layout it has most."""
-    if len(ways) == 1:
+    if len(ways) < 2:
         return ways
-    begin = "".join(text[at : at + _MAX_PARAMETER].split())
+    longest = max(len(head) for way in ways for head in _heads(way))
+    return _by_begin("".join(text[at : at + _MAX_PARAMETER].split())[:longest], ways)
 
-    # By characters: a call that was cut, or that differs soon, agrees with as much of a layout as it has.
+
+@lru_cache(maxsize=256)
+def _by_begin(begin: str, ways: tuple[Way, ...]) -> Sequence[Way]:
+    # A call that was cut, or that differs soon, agrees with as much of a layout as it has.
     def agreed(way: Way) -> int:
-        return max((len(commonprefix([head, begin])) for head in _heads(way)), default=0)  # noqa: RUF071
+        return max((_common(head, begin) for head in _heads(way)), default=0)
 
     return sorted(ways, key=agreed, reverse=True)[:_MAX_WAYS]
+
+
+def _common(one: str, other: str) -> int:
+    """The number of characters in which two texts begin alike."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 
 
 @lru_cache(maxsize=512)
