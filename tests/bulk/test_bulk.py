@@ -320,7 +320,6 @@ def is_running(pid: int) -> bool:
 WRONG: dict[str, tuple[str, str]] = {
     "an unknown operation": ("mend IN OUT", "'mend' is not one of"),
     "no dialect": ("render IN OUT", "add --dialect hermes"),
-    "no dialect for prompts": ("render IN OUT", "how the prompts are to be"),
     "an unknown dialect": ("parse IN OUT --dialect hermse", "Did you mean 'hermes'?"),
     "a file that is not there": (
         "parse nowhere.jsonl OUT --dialect json",

@@ -167,12 +167,11 @@ def test_the_counts_are_told_to_machines(tmp_path: Path) -> None:
         "problems": {"json_repaired": 1, "arguments_trailing_text": 1},
         "examples": {
             BAD_OUTPUT: {"row": 2},
-            **{
-                kind: {"row": 3, "detail": detail, "excerpt": MENDED["output"]}
-                for kind, detail in {
-                    "json_repaired": "Python literal",
-                    "arguments_trailing_text": "text beside the arguments",
-                }.items()
+            "json_repaired": {"row": 3, "detail": "bad quotes, 3 times", "excerpt": MENDED["output"]},
+            "arguments_trailing_text": {
+                "row": 3,
+                "detail": "text beside the arguments",
+                "excerpt": "{'name': 'ring_bell', 'arguments': }",
             },
         },
         "parts": 1,

@@ -381,7 +381,8 @@ def test_a_field_that_is_not_ours_is_refused(tmp_path: Path, given: str, words: 
 
 
 def test_problems_are_counted_by_their_name_with_an_example(tmp_path: Path) -> None:
-    rows = [{"output": "Hi."}, *[{"output": written("2"), "tools": TOOLS}] * 3, {"output": written(1)[:-12]}, "no row"]
+    rows: list[Any] = [{"output": "Hi."}, *[{"output": written("2"), "tools": TOOLS}] * 3]
+    rows += [{"output": written(1)[:-12]}, "no row"]
     source, counts = put(tmp_path / "in.jsonl", [*rows, {"text": "?"}]), tmp_path / "counts.json"
     result = done("parse", source, tmp_path / "out.jsonl", "--summary", counts, "--part-mb", "0.0001")
     lines = [line.split(maxsplit=2) for line in result.stderr.splitlines() if line.startswith("  ")]

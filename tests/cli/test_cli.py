@@ -511,7 +511,6 @@ def test_parse_reads_by_a_response_template(weather: str) -> None:
 
 
 PARSE_REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "no dialect": ((), ("--dialect", "--response-template")),
     "a dialect and a template": (("--dialect", "hermes", "--response-template", "t.json"), ("leave out one",)),
     "a template that is not there": (("--response-template", "t.json"), ("t.json",)),
     "a dialect that is nearly one": (("--dialect", "hermess"), ("hermess", "Did you mean 'hermes'?")),

@@ -92,3 +92,9 @@ def test_hermes_is_read_as_hermes(output: str) -> None:
 def test_words_are_no_tools(output: str) -> None:
     assert {call.name for call in parse(output, tools=TOOLS).calls} <= {"get_tide"}
     assert not parse(output).calls
+
+
+def test_a_marker_of_no_format_is_read_with_and_without_a_dialect() -> None:
+    output = '[TOOL_REQUEST]{"name": "get_tide", "arguments": {"port": "Kiel"}}[END_TOOL_REQUEST]'
+    for dialect in ("auto", "hermes"):
+        assert [call.name for call in parse(output, dialect=dialect, tools=TOOLS).calls] == ["get_tide"]

@@ -185,15 +185,15 @@ class RunResult(Struct, Generic[T], frozen=True):
     """What came of a run.
 
     `output` is the answer, of the agent's `output_type`; where the run did not come to one, `maybe_output` is None.
-    `text` is the model's last text. `stop` says why the run ended, `detail` the same in words where it was not
-    `completed`. `items` are the conversation, without the instructions; each call in it has one output, but for those
-    of a `pending` run. `pending` is then plain JSON data, from which `resume` goes on, in another process too:
-    `pending["calls"]` are the calls to decide on. `calls` are the calls that were answered, `call_count` how many count
-    for `Limits(calls=…)`: those that were to run, in this run and those within it. `agent` is the name of the one that
-    answered.
+    `text` is the model's last text, if nobody has to decide first; `last_text` is it in any case. `stop` says why the
+    run ended, `detail` the same in words where it was not `completed`. `items` are the conversation, without the
+    instructions; each call in it has one output, but for those of a `pending` run. `pending` is then plain JSON data,
+    from which `resume` goes on, in another process too: `pending["calls"]` are the calls to decide on. `calls` are the
+    calls that were answered, `call_count` how many count for `Limits(calls=…)`: those that were to run, in this run and
+    those within it. `agent` is the name of the one that answered.
     """
 
-    text: str
+    last_text: str
     items: tuple[Item, ...]
     stop: Stop
     detail: str = ""
@@ -207,10 +207,29 @@ class RunResult(Struct, Generic[T], frozen=True):
     agent: str = ""
 
     @property
+    def text(self) -> str:
+        """The model's last text. Raises `RequestError` if the run waits for a person, so that nothing is answered."""
+        if self.pending is not None:
+            raise RequestError(self.unfinished, param="text")
+        return self.last_text
+
+    @property
+    def unfinished(self) -> str:
+        """Why the run came to no answer, and what to do."""
+        if self.pending is None:
+            return f"The run has no output: it ended with {self.stop!r} ({self.detail})."
+        names = ", ".join(dict.fromkeys(repr(call["name"]) for call in self.pending["calls"]))
+        return (
+            f"The run has no output: it ended with 'pending', as the call of {names} waits for approval. Approve it: "
+            f"resume(agent, result, {{{self.pending['calls'][0]['id']!r}: True}}). For a tool that needs none: "
+            "tool(approve=False), mcp_tools(…, approve=False), or readOnlyHint in the MCP server."
+        )
+
+    @property
     def output(self) -> T:
         """The answer. Raises `RequestError` where the run did not come to one."""
         if self.stop != "completed":
-            raise RequestError(f"The run has no output: it ended with {self.stop!r} ({self.detail}).", param="output")
+            raise RequestError(self.unfinished, param="output")
         answer: Any = self.maybe_output  # which may be None, where that is its type
         return answer  # type: ignore[no-any-return]
 

@@ -140,7 +140,7 @@ class Job(Struct, frozen=True):
         half = half_of(path)
         writer = rows_writer(half, path, self._read_schema())
         columns: dict[str, ColumnKind] = {}
-        counts = RowCounts()
+        counts = RowCounts(self.work.fields.get("output", "output"))
         try:
             for found in read_rows(self._readable(part.source), part):
                 rows = _done_rows(batch, found)

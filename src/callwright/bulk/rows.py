@@ -37,7 +37,7 @@ from callwright.wire.chat.request import read_request
 Row: TypeAlias = dict[str, Any]
 Operation: TypeAlias = Literal["parse", "render", "validate", "convert"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
-# What a row may say beside its text, and the library takes by the same name.
+# Fields of a row that the library takes by the same name.
 _ASKED: Final = ("tools", "tool_choice", "parallel_tool_calls", "finish_reason", "start")
 _FORMS: Final = ("messages", "input", "instructions", "tools")
 # The fields that may have another name in the rows.
@@ -192,7 +192,7 @@ class Batch:
 
 
 def _answers(found: Found, dialect: str, asked: Mapping[str, Any]) -> Row:
-    """What was read of the answers of a row: their messages, and their problems with the number of the answer."""
+    """The answers of a row as read: their messages, and their problems with the number of the answer."""
     tools = read_tool_catalog(asked.get("tools")).tools
     made: list[Row] = []
     problems: list[Row] = []

@@ -16,13 +16,13 @@ from callwright.errors import RequestError, did_you_mean
 from callwright.openai_format.messages import ROLES, write_messages
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import decode, encode
-from callwright.wire.anthropic.blocks import MessageReader
+from callwright.wire.anthropic.blocks import MessageReader, read_messages
 from callwright.wire.anthropic.types import MessageParam
 from callwright.wire.responses.input_items import InputItemReader
 
 Json: TypeAlias = dict[str, Any]
 
-# What the turns of data sets are called, beside the roles of Chat Completions.
+# The roles of data sets, with those of Chat Completions.
 _ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("human", "user"), "user"),
     **dict.fromkeys(("gpt", "assistant", "chatgpt", "model", "bot", "ai"), "assistant"),
@@ -30,7 +30,7 @@ _ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tool", "observation", "tool_response", "function_response", "ipython"), "tool"),
     **{role: role for role in ROLES if role not in ("user", "assistant", "tool")},
 }
-# In these an assistant calls and says nothing else.
+# Roles of turns that are calls and nothing else.
 _CALLING: Final = ("function_call", "tool_call")
 _CHAT_FIELDS: Final = ("name", "tool_calls", "tool_call_id", "reasoning_content", "function_call")
 _BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
@@ -41,8 +41,8 @@ CONTAINERS: Final = frozenset({*LISTS, "choices", "response", "result", "body"})
 
 
 class Found(Struct, frozen=True):
-    """What a row holds: `messages` in the shape of Chat Completions, in the row's field (a path) of this name. `ends`
-    are the reasons why answers ended, by the place of their messages. `takes_system`: a field `system` is among them.
+    """The content of a row: `messages` in the shape of Chat Completions, from the row's `field` (a path). `ends` are
+    the reasons why answers ended, by the place of their messages. `takes_system`: a field `system` is among them.
     """
 
     shape: str
@@ -53,7 +53,7 @@ class Found(Struct, frozen=True):
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """The value at a path: names of fields and numbers of items with dots between them. None if there is none."""
+    """The value at a path: names of fields and numbers of items with dots between them. None if it leads nowhere."""
     if path in row:
         return row[path]
     value: Any = row
@@ -79,7 +79,7 @@ def conversation(row: Mapping[str, Any]) -> Found | None:
 
 
 def answers(row: Mapping[str, Any]) -> Found | None:
-    """The answers in a row: those of a conversation, or what a server answered to a request."""
+    """The answers in a row: those of a conversation, or of a server."""
     for shape, path, read in _ANSWERS:
         given = _decoded(value_at(row, path))
         if isinstance(given, list):
@@ -151,7 +151,7 @@ def _role(given: object, path: str) -> str:
 
 
 def _chat(turn: Any) -> Any:
-    """A message with its role in the words of Chat Completions. What is wrong with it is left in it."""
+    """A message with its role in the words of Chat Completions. Faults stay in it."""
     if not isinstance(turn, Mapping) or not isinstance(turn.get("role"), str) or turn["role"] in ROLES:
         return turn
     called = _called(turn.get("content")) if turn["role"] in _CALLING else []
@@ -194,7 +194,7 @@ def _anthropic(given: Sequence[Any], system: object) -> list[Json]:
         {key: turn.get(key) for key in ("role", "content")} if isinstance(turn, Mapping) else turn for turn in given
     ]
     try:
-        reader.read(msgspec.convert(known, list[MessageParam]), known)
+        reader = read_messages(reader, msgspec.convert(known, list[MessageParam]), known)
     except msgspec.ValidationError as error:
         raise RequestError(f"{error}", param="messages") from error
     return _written([*reader.told, *[found.item for found in reader.found]])
@@ -252,7 +252,7 @@ def _object(turn: Any) -> Mapping[str, Any]:
 
 
 def _decoded(value: Any) -> Any:
-    """A list or an object that is JSON text in a data set, as what it is."""
+    """A list or an object that is JSON text in a data set, as a value."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return decode(value)

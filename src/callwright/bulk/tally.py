@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, structs
 
 from callwright.bulk.columns import Row
+from callwright.bulk.shapes import value_at
 from callwright.tolerant_json.codec import encode
 
 # The commonest reasons for errors that a part counts: they are texts, so that there may be as many as rows.
@@ -28,9 +29,10 @@ Tallies: TypeAlias = Mapping[str, Tally]
 
 
 class RowCounts:
-    """Counts the rows of a part, numbered from 0, while they are done."""
+    """Counts the rows of a part, numbered from 0, while they are done. `output`: the path to the text of a model."""
 
-    def __init__(self) -> None:
+    def __init__(self, output: str = "output") -> None:
+        self._output = output
         self.rows = 0
         self.errors = 0
         self.problems = 0
@@ -62,7 +64,7 @@ class RowCounts:
         if known is not None:
             into[name] = structs.replace(known, count=known.count + 1)
             return
-        shown = text if isinstance(text, str) else _text(text, problem)
+        shown = text if isinstance(text, str) else _text(text, problem, self._output)
         into[name] = Tally(1, self.rows, detail, " ".join(shown.split())[:_EXCERPT_CHARS])
 
 
@@ -80,12 +82,12 @@ def merged(parts: Iterable[tuple[int, Tallies]]) -> dict[str, Tally]:
     return dict(sorted(found.items(), key=lambda one: -one[1].count))
 
 
-def _text(row: Row, problem: Mapping[str, Any]) -> str:
+def _text(row: Row, problem: Mapping[str, Any], output: str) -> str:
     """The text in which a problem is: that which was taken out, or the answer."""
     if problem.get("text"):
         return str(problem["text"])
-    if isinstance(row.get("output"), str):
-        return str(row["output"])
+    if isinstance(text := value_at(row, output), str):
+        return text
     number, answers = problem.get("answer"), row.get("answers")
     if isinstance(number, int) and isinstance(answers, list):
         return encode(answers[number]["message"]).decode()

@@ -321,20 +321,25 @@ _kept = lru_cache(maxsize=8)(_best)
 
 def likeliest(text: str, ways: tuple[Way, ...], at: int = 0) -> Sequence[Way]:
     """The ways to read a text from `at` on, those first of whose layout it has most."""
-    if len(ways) == 1:
+    if len(ways) < 2:
         return ways
-    begin = "".join(text[at : at + _MAX_PARAMETER].split())
+    longest = max(len(head) for way in ways for head in _heads(way))
+    return _by_begin("".join(text[at : at + _MAX_PARAMETER].split())[:longest], ways)
 
-    # By characters: a call that was cut, or that differs soon, agrees with as much of a layout as it has.
+
+@lru_cache(maxsize=256)
+def _by_begin(begin: str, ways: tuple[Way, ...]) -> Sequence[Way]:
+    # A call that was cut, or that differs soon, agrees with as much of a layout as it has.
     def agreed(way: Way) -> int:
-        return max((_agreed(head, begin) for head in _heads(way)), default=0)
+        return max((_common(head, begin) for head in _heads(way)), default=0)
 
     return sorted(ways, key=agreed, reverse=True)[:_MAX_WAYS]
 
 
-def _agreed(one: str, other: str) -> int:
-    """The number of characters with which both begin."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _common(one: str, other: str) -> int:
+    """The number of characters in which two texts begin alike."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
 
 
 @lru_cache(maxsize=512)
