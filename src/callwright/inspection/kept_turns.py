@@ -54,7 +54,7 @@ class KeptTurn(Struct):
     def let_go(self) -> None:
         """Keep nothing of what was said."""
         self.seen = self.body = self.message = None
-        self.row.has_contents = False
+        self.row.has_contents, self.row.asked, self.row.called = False, "", []
 
 
 class Listener:
@@ -108,13 +108,12 @@ class KeptTurns:
 
     def begin(self, seen: Observation, body: bytes | str | None) -> tuple[KeptTurn, Ended]:
         """A turn begins. Answers its entry, whose row may be added to, and what to call when it has ended."""
-        kept = KeptTurn(summary_of(seen, self._next_id(), time.time()))
+        kept = KeptTurn(summary_of(seen, self._next_id(), time.time(), has_contents=self._most_bytes > 0))
         if self._most_bytes:
             self._running += 1
             share = self._most_bytes // (_MEMORY * max(_SHARES, self._running))
             seen.keeps = max(seen.keeps, min(_MOST_KEPT, share))
             kept.seen, kept.body = seen, body
-            kept.row.has_contents = True
         self._add(kept)
         return kept, lambda: self._end(kept, seen)
 

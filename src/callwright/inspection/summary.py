@@ -1,16 +1,18 @@
-"""One turn in a row of a list: what it was, how it went, what it cost. Nothing of what was said is in it."""
+"""One turn in a row of a list: its model, outcome and cost. Of its contents only `asked` and `called`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.errors import CallwrightError, RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.call_outcome import WITHHELD, call_outcome
 from callwright.turn.observe import Observation, SeenCall
-from callwright.turn.records import Record
+from callwright.turn.records import Record, TurnEnd, end_by_reason, end_of, words_asked
 
 # How a turn ended: with calls that were right at once; with text alone; with what was mended; after the model was asked
 # again; after it was asked whether it meant a call; with a call that does not hold; with an error; before any turn; or
@@ -19,6 +21,9 @@ TurnOutcome: TypeAlias = Literal[
     "", "right", "text", "mended", "asked_again", "ambiguous", "invalid", "failed", "refused", "left"
 ]
 OUTCOMES: Final[tuple[TurnOutcome, ...]] = get_args(TurnOutcome)[1:]
+# The number of called tools in a row, and the characters of each name.
+_MAX_CALLED: Final = 16
+_NAME_CHARS: Final = 100
 _WRONG: Final = frozenset(("truncated", "unknown_tool", "invalid"))
 
 
@@ -26,6 +31,8 @@ class TurnSummary(Struct, kw_only=True):
     """A turn, or a request that was refused before there was one. `at` is when it began, in Unix seconds; `first_s` and
     `seconds` are since then. `calls`: how many went out. `again_of` is the turn that was asked again by hand.
     `reasoning_put_back`: so many turns of its history got the reasoning back that the client had dropped.
+    `conversation` is the same for the turns of one conversation of a key. `asked` are the last words of the user, cut
+    off, and `called` the first tools that were called, in order: both empty if `has_contents` is false.
     """
 
     id: str
@@ -53,10 +60,18 @@ class TurnSummary(Struct, kw_only=True):
     error: str | None = None
     again_of: str | None = None
     has_contents: bool = False
+    conversation: str = ""
+    ended: TurnEnd = ""
+    asked: str = ""
+    called: list[str] = []
+
+    def without_contents(self) -> "TurnSummary":
+        """The row for a reader who may not see contents."""
+        return replace(self, asked="", called=[]) if self.asked or self.called else self
 
 
-def summary_of(seen: Observation, id_: str, at: float) -> TurnSummary:
-    """The row of a turn that begins."""
+def summary_of(seen: Observation, id_: str, at: float, *, has_contents: bool = False) -> TurnSummary:
+    """The row of a turn that begins. `has_contents`: its contents are stored."""
     return TurnSummary(
         id=id_,
         at=at,
@@ -65,6 +80,8 @@ def summary_of(seen: Observation, id_: str, at: float) -> TurnSummary:
         dialect=seen.dialect,
         tools=len(seen.conversation.tools),
         streamed=seen.streamed,
+        has_contents=has_contents,
+        asked=words_asked(seen.conversation) if has_contents else "",
     )
 
 
@@ -72,6 +89,8 @@ def ended(row: TurnSummary, seen: Observation) -> None:
     """The turn is over."""
     row.over = True
     row.mode, row.dialect = seen.mode, seen.dialect
+    row.ended = end_of(seen)
+    row.called = _named(seen.calls.values()) if row.has_contents else []
     row.calls, row.attempts = len(seen.calls), len(seen.asked)
     row.problems = dict(Counter(problem.kind for problem in seen.problems)) if seen.problems else {}
     row.first_s = None if seen.first_s is None else seen.first_s - seen.begun_s
@@ -99,6 +118,7 @@ def summary_of_record(record: Record, id_: str) -> TurnSummary:
     """The row of a recorded turn."""
     calls = record.calls or _calls(record.attempts[-1].events if record.attempts else (), record.problems)
     used = record.usage or {}
+    end: TurnEnd = "failed" if record.error is not None else end_by_reason(record.finish_reason, has_calls=bool(calls))
     left = record.error is not None and (not record.attempts or record.attempts[-1].ended == "left")
     return TurnSummary(
         id=id_,
@@ -131,6 +151,10 @@ def summary_of_record(record: Record, id_: str) -> TurnSummary:
         reasoning_put_back=record.reasoning_put_back,
         error=record.error,
         has_contents=True,
+        conversation=record.conversation,
+        ended=record.ended or end,
+        asked=record.asked,
+        called=_named(calls),
     )
 
 
@@ -154,6 +178,10 @@ def _outcome(
     if has_problems:
         return "mended"
     return "right" if calls else "text"
+
+
+def _named(calls: Iterable[SeenCall]) -> list[str]:
+    return [call.name[:_NAME_CHARS] for call in islice(calls, _MAX_CALLED)]
 
 
 def _code(error: BaseException | None) -> str | None:

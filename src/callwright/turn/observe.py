@@ -133,7 +133,8 @@ class Observation(Struct):
     An observer may set two fields when the turn begins: `keeps`, how many characters of what the upstream sends are
     kept (in `RequestedTurn.raw`), and `headers`, which go with every request to the upstream.
 
-    `ambiguous` is what became of calls that the model was asked about, None where it was not.
+    `ambiguous` is what became of calls that the model was asked about, None where it was not. `declined`: the model
+    refused to answer.
 
     `operation` is what is asked of the model, in OpenTelemetry's words; of what is no `chat` only that it was asked,
     how it went and what it cost is known.
@@ -166,6 +167,7 @@ class Observation(Struct):
     usage: Usage | None = None
     error: BaseException | None = None
     ambiguous: AmbiguousOutcome | None = None
+    declined: bool = False
     endings: "list[Ended]" = []
 
     @property
@@ -253,6 +255,8 @@ class Observation(Struct):
                 self.usage = event
             elif type(event) is Finished:
                 self.reason = event.reason
+            elif type(event) is RefusalDelta:
+                self.declined = True
             elif type(event) is Problem:
                 self.problems.append(event)
                 if event.call is not None and event.call in self.calls:
