@@ -306,14 +306,16 @@ def test_turns_of_one_conversation_have_one_id(start: Started, model: ModelServe
 
 def test_a_response_that_is_continued_is_of_the_same_conversation(start: Started, model: ModelServer) -> None:
     url = start()
-    model.plays(*[said("Good.")] * 4)
+    model.plays(*[said("Good.")] * 5)
     first = post(url, RESPONSES, {"model": "n", "input": "One", "instructions": "Be brief."}).json["id"]
     second = post(url, RESPONSES, {"model": "n", "input": "Two", "previous_response_id": first}).json["id"]
     post(url, RESPONSES, {"model": "n", "input": "Three", "previous_response_id": second})
     post(url, RESPONSES, {"model": "n", "input": "Two"})
-    *chain, other = [row["conversation"] for row in ended(url, 4)]
-    assert len({*chain}) == 1
-    assert other not in chain
+    *chain, other = ended(url, 4)
+    again = post(url, f"/ui/api/turns/{chain[-1]['id']}/again", {}).json["id"]
+    chain.append(next(row for row in rows(url) if row["id"] == again))
+    assert len({row["conversation"] for row in chain}) == 1
+    assert other["conversation"] != chain[0]["conversation"]
 
 
 @pytest.mark.parametrize("inspect", ["metadata", "full"])
@@ -640,11 +642,7 @@ HEAD: dict[str, Any] = {"version": 1, "callwright": "0", "model": "m", "upstream
         {},
         {**HEAD, "time": "nonsense", "attempts": []},
         {**HEAD, "time": "2026-01-01T00:00:00Z", "attempts": [], "problems": [{}]},
-        {
-            **HEAD,
-            "time": "2026-01-01T00:00:00Z",
-            "attempts": [{"mode": "raw", "ended": "whole", "events": [{"type": "CallStarted"}]}],
-        },
+        {**HEAD, "time": "2026-01-01T00:00:00Z", "attempts": [{"mode": "raw", "ended": "nonsense"}]},
     ],
 )
 def test_a_file_that_holds_no_records_is_named(tmp_path: Path, record: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -80,7 +81,8 @@ class Turns(Struct):
         self.calls += len(seen.calls)
         for problem in seen.problems:
             self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
-        self.retries += seen.retries
+        if len(seen.asked) > 1:
+            self.retries += seen.retries
         if seen.ambiguous is not None:
             self.ambiguous[seen.ambiguous] = self.ambiguous.get(seen.ambiguous, 0) + 1
 
@@ -266,7 +268,7 @@ def observer(label: str) -> Observer:
         if context is None:
             return None
         context.model, context.label, context.latest = seen.model, label, seen
-        return lambda: context.add(seen)
+        return partial(context.add, seen)
 
     return begun
 

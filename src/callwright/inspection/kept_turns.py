@@ -9,6 +9,7 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -115,7 +116,7 @@ class KeptTurns:
             seen.keeps = max(seen.keeps, min(_MOST_KEPT, share))
             kept.seen, kept.body = seen, body
         self._add(kept)
-        return kept, lambda: self._end(kept, seen)
+        return kept, partial(self._end, kept, seen)
 
     def note(self, row: TurnSummary, body: bytes | str | None, message: str | None) -> None:
         """A request that was refused before there was a turn, with these words; its id is given here."""
@@ -167,7 +168,7 @@ class KeptTurns:
             kept.attempts = timed_attempts(seen)
         if kept.seen is not None and kept.row.id in self._turns:
             size = _size(seen, kept.body)
-            if self._is_passed_over(kept.row, seen, size):
+            if self._bytes + size > self._most_bytes and self._is_passed_over(kept.row, seen):
                 self._let_go(kept)
             else:
                 self._kept_s = seen.ended_s or 0.0
@@ -177,14 +178,9 @@ class KeptTurns:
         if self._told is not None:
             self._told(kept.row)
 
-    def _is_passed_over(self, row: TurnSummary, seen: Observation, size: int) -> bool:
-        """Whether turns end so fast that what was said in this one is not kept."""
-        return (
-            self._bytes + size > self._most_bytes
-            and self._running >= _BUSY
-            and row.outcome in _WELL
-            and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
-        )
+    def _is_passed_over(self, row: TurnSummary, seen: Observation) -> bool:
+        """Whether the room is full and turns end so fast that what was said in this one is not kept."""
+        return self._running >= _BUSY and row.outcome in _WELL and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
 
     def _weigh(self, kept: KeptTurn, size: int) -> None:
         """Count what a turn takes, and make room for it."""

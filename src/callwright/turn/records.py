@@ -4,7 +4,7 @@ A record holds what the model was asked, what its server sent, word for word and
 tools and settings that parsing depends on. So one can compare how another version reads the same output.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -24,14 +24,11 @@ from callwright.conversation import (
 from callwright.errors import RequestError, UpstreamError
 from callwright.prompt import Control, Prompt
 from callwright.response_template.template import ResponseTemplate
+from callwright.turn.call_outcome import TurnEnd, TurnOutcome, turn_end, turn_outcome
 from callwright.turn.model import Mode
 from callwright.turn.observe import Observation, Raw, RequestedTurn, SeenCall
 
 VERSION: Final = 1
-# How a turn ended, for a person: with text; with calls; at the token limit; by a filter of its server; the model
-# declined; the request was refused; it failed; or the client left. Empty while it is under way.
-TurnEnd: TypeAlias = Literal["", "answered", "called", "cut", "filtered", "declined", "refused", "failed", "left"]
-_BY_REASON: Final[Mapping[str, TurnEnd]] = {"length": "cut", "content_filter": "filtered"}
 _ASKED_CHARS: Final = 200
 _LOOKED_AT: Final = 4_096
 Ending: TypeAlias = Literal["whole", "failed", "left", "running"]
@@ -132,6 +129,7 @@ class Record(Struct, omit_defaults=True):
     ambiguous: str | None = None
     reasoning_put_back: int = 0
     asked: str = ""
+    outcome: TurnOutcome = ""
     ended: TurnEnd = ""
     conversation: str = ""
 
@@ -176,7 +174,8 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         calls=list(seen.calls.values()),
         ambiguous=seen.ambiguous,
         asked=words_asked(conversation),
-        ended=end_of(seen),
+        outcome=turn_outcome(seen),
+        ended=turn_end(seen),
         **about,
     )
 
@@ -185,28 +184,15 @@ def words_asked(conversation: Conversation) -> str:
     """The last words of the user in one line of at most 200 characters; empty if there are none."""
     for item in reversed(conversation.items):
         if type(item) is Message and item.role == "user":
-            texts = [
-                part.text[:_LOOKED_AT] for part in item.parts if type(part) is TextPart and not part.text.isspace()
-            ]
-            # clients put what they add themselves into tags, in a part of its own
-            typed_in = [text for text in texts if text and not text.startswith("<")] or texts or [""]
-            words = " ".join(typed_in[-1].split())
+            typed = first = ""
+            for part in item.parts:
+                if type(part) is TextPart and part.text and not part.text.isspace():
+                    first = first or part.text
+                    # clients put their own additions into tags, in a part of its own
+                    typed = typed if part.text.startswith("<") else part.text
+            words = " ".join((typed or first)[:_LOOKED_AT].split())
             return words if len(words) <= _ASKED_CHARS else f"{words[: _ASKED_CHARS - 1]}…"
     return ""
-
-
-def end_of(seen: Observation) -> TurnEnd:
-    """How a turn that is over ended."""
-    if seen.error is not None and not isinstance(seen.error, Exception):
-        return "left"
-    if seen.error is not None:
-        return "refused" if isinstance(seen.error, RequestError) else "failed"
-    return "declined" if seen.declined else end_by_reason(seen.reason, has_calls=bool(seen.calls))
-
-
-def end_by_reason(reason: str | None, *, has_calls: bool) -> TurnEnd:
-    """How an answer ended that did not fail."""
-    return _BY_REASON.get(reason or "") or ("called" if has_calls else "answered")
 
 
 def timed_attempts(seen: Observation) -> list[RecordedAttempt]:

@@ -51,10 +51,8 @@ def conversation_digest(conversation: Conversation, fields: Mapping[str, Any], k
     """
     own = fields.get("prompt_cache_key") or conversation.session_id
     words, _ = first_messages(conversation, only_user=bool(own))
-    digest = blake2b(digest_size=8)
-    for word in (key, own if isinstance(own, str) else "", *words):
-        digest.update(_bytes(word[:_LOOKED_AT]) + b"\0")
-    return digest.hexdigest()
+    all_words = "\0".join((key, own[:_LOOKED_AT] if isinstance(own, str) else "", *words))
+    return blake2b(all_words.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def first_messages(conversation: Conversation, *, only_user: bool = False) -> tuple[tuple[str, ...], bool]:

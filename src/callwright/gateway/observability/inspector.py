@@ -49,7 +49,8 @@ class Inspector:
             kept, ended = self.turns.begin(seen, context.body if context is not None else None)
             row = kept.row
             row.again_of = again_of
-            row.conversation = self._conversations.of(seen, context)
+            first = self.turns.get(again_of) if again_of is not None else None
+            row.conversation = first.row.conversation if first else self._conversations.of(seen, context)
             if context is not None:
                 row.request_id, row.key, row.endpoint = context.id, context.caller, context.endpoint
                 row.reasoning_put_back = context.reasoning_put_back
