@@ -14,6 +14,7 @@ from typing import Any
 import click
 from msgspec import NODEFAULT, Struct, inspect
 
+from callwright import problems
 from callwright.cli import main
 from callwright.gateway.config.schema import meanings, tables
 from tests.support.known_templates import MARK, table_of_templates
@@ -22,6 +23,7 @@ from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"
 TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<fields>[\w ]*)(?P<mark> -->\n\n)(?:\|.*\n)*")
+PROBLEM_TABLE = re.compile(r"(?<=<!-- problems: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")
 UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters", "tokens": "tokens"}
 
 
@@ -32,6 +34,8 @@ def pages() -> dict[Path, str]:
         text = path.read_text(encoding="utf-8")
         if TABLE.search(text):
             written[path] = TABLE.sub(_filled, text)
+        if PROBLEM_TABLE.search(text):
+            written[path] = PROBLEM_TABLE.sub(_explained, written.get(path, text))
         if MARK in text:
             before, _, behind = written.get(path, text).partition(MARK)
             rest = re.sub(r"\A(?:\|.*\n)*", "", behind)
@@ -43,6 +47,14 @@ def pages() -> dict[Path, str]:
 def _filled(found: re.Match[str]) -> str:
     table = settings_table(found["name"], found["fields"].split())
     return found["name"] + found["fields"] + found["mark"] + table
+
+
+def _explained(found: re.Match[str]) -> str:
+    rows = [
+        (f"`{kind}`", one.happened + (f" See [{one.page}]({one.page}.md)." if one.page else ""), one.next_step)
+        for kind, one in getattr(problems, found["name"].upper()).items()
+    ]
+    return found["name"] + found["mark"] + table(("name", "what happened", "what to do"), rows)
 
 
 def shown_settings(text: str) -> list[tuple[str, str]]:
