@@ -3,8 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 import callwright
@@ -31,7 +34,9 @@ class ModelInfo(Struct, kw_only=True):
 
 
 class GatewayInfo(Struct, kw_only=True):
-    """What the pages have to know. `source`: a gateway, or files of records. `kept`: how many rows there are."""
+    """What the pages have to know. `source`: a gateway, or files of records. `kept`: how many rows there are.
+    `docs`: the address of the documentation.
+    """
 
     source: Literal["gateway", "files"] = "gateway"
     version: str = callwright.__version__
@@ -44,6 +49,7 @@ class GatewayInfo(Struct, kw_only=True):
     dialects: Sequence[str] = dialect_names()
     modes: Sequence[str] = MODES
     kept: int = 0
+    docs: str | None = msgspec.field(default_factory=lambda: _documentation())
 
 
 class ModelStates:
@@ -89,3 +95,13 @@ class ModelStates:
             info.state = "well"
         info.window = self._window(given.name)
         return info
+
+
+@cache
+def _documentation() -> str | None:
+    """The address that the installed package names."""
+    try:
+        named = metadata("callwright").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    return dict(one.split(", ", 1) for one in named).get("Documentation")
