@@ -88,4 +88,7 @@ def _file(name: str) -> _File:
 
 
 def _explanations() -> bytes:
-    return b"export const EXPLANATIONS = %s;\nexport const FAILURES = %s;\n" % (encode(EXPLANATIONS), encode([*FAILURES]))
+    return b"export const EXPLANATIONS = %s;\nexport const FAILURES = %s;\n" % (
+        encode(EXPLANATIONS),
+        encode([*FAILURES]),
+    )

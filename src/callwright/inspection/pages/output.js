@@ -87,11 +87,11 @@ export function scrollTo(box, element) {
 }
 
 const PARTS = {
-  content: "content: goes out as text",
+  content: "content: sent as text",
   reasoning: "reasoning",
   name: "name of a call",
   arguments: "arguments of a call",
-  markup: "markup: goes nowhere",
+  markup: "markup: removed",
 };
 
 export function Legend({ reading }) {
@@ -102,7 +102,7 @@ export function Legend({ reading }) {
     ${Object.entries(PARTS).map(
       ([part, words]) => parts.has(part) && html`<li><span class=${`piece ${part}`}>${words}</span></li>`,
     )}
-    ${mended && html`<li><span class="piece is-mended">mended or noted</span></li>`}
+    ${mended && html`<li><span class="piece is-mended">repaired or noted</span></li>`}
     ${wrong && html`<li><span class="piece is-wrong">wrong</span></li>`}
   </ul>`;
 }

@@ -74,7 +74,7 @@ function Findings({ data, choice, source }) {
   const to = endOf(data, source);
   const its = data.buckets.filter(({ model }) => !choice.model || model === choice.model);
   const length_s = RANGES.find(([id]) => id === choice.range)[2];
-  const begin = its.reduce((first, { at }) => Math.min(first, at), to - data.bucket_s);
+  const begin = its.reduce((first, { at }) => Math.min(first, at), to);
   const from = length_s === null ? begin : Math.max(begin, to - length_s); // no empty time before the first data
   const buckets = its.filter(({ at }) => at + data.bucket_s > from);
   if (!buckets.length) return html`<p>No requests in this time.</p>`;

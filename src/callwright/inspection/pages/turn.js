@@ -76,7 +76,10 @@ function Turn({ turn }) {
 
 /** The number of the attempt to open: the last in which the model wrote anything, else the last. */
 function telling(attempts) {
-  const found = attempts.findLastIndex(({ reading }) => reading && (reading.output || reading.calls.length));
+  const found = attempts.findLastIndex(
+    ({ ended, first_s, reading }) =>
+      (ended !== "failed" || first_s !== null) && (reading?.output || reading?.calls.length), // not a prefill alone
+  );
   return found < 0 ? attempts.length - 1 : found;
 }
 
