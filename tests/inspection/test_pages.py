@@ -110,7 +110,8 @@ def test_every_page_shows_what_it_is_for_at_every_width(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     unnamed = page.eval_on_selector_all(
         "button, select, input, textarea, a",
-        "all => all.filter(one => !(one.textContent.trim() || one.ariaLabel || one.labels?.length || one.title)).length",
+        "all => all.filter(one => !(one.textContent.trim() || "
+        "one.ariaLabel || one.labels?.length || one.title)).length",
     )
     assert unnamed == 0
     levels = page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))")

@@ -20,6 +20,16 @@ _ASKED_EVERY_S: Final = 10.0
 _ANSWER_S: Final = 2.0
 
 
+@cache
+def _documentation() -> str | None:
+    """The address that the installed package names."""
+    try:
+        named = metadata("callwright").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    return dict(one.split(", ", 1) for one in named).get("Documentation")
+
+
 class ModelInfo(Struct, kw_only=True):
     """A model of the configuration. `window`: tokens of its context, where they are known; `why` it fails."""
 
@@ -49,7 +59,7 @@ class GatewayInfo(Struct, kw_only=True):
     dialects: Sequence[str] = dialect_names()
     modes: Sequence[str] = MODES
     kept: int = 0
-    docs: str | None = msgspec.field(default_factory=lambda: _documentation())
+    docs: str | None = msgspec.field(default_factory=_documentation)
 
 
 class ModelStates:
@@ -95,13 +105,3 @@ class ModelStates:
             info.state = "well"
         info.window = self._window(given.name)
         return info
-
-
-@cache
-def _documentation() -> str | None:
-    """The address that the installed package names."""
-    try:
-        named = metadata("callwright").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return None
-    return dict(one.split(", ", 1) for one in named).get("Documentation")

@@ -24,6 +24,7 @@ export function Why({ turn }) {
 
 /** The names to explain: the failure, or else the problems; each once. */
 function named({ row }, said) {
+  if (row.outcome === "asked_again") return RETRIED.filter((kind) => kind in row.problems);
   const kinds = said.flatMap(({ problems = [] }) => problems.slice(0, SHOWN).map(({ kind }) => kind));
   const isSaid = !row.error || row.error === "unmet"; // whose message ends with its next step
   const found = [...new Set(isSaid && kinds.length ? kinds : [row.error, ...kinds])];
