@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from callwright.errors import UpstreamFault
 from callwright.events import ProblemKind
 
 
@@ -198,7 +197,7 @@ REASONING: Final[dict[ProblemKind, Explanation]] = {
     ),
 }
 # Why there is no answer.
-FAILURES: Final[dict[UpstreamFault | str, Explanation]] = {
+FAILURES: Final[dict[str, Explanation]] = {
     "unreachable": Explanation(
         "There was no connection to the model server.",
         "Start the server, and compare its address with `upstream` in the configuration.",
@@ -242,5 +241,5 @@ FAILURES: Final[dict[UpstreamFault | str, Explanation]] = {
         "Wait as long as `retry-after` says, or raise the limit of the key.",
     ),
 }
-PROBLEMS: Final[dict[str, Explanation]] = {**CALLS, **HARMONY, **REASONING}
-EXPLANATIONS: Final[dict[str, Explanation]] = {**PROBLEMS, **FAILURES}
+PROBLEMS: Final = CALLS | HARMONY | REASONING
+EXPLANATIONS: Final[dict[str, Explanation]] = {**{str(kind): one for kind, one in PROBLEMS.items()}, **FAILURES}

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Final
 
 import pytest
@@ -123,7 +124,7 @@ def test_catalogues_that_took_the_same_tools_say_so() -> None:
     offer = ToolCatalog()
     offer.add(given)
     before = offer.tools, offer.deferred, offer.names.flat("late"), offer.taken
-    other = offer.copy()
+    other = copy(offer)
     assert (other.tools, other.deferred, other.names.flat("late"), other.taken) == before
     other.show("late")
     assert (other.found, offer.found) == (("late",), ())
@@ -135,7 +136,7 @@ def test_catalogues_that_took_the_same_tools_say_so() -> None:
         lambda one: one.offer_as_named({**LOOSE, "name": "new"}, "x", "responses"),
     )
     for take in takes:
-        other = offer.copy()
+        other = copy(offer)
         take(other)
         assert other.taken != offer.taken
     assert (offer.tools, offer.deferred, offer.names.flat("late"), offer.taken) == before

@@ -85,7 +85,7 @@ class _Schemas:
         self._aliases = tools.hints.aliases
         self._places: dict[int, Place] = {}
         self._declared: dict[int, ParameterNames] = {}
-        # Keeps the schemas alive that were built here: the caches above use their `id()` as key.
+        # Holds the schemas that were built here: the caches above use their `id()` as key.
         self._made: list[Schema] = []
 
     def place(self, schema: object) -> Place:
@@ -392,7 +392,7 @@ class ArgumentsParse:
 
 
 def _fits_as_written(node: Node, schema: Schema) -> bool:
-    """Whether a number, a boolean or a text of an enum is what is declared and needs no repair, the usual case."""
+    """Whether a number, a boolean or a text of an enum fits its schema and needs no repair, the usual case."""
     if "const" in schema:
         return False
     if "enum" in schema:
@@ -409,6 +409,6 @@ def _fits_as_written(node: Node, schema: Schema) -> bool:
 
 
 def trailing_problems(rest: str) -> list[Problem]:
-    """The problem with text after the arguments. Extra closing brackets are none."""
+    """The problem with text after the arguments. Extra closing brackets are no problem."""
     is_text = rest[TRAILING.match(rest).end() :]  # type: ignore[union-attr]  # matches always
     return [Problem("arguments_trailing_text", "text behind the arguments", text=rest)] if is_text else []

@@ -76,10 +76,7 @@ class ToolCatalog:
         self._given: dict[str, Mapping[str, Any]] = {}  # by flat name, with the namespace around it, for search outputs
 
     def __copy__(self) -> "ToolCatalog":
-        return self.copy()
-
-    def copy(self) -> "ToolCatalog":
-        """The same catalogue, which goes on by itself."""
+        """The same catalogue, which changes by itself."""
         made = ToolCatalog(self._servers, checks=self._checks, searches_web=self._searches_web, rules=self.rules)
         made.names, made.search, made.web = self.names.copy(), self.search, self.web
         made.left_out, made._given = self.left_out.copy(), self._given.copy()

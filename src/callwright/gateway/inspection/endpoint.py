@@ -45,7 +45,7 @@ from callwright.wire.body import decoded
 from callwright.wire.sse import comment, named
 
 # The paths of the pages; which one it is, the browser sees.
-PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality")
+PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality", "/ui/problems")
 # Headers that proxies add.
 _FORWARDED: Final = (
     *("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"),

@@ -7,6 +7,7 @@ reference in the conversation names them.
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -90,7 +91,7 @@ def offered_tools(
 
     if not servers:
         name = f"offer of messages, {eager=} {searches_web=} {rules.is_lenient}"
-        return once(given or (), name, made).copy()
+        return copy(once(given or (), name, made))
     catalog = made()
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
     return catalog

@@ -1,6 +1,7 @@
 """The Responses API: the request, checked the way OpenAI's API does."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -288,7 +289,7 @@ def _offer(
         return offer
 
     if not servers:
-        return once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", made).copy()
+        return copy(once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", made))
     offer = made()
     asked = {tool.get("server_label") for tool in given or () if tool.get("type") == "mcp"}
     offer.add([{"type": "mcp", "server_label": label} for label in servers if label not in asked])
