@@ -101,7 +101,7 @@ def bulk(
     \b
     Examples:
       callwright bulk parse outputs.jsonl parsed.jsonl --tools tools.json
-      callwright bulk parse rows.jsonl parsed.jsonl --field output=completion
+      callwright bulk parse rows.jsonl answers.jsonl --field output=completion
       callwright bulk parse day1.jsonl.gz day2.jsonl.gz parsed.parquet --dialect hermes
       callwright bulk render chats.parquet prompts.parquet --dialect harmony
       callwright bulk validate chats.jsonl report.jsonl --fail-on problem --summary counts.json

@@ -1,7 +1,7 @@
 """Messages in OpenAI's format, read as the items of a conversation and written from them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -72,7 +72,7 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
         messages = msgspec.convert({"messages": given}, _Messages).messages
     except msgspec.ValidationError as error:
         raise from_validation(error, {"messages": given}, {"messages[].role": ROLES}) from error
-    return items_of(read_typed_messages(messages, given))
+    return items_of([*read_typed_messages(messages, given)])
 
 
 def read_conversation(
@@ -117,12 +117,13 @@ def read_typed_messages(
     given: Sequence[Mapping[str, Any]],
     start: int = 0,
     rules: RequestRules = STRICT,
-) -> list[ReadMessage]:
-    """The messages from number `start` on, read; `given` has all of them as JSON. Raises `RequestError` that names the
-    field.
+) -> Iterator[ReadMessage]:
+    """The messages from number `start` on, each read when it is asked for; `given` has all of them as JSON. Raises
+    `RequestError` that names the field.
     """
     known = _LENIENT_PARTS if rules.is_lenient else _PARTS
-    return [_read(messages[number], given[number], number, known) for number in range(start, len(given))]
+    for number in range(start, len(given)):
+        yield _read(messages[number], given[number], number, known)
 
 
 def items_of(messages: Sequence[ReadMessage], before: Sequence[Item] = ()) -> tuple[Item, ...]:

@@ -269,37 +269,38 @@ def _typed(before: tuple[ChatMessage, ...], messages: Sequence[Any], start: int)
 
 def _read_on(decoded: DecodedChat, history: _History, given: Sequence[Any], start: int) -> _History:
     """The history with the messages from number `start` on. Raises `RequestError`."""
-    read = read_typed_messages(decoded.messages, given, start, decoded.rules)
-    asked, waiting = _paired(history, read)
+    # One message after the other: the first fault counts, whatever was read before.
+    read: list[ReadMessage] = []
+    asked, waiting = history.asked, history.waiting
+    for message in read_typed_messages(decoded.messages, given, start, decoded.rules):
+        asked, waiting = _paired(asked, waiting, message)
+        read.append(message)
     return _History(len(given), items_of(read, history.items), asked, waiting)
 
 
-def _paired(history: _History, messages: Sequence[ReadMessage]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Each call is answered right behind its message, and each answer has its call. Answers which were asked last, and
-    which wait.
+def _paired(
+    asked: Mapping[str, int], waiting: Mapping[str, int], message: ReadMessage
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """How often each id was asked last, and how often each waits, after this message: each call is answered directly
+    after its message, and each answer has its call. Raises `RequestError`.
     """
-    waiting = dict(history.waiting)  # how often each id waits, in order
-    asked = history.asked
-    for message in messages:
-        id_ = message.answers
-        if id_ is not None:
-            if id_ not in asked:
-                raise RequestError(
-                    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-                    "'tool_calls'.",
-                    param=f"messages.[{message.number}].role",
-                )
-            times = waiting.get(id_, 0)
-            if times > 1:
-                waiting[id_] = times - 1
-            elif times:
-                del waiting[id_]
-            continue
+    id_ = message.answers
+    if id_ is None:
         if waiting:
             raise _unanswered(waiting, message.number)
-        asked = message.asks
-        waiting = dict(asked)
-    return asked, waiting
+        return message.asks, message.asks
+    if id_ not in asked:
+        raise RequestError(
+            "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+            "'tool_calls'.",
+            param=f"messages.[{message.number}].role",
+        )
+    left = dict(waiting)
+    if left.get(id_, 0) > 1:
+        left[id_] -= 1
+    else:
+        left.pop(id_, None)
+    return asked, left
 
 
 def _unanswered(waiting: Mapping[str, int], number: int) -> RequestError:
