@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.servers import HOST, ModelServer, completion, said
 from tests.support.tiny_gguf import write_model
 
-COMMANDS = ("serve", "doctor", "parse", "render", "dialects", "codex", "claude", "chat", "bulk")
+COMMANDS = ("serve", "doctor", "parse", "render", "dialects", "launch", "chat", "bulk")
 TOOLS_FILE = [
     {
         "type": "function",
