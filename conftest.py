@@ -204,6 +204,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         left_out.append(f"{count:,} skipped: {reason}{way}")
     for line in left_out:
         terminalreporter.write_line(f"left out: {line}")
+    _write_ceilings(terminalreporter)
+
+
+def _write_ceilings(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print each measured value with its ceiling, as the tests have recorded them by `record_property`."""
+    ran = [report for name in ("passed", "failed") for report in terminalreporter.stats.get(name, ())]
+    rows = sorted(value for report in ran for name, value in report.user_properties if name == "ceiling")
+    if rows:
+        terminalreporter.write_line(f"{'ceilings':56}{'now':>8}{'most':>8}")
+    for what, now, most in rows:
+        terminalreporter.write_line(f"  {what:54}{now:8,}{most:8,}")
 
 
 def _skipped(terminalreporter: pytest.TerminalReporter) -> list[Any]:

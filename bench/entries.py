@@ -14,7 +14,6 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from json_bytes import count_json
@@ -43,15 +42,14 @@ def main() -> None:
             print(f"{times:5} {file_of(code)}:{code.co_firstlineno} {code.co_qualname}")
     elif given.json:
         counted = {name: walk() for name, walk in walks.items()}
-        print(json.dumps({name: (len(work.entered), *work[1:]) for name, work in counted.items()}))
+        print(json.dumps({name: (len(work.entered), work.changes, *work[1:]) for name, work in counted.items()}))
     else:
         heads = ("entries", "functions", "files", "changes of file", "tasks", "JSON read", "JSON written", "garbage")
         print(f"{'request':26}" + "".join(f"{head:>{max(len(head), 7) + 2}}" for head in heads))
         for name, walk in walks.items():
             work = walk()
             files = [file_of(code) for code in work.entered]
-            changes = sum(one != other for one, other in pairwise(files))
-            counts = (len(files), len(set(work.entered)), len(set(files)), changes, *work[1:])
+            counts = (len(files), len(set(work.entered)), len(set(files)), work.changes, *work[1:])
             cells = zip(heads, counts, strict=True)
             print(f"{name:26}" + "".join(f"{count:{max(len(head), 7) + 2},}" for head, count in cells))
 

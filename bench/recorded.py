@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, redirect_stderr
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -91,6 +92,11 @@ class Work(NamedTuple):
     decoded: int
     encoded: int
     garbage: int
+
+    @property
+    def changes(self) -> int:
+        """How often the next function that is entered is in another file."""
+        return sum(one != other for one, other in pairwise(map(file_of, self.entered)))
 
 
 # --- what is asked, and answered ---

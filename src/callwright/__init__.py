@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from callwright.chat_template.dialect import template_dialect
     from callwright.conversation import Call
     from callwright.errors import (
+        ApprovalWarning,
         CallwrightError,
         ConfigError,
         GrammarError,
@@ -70,7 +71,16 @@ _FROM = {
     **dict.fromkeys(("Parser", "loads", "parse", "render", "strict_problems", "typescript", "write"), "api"),
     **dict.fromkeys(("Turn", "collect"), "reading.collect"),
     **dict.fromkeys(
-        ("CallwrightError", "ConfigError", "GrammarError", "RequestError", "SessionError", "UpstreamError"), "errors"
+        (
+            "ApprovalWarning",
+            "CallwrightError",
+            "ConfigError",
+            "GrammarError",
+            "RequestError",
+            "SessionError",
+            "UpstreamError",
+        ),
+        "errors",
     ),
     **dict.fromkeys(
         (
@@ -90,6 +100,7 @@ _FROM = {
 
 __all__ = [
     "Agent",
+    "ApprovalWarning",
     "ArgumentsDelta",
     "Call",
     "CallEnded",

@@ -11,7 +11,7 @@ from callwright.calls.history import as_readable
 from callwright.calls.repair import repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Call, ToolChoice
-from callwright.dialects.auto import AutoReader
+from callwright.dialects.auto import AUTO, AutoReader
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
@@ -55,7 +55,7 @@ class Parser(OutputParser):
     """Parses one output of a model while it streams.
 
     `dialect` is the name of one, a `Dialect` of your own, or the `ResponseTemplate` of the model's checkpoint; `auto`
-    holds the output to its end and finds the format itself.
+    holds the output to its end and finds the format by its markup.
     `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
     OpenAI's, in either shape. `start` is where the output begins, if not at the dialect's usual place: `assistant`,
     `reasoning` (the prompt left it open) or `message`. `check="verbatim"` repairs and validates nothing. With `trace`,
@@ -66,7 +66,7 @@ class Parser(OutputParser):
 
     def __init__(
         self,
-        dialect: str | Reads,
+        dialect: str | Reads = AUTO,
         *,
         tools: Sequence[Json] | None = None,
         tool_choice: str | Json | None = None,
@@ -135,7 +135,7 @@ class Parser(OutputParser):
 def parse(
     output: str | Iterable[str],
     *,
-    dialect: str | Reads,
+    dialect: str | Reads = AUTO,
     tools: Sequence[Json] | None = None,
     tool_choice: str | Json | None = None,
     parallel_tool_calls: bool = True,
@@ -255,7 +255,7 @@ def _reads(given: object) -> bool:
 
 
 def _reader(given: object) -> Reads:
-    if given == "auto":
+    if given == AUTO:
         return AutoReader()
     return cast(Reads, given) if not isinstance(given, str) and _reads(given) else _dialect(given)
 

@@ -8,14 +8,12 @@ model family.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, final
 
 from msgspec import Struct, field
 
 from callwright.events import Call
-from callwright.memo.json_values import KnownObject
-from callwright.memo.latest import Latest
-from callwright.memo.values import MadeOf, Shared, kept_with, weight_of
+from callwright.memo.prefixes import Shared, intern
 
 if TYPE_CHECKING:
     from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
@@ -42,13 +40,10 @@ __all__ = [
     "ToolChoice",
     "ToolTurn",
     "TurnsAlong",
-    "kept_with_tools",
-    "kept_with_turn",
     "parts_text",
+    "shared_item",
     "turns_of",
 ]
-
-T = TypeVar("T")
 
 Role = Literal["system", "developer", "user", "assistant"]
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -121,6 +116,18 @@ class CallOutput(Shared, frozen=True):
 
 
 Item: TypeAlias = Message | Reasoning | Call | CallOutput
+ItemT = TypeVar("ItemT", Message, Reasoning, Call, CallOutput, Item)
+
+
+def shared_item(item: ItemT) -> ItemT:
+    """The one object for all items that equal this one. With media or fields of the client, the item itself."""
+    if type(item) is Message:
+        if item.extra or item.has_media:
+            return item
+        return intern(item, (Message, item.role, item.name, item.parts), item.weight)
+    if type(item) is CallOutput and item.has_media:
+        return item
+    return intern(item, size=item.weight)
 
 
 class CustomInput(Struct, frozen=True):
@@ -169,7 +176,7 @@ class FunctionTool(Shared, frozen=True):
         """The same, made once: nobody changes it."""
         fields = {"description": self.about, "parameters": self.parameters, "strict": self.strict}
         function = {"name": self.name} | {key: value for key, value in fields.items() if value is not None}
-        return KnownObject({"type": "function", "function": function})
+        return {"type": "function", "function": function}
 
     @cached_property
     def openai_json(self) -> str:
@@ -229,42 +236,6 @@ class ToolTurn(Struct):
 
 
 ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
-
-
-def kept_with_turn(turn: ConversationTurn, name: str, by: object, make: Callable[[], T]) -> T:
-    """What is made of a turn, see `kept_with`."""
-    values: Sequence[Shared]
-    if type(turn) is ToolTurn:
-        values = [output for _, output in turn.outputs]
-        by = (by, [tool for tool, _ in turn.outputs], turn.numbers)
-    elif type(turn) is AssistantTurn:
-        values = [turn.message, *turn.calls] if turn.message else turn.calls
-        by = (by, turn.reasoning, turn.calls_before)
-    else:
-        assert isinstance(turn, Message)
-        values = [turn]
-    return kept_with(values, name, by, make) if values else make()
-
-
-# What was made of the tools of requests, in memory of about so many bytes for all. Not with one of the tools: that may
-# come in others' lists, each time as large as all tools together.
-_OF_TOOLS: Final[Latest[tuple[Any, ...], MadeOf]] = Latest(16_777_216)
-_COPIES: Final = 8  # what is made of a tool, as multiples of its JSON, in bytes; and of the texts that are compared
-_MADE_BYTES: Final = 1_024
-
-
-def kept_with_tools(tools: Sequence[FunctionTool], name: str, by: object, make: Callable[[], T]) -> T:
-    """What is made of the tools of a request, see `kept_with`."""
-    key = (name, *map(id, tools))  # of objects that are held with it, so of nothing else
-    found = _OF_TOOLS.young.get(key)
-    if found is None or found.by != by:
-        found = _OF_TOOLS.old.get(key)
-        if found is None or found.by != by:
-            found = MadeOf(tools, by, make())
-        weight = weight_of((*[tool.openai_json for tool in tools], by))
-        _OF_TOOLS.keep(key, found, _MADE_BYTES + _COPIES * weight)
-    made: T = found.made
-    return made
 
 
 class Conversation(Struct, frozen=True):

@@ -24,6 +24,10 @@ class CallwrightError(Exception):
     """Root of all errors raised on purpose."""
 
 
+class ApprovalWarning(UserWarning):
+    """A run ended because a call waits for an approval that its program never asked for."""
+
+
 class RequestError(CallwrightError):
     """Bad input of a caller, with the fields of OpenAI's error object.
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, final, get_args
 
 from msgspec import Struct
 
-from callwright.memo.values import Shared
+from callwright.memo.prefixes import Shared
 
 T = TypeVar("T")
 CallKind = Literal["function", "custom"]

@@ -59,6 +59,7 @@ def chat(*calls: Json, results: int = 1) -> list[Json]:
 GOOD = call('{"harbour": "Lübeck", "masts": 2}')
 MARKED = '<tool_call>\n{"name": "count_boats", "arguments": {"harbour": "Kiel"}}\n</tool_call>'
 
+EXPECTED = "Expected a text in `output`, messages (`messages`, `conversations`) or `choices`"
 # What is to be done, the row, and what of it is then so.
 ROWS: dict[str, tuple[Work, Json, Json]] = {
     "an output with a call": (
@@ -80,15 +81,19 @@ ROWS: dict[str, tuple[Work, Json, Json]] = {
         {"output": '[TOOL_CALLS][{"name": "f", "arguments": {}}]', "dialect": "mistral_v3", "tools": []},
         {"finish_reason": "tool_calls"},
     ),
-    "no output": (Work("parse", "hermes"), {"text": "x"}, {"error": "Expected a text, got nothing. (output)"}),
+    "no output": (
+        Work("parse", "hermes"),
+        {"text": "x"},
+        {"error": f"{EXPECTED}, got the fields text. Name another: --field output=text."},
+    ),
     "an output that is no text": (
         Work("parse", "hermes"),
         {"output": 5},
-        {"error": "Expected a text, got int. (output)", "output": 5},
+        {"error": f"{EXPECTED}, got int in `output`. Name another: --field output=NAME.", "output": 5},
     ),
     "no dialect": (
-        Work("parse"),
-        {"output": "x"},
+        Work("render"),
+        {"messages": []},
         {"error": "No dialect: name it for all rows, or in each. (dialect)"},
     ),
     "a prompt with an option": (
@@ -314,8 +319,7 @@ def is_running(pid: int) -> bool:
 # What cannot be, and words of what is said of it. `IN` and `OUT` are the files.
 WRONG: dict[str, tuple[str, str]] = {
     "an unknown operation": ("mend IN OUT", "'mend' is not one of"),
-    "no dialect": ("parse IN OUT", "add --dialect hermes"),
-    "no dialect for prompts": ("render IN OUT", "how the prompts are to be"),
+    "no dialect": ("render IN OUT", "add --dialect hermes"),
     "an unknown dialect": ("parse IN OUT --dialect hermse", "Did you mean 'hermes'?"),
     "a file that is not there": (
         "parse nowhere.jsonl OUT --dialect json",
@@ -361,9 +365,12 @@ def test_why_rows_have_errors_is_told_with_counts_the_commonest_first(tmp_path: 
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     result = done("parse", source, tmp_path / "out.jsonl", "--dialect", "json")
     assert result.exit_code == 0
-    first, *reasons = result.stderr.splitlines()[:3]
+    _, first, *reasons = result.stderr.splitlines()[:4]
     assert first.startswith("5 rows, 0 with problems, 4 with an error; ")
-    assert reasons == ["  3  Expected a text, got nothing. (output)", "  1  Expected a text, got int. (output)"]
+    assert reasons == [
+        f"  3  {EXPECTED}, got the fields text. Name another: --field output=text. (row 1)",
+        f"  1  {EXPECTED}, got int in `output`. Name another: --field output=NAME. (row 4)",
+    ]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
@@ -375,11 +382,11 @@ def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path: Path) -> None:
 
 def test_a_row_may_name_its_dialect_where_the_command_does_not(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
-    source.write_text('{"output": "Hi"}\n{"output": "Hi", "dialect": "json"}\n')
-    result = done("parse", source, tmp_path / "out.jsonl")
+    source.write_text('{"messages": []}\n{"messages": [], "dialect": "json"}\n')
+    result = done("render", source, tmp_path / "out.jsonl")
     assert result.exit_code == 0
-    assert result.stderr.startswith("2 rows, 0 with problems, 1 with an error; ")
-    assert "  1  No dialect: name it for all rows, or in each. (dialect)\n" in result.stderr
+    assert "\n2 rows, 0 with problems, 1 with an error; " in result.stderr
+    assert "  1  No dialect: name it for all rows, or in each. (dialect) (row 1)\n" in result.stderr
 
 
 @pytest.mark.parametrize("rows", [1, 2_000])

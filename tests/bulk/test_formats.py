@@ -127,6 +127,10 @@ def test_what_comes_in_by_a_pipe_goes_out_by_one(tmp_path: Path, target: str) ->
 
 GOOD: Json = {"output": "It is high tide."}
 BAD: Json = {"output": 7}
+BAD_OUTPUT = (
+    "Expected a text in `output`, messages (`messages`, `conversations`) or `choices`, got int in `output`. "
+    "Name another: --field output=NAME."
+)
 MENDED: Json = {"output": "<tool_call>{'name': 'ring_bell', 'arguments': {}}</tool_call>", "tools": TOOLS}
 
 # The rows, and the exit status by what the work is to fail on.
@@ -159,8 +163,17 @@ def test_the_counts_are_told_to_machines(tmp_path: Path) -> None:
         "rows": 3,
         "rows_with_errors": 1,
         "rows_with_problems": 1,
-        "errors": {"Expected a text, got int. (output)": 1},
+        "errors": {BAD_OUTPUT: 1},
         "problems": {"json_repaired": 1, "arguments_trailing_text": 1},
+        "examples": {
+            BAD_OUTPUT: {"row": 2},
+            "json_repaired": {"row": 3, "detail": "bad quotes, 3 times", "excerpt": MENDED["output"]},
+            "arguments_trailing_text": {
+                "row": 3,
+                "detail": "text beside the arguments",
+                "excerpt": "{'name': 'ring_bell', 'arguments': }",
+            },
+        },
         "parts": 1,
         "parts_done_before": 0,
     }

@@ -20,21 +20,18 @@ from callwright.conversation import (
     Call,
     CallOutput,
     Conversation,
-    ConversationTurn,
     FunctionTool,
     Item,
     MediaPart,
     Message,
     Reasoning,
     TextPart,
-    ToolTurn,
     TurnsAlong,
-    kept_with_turn,
+    shared_item,
 )
 from callwright.dialects.base import Dialect, dialect_names, get_dialect
 from callwright.errors import RequestError
-from callwright.memo import values as shared
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import MAX_BYTES, fold
 from callwright.openai_format.messages import shared_messages, write_messages
 from callwright.turn.plan import is_large
 from callwright.wire.token_estimate import estimated_tokens
@@ -138,7 +135,7 @@ def test_turns_along_a_conversation_are_its_turns(seed: int) -> None:
         )
 
     for items in conversations(seed):
-        made = kept_along(items, None, TurnsAlong(), more, "test").made
+        made = fold(items, TurnsAlong(), more, name="test").made
         turns = [one for one in made if not isinstance(one[1], int)]
         assert turns == list(enumerate(Conversation(items).turns()))
 
@@ -174,8 +171,7 @@ def _on_wire(dialect: Dialect, asked: Conversation) -> str:
 
 
 @pytest.mark.parametrize("name", dialect_names())
-def test_in_every_dialect_only_what_is_new_is_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_HOLDS", shared._Holds(67_108_864))  # what others hold is let go of at any time
+def test_in_every_dialect_only_what_is_new_is_written(name: str) -> None:
     dialect = get_dialect(name)
     options, tools = dialect.options(), (FunctionTool("dig", f"Digs for {name}."),)
     items: Items = (Message("system", (TextPart("Dig."),)), Message("user", (TextPart("Where?"),)))
@@ -238,7 +234,7 @@ def test_prompts_for_training_and_without_a_begin_of_the_answer_go_on_as_well(na
                 assert made[0] == made[1] == made[2]
 
 
-def test_only_what_is_new_is_looked_at_and_a_long_row_holds_no_more_than_two() -> None:
+def test_only_new_items_are_looked_at() -> None:
     looked: list[int] = []
 
     def more(before: int, items: Any, start: int) -> int:
@@ -247,13 +243,14 @@ def test_only_what_is_new_is_looked_at_and_a_long_row_holds_no_more_than_two() -
 
     items: Items = ()
     for number in range(100):
-        items = (*items, Call("dig", "{}", id=f"c{number}"), CallOutput(f"c{number}", (TextPart("done"),)))
+        items = (*items, Call("dig", "{}", id=f"new{number}"), CallOutput(f"new{number}", (TextPart("done"),)))
         for _ in range(3):
-            assert kept_along(items, None, 0, more, "test") == len(items)
-        assert sum("test" in one.kept.get("rows", ()) for one in items) <= 2
+            assert fold(items, 0, more, name="test") == len(items)
     assert looked == [2] * 100
-    assert kept_along(items, "other", 0, more, "test") == len(items)
+    assert fold(items, 0, more, "other", "test") == len(items)
     assert looked[-1] == len(items)
+    assert fold(list(items), 0, more, "other", "test") == len(items)  # a list may change
+    assert looked[-2:] == [len(items)] * 2
 
 
 def test_a_row_is_known_by_its_objects_and_not_by_what_they_are_equal_to() -> None:
@@ -262,10 +259,10 @@ def test_a_row_is_known_by_its_objects_and_not_by_what_they_are_equal_to() -> No
 
     none: list[str] = []
     one, true, end = Call("dig", '{"row": 1}'), Call("dig", '{"row": true}'), Call("rake", "{}")
-    assert kept_along((one, end), None, none, more, "test") == ['{"row": 1}', "{}"]
-    assert kept_along((true, end), None, none, more, "test") == ['{"row": true}', "{}"]
-    assert kept_along((end,), None, none, more, "test") == ["{}"]
-    assert kept_along((), None, none, more, "test") == []
+    assert fold((one, end), none, more, name="test") == ['{"row": 1}', "{}"]
+    assert fold((true, end), none, more, name="test") == ['{"row": true}', "{}"]
+    assert fold((end,), none, more, name="test") == ["{}"]
+    assert fold((), none, more, name="test") == []
 
 
 def test_instructions_with_a_picture_keep_it_where_roles_are_changed() -> None:
@@ -288,40 +285,28 @@ def test_rows_take_no_more_than_their_room_however_much_they_hold() -> None:
     for end in ends:
         begin = Call("dig", "x" * 1_000_000)
         begins.append(ref(begin))
-        kept_along((begin, end), None, none, more, "room")
-        kept_along((begin, end), None, none, more, "room, too")
+        fold((begin, end), none, more, name="room")
+        fold((begin, end), none, more, name="room, too")
         del begin
     alive = sum(begin() is not None for begin in begins)
-    assert 10 < alive < 40
+    assert 10 < alive * 1_000_000 * 4 / 1_000_000 < 150
     assert all(begins[-number]() is not None for number in range(1, 10))
-    assert kept_along((Call("dig", "y"), ends[0]), None, none, more, "room") == ["y", "{}"]
+    assert fold((Call("dig", "y"), ends[0]), none, more, name="room") == ["y", "{}"]
 
 
-def shown(turn: ConversationTurn) -> None:
-    kept_with_turn(turn, "room", None, lambda: [turn])
-
-
-def seen_behind_two_begins(large: Items, end: Call) -> None:
+def fold_two_begins(large: Items, end: Call) -> None:
     def more(before: int, items: Sequence[Item], start: int) -> int:
         return before + len(items) - start
 
-    kept_along((Call("dig", "{}"), end), None, 0, more, "room")
-    kept_along((*large, end), None, 0, more, "room, too")
+    fold((Call("dig", "{}"), end), 0, more, name="room")
+    fold((*large, end), 0, more, name="room, too")
 
 
-# What an end that stays known may hold of others: their calls, their outputs, a reasoning, the begin of its row.
+# What may be stored with an end that is known for long.
 HOLDS: Final[dict[str, Callable[[str, int], Any]]] = {
-    "a begin behind a short one": lambda text, n: seen_behind_two_begins((Call("dig", text),), end_of(n)),
-    "a call of the same turn": lambda text, n: shown(AssistantTurn(calls=[Call("dig", text), end_of(n)])),
-    "a message of the same turn": lambda text, n: shown(
-        AssistantTurn(message=Message("assistant", (TextPart(text),)), calls=[end_of(n)])
-    ),
-    "a reasoning of the same turn": lambda text, n: shown(AssistantTurn(reasoning=text, calls=[end_of(n)])),
-    "an output of the same turn": lambda text, n: shown(
-        ToolTurn([("dig", CallOutput("a", (TextPart(text),))), ("dig", output_of(n))])
-    ),
-    "the name of a tool": lambda text, n: shown(ToolTurn([(text, output_of(n))])),
-    "what a row is compared by": lambda text, n: kept_along((end_of(n),), text, 0, lambda made, *_: made, "room"),
+    "a begin before a short one": lambda text, n: fold_two_begins((Call("dig", text),), end_of(n)),
+    "parameters of the result": lambda text, n: fold((end_of(n),), 0, lambda made, *_: made, text, "room"),
+    "a shared item": lambda text, n: shared_item(CallOutput("a", (TextPart(text),))),
     "names of tools": lambda text, n: get_dialect("harmony").render(
         Conversation((Message("user", (TextPart("Dig."),)), end_of(n)), (FunctionTool(f"browser.{text}"),)),
         get_dialect("harmony").options(),
@@ -332,21 +317,15 @@ HOLDS: Final[dict[str, Callable[[str, int], Any]]] = {
     ),
 }
 ENDS: Final = [Call("rake", "{}", id=f"end{number}") for number in range(200)]
-OUTPUTS: Final = [CallOutput(f"end{number}") for number in range(200)]
 
 
 def end_of(number: int) -> Call:
     return ENDS[number]
 
 
-def output_of(number: int) -> CallOutput:
-    return OUTPUTS[number]
-
-
 @pytest.mark.parametrize("wide", ["", "𝔤"], ids=["narrow", "wide"])
 @pytest.mark.parametrize("hold", HOLDS.values(), ids=list(HOLDS))
-def test_what_is_kept_with_a_value_takes_no_more_than_its_room(hold: Callable[[str, int], Any], wide: str) -> None:
-    """It says much more than the value, which is small and stays known."""
+def test_results_take_no_more_than_their_room(hold: Callable[[str, int], Any], wide: str) -> None:
     tracemalloc.start()
     try:
         for number in range(len(ENDS)):
@@ -354,7 +333,7 @@ def test_what_is_kept_with_a_value_takes_no_more_than_its_room(hold: Callable[[s
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert taken < 100_000_000
+    assert taken < MAX_BYTES
 
 
 def test_a_long_conversation_is_written_that_was_only_looked_at_before() -> None:

@@ -20,13 +20,14 @@ from callwright.cli import main, terminal
 from callwright.gateway.config.config import ModelConfig
 from tests.conftest import Served
 from tests.support.bad_configs import CONFIG, CONFIGS
+from tests.support.fake_servers import PosingServer
 from tests.support.http_client import CHAT, ask, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TEXT, THOUGHT, TOOLS, WRITTEN
 from tests.support.paths import ROOT
 from tests.support.servers import HOST, ModelServer, completion, said
 from tests.support.tiny_gguf import write_model
 
-COMMANDS = ("serve", "doctor", "parse", "render", "dialects", "codex", "claude", "chat", "bulk")
+COMMANDS = ("serve", "doctor", "parse", "render", "dialects", "launch", "chat", "bulk")
 TOOLS_FILE = [
     {
         "type": "function",
@@ -250,6 +251,36 @@ def test_an_upstream_is_asked_with_its_key_and_by_the_name_the_client_gives(
 
 
 @pytest.mark.processes
+@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
+@pytest.mark.parametrize("pose", ["vllm", "ollama", "lm studio", "calls are printed"])
+def test_the_url_of_a_server_is_all_that_it_needs(folder: Path, pose: str, suffix: str) -> None:
+    server = PosingServer(pose)
+    try:
+        with Serving(f"callwright serve {server.root}{suffix} --port 0", folder) as serving:
+            listed = [entry["id"] for entry in request(f"{serving.url}/v1/models", method="GET").json["data"]]
+            asked = {"model": server.pose.model, "messages": [QUESTION], "tools": TOOLS}
+            answer = ask(serving.url, asked, stream=True)
+    finally:
+        server.stop()
+    assert server.pose.model in listed
+    assert answer.calls == [("get_weather", {"city": "Oslo"})]
+
+
+@pytest.mark.processes
+def test_a_server_that_starts_after_the_gateway_is_found(folder: Path) -> None:
+    with socket.create_server((HOST, 0)) as free:
+        port = free.getsockname()[1]
+    with Serving(f"callwright serve http://{HOST}:{port} --port 0", folder) as serving:
+        asked = {"model": "qwen3:8b", "messages": [QUESTION], "tools": TOOLS}
+        assert request(serving.url + CHAT, asked).status == 503
+        server = PosingServer("ollama", port)
+        try:
+            assert ask(serving.url, asked, stream=False).calls == [("get_weather", {"city": "Oslo"})]
+        finally:
+            server.stop()
+
+
+@pytest.mark.processes
 def test_a_port_that_is_taken_is_told(folder: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
@@ -275,6 +306,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a model without an upstream": (("--model", "m"), ("--model", "--upstream")),
     "a key without an upstream": (("--key-env", "K"), ("--key-env", "--upstream")),
     "a config and an upstream": (("--config", "callwright.toml", "--upstream", "http://a/v1"), ("--config",)),
+    "an upstream given twice": (("http://a", "--upstream", "http://b/v1"), ("given twice", "leave out one")),
     "faults of a real server": (("--upstream", "http://a/v1", "--faults", "all"), ("--faults",)),
     "an upstream without a scheme": (
         ("--upstream", "localhost:8000"),
@@ -511,7 +543,6 @@ def test_parse_reads_by_a_response_template(weather: str) -> None:
 
 
 PARSE_REFUSED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "no dialect": ((), ("--dialect", "--response-template")),
     "a dialect and a template": (("--dialect", "hermes", "--response-template", "t.json"), ("leave out one",)),
     "a template that is not there": (("--response-template", "t.json"), ("t.json",)),
     "a dialect that is nearly one": (("--dialect", "hermess"), ("hermess", "Did you mean 'hermes'?")),

@@ -34,8 +34,8 @@ def installed() -> str | None:
 
 
 def settings(*options: str) -> dict[str, str]:
-    """The variables that `callwright claude` prints."""
-    done = CliRunner().invoke(main, ["claude", *options])
+    """The variables that `callwright launch claude` prints."""
+    done = CliRunner().invoke(main, ["launch", "claude", "--print", *options])
     assert done.exit_code == 0, done.output
     lines = [shlex.split(line) for line in done.stdout.splitlines() if line.startswith("export ")]
     return dict(line[1].split("=", 1) for line in lines)

@@ -77,9 +77,10 @@ class Codex:
         self.work.mkdir(exist_ok=True)
 
     def configure(self, *options: str) -> None:
-        """Let `callwright codex` write the configuration."""
-        done = CliRunner().invoke(main, ["codex", "--write", str(self.home), *options])
+        """Write the configuration as `callwright launch codex` does."""
+        done = CliRunner().invoke(main, ["launch", "codex", "--print", "--home", str(self.home), *options])
         assert done.exit_code == 0, done.output
+        subprocess.run(["/bin/sh", "-eu", "-c", done.stdout], check=True)
 
     def add_mcp_server(self, others: int = 0) -> None:
         """Give it the MCP server `demo` with the tool `get_weather` and so many others."""

@@ -1,4 +1,4 @@
-"""The real Claude Code in the environment that `callwright claude` gives it, on the simulated model.
+"""The real Claude Code in the environment that `callwright launch claude` gives it, on the simulated model.
 
 `scripts/claude-code` installs it and runs this.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callwright.cli.claude import environment
+from callwright.cli.launch.claude import environment
 from callwright.gateway.config.config import ModelConfig
 from tests.clients.claude_code import ClaudeCode, Ran, installed
 from tests.conftest import WAYS, Served

@@ -1,4 +1,4 @@
-"""The real Codex CLI against a started gateway, as `callwright codex` configures it; scripted models answer.
+"""The real Codex CLI against a started gateway, as `callwright launch codex` configures it; scripted models answer.
 
 `scripts/test` installs Codex with CALLWRIGHT_CLIENTS=1. What Codex sends and what it makes of answers was observed
 with 0.171.0.
@@ -392,7 +392,7 @@ def test_a_server_that_fails_is_named(codex: Codex, model: ModelServer) -> None:
     assert ran.exit_code == 1
     assert "502 Bad Gateway" in (ran.failure or "")
     assert "answered 500: the engine is on fire" in (ran.failure or "")
-    assert len(model.asked) == 3  # as `callwright codex` configures it; without it Codex makes 30 requests
+    assert len(model.asked) == 3  # as `callwright launch codex` configures it; without it Codex makes 30 requests
 
 
 def test_a_server_that_fails_is_named_over_websocket_too(codex: Codex, model: ModelServer) -> None:

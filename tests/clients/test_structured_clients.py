@@ -92,7 +92,7 @@ def test_what_never_comes_is_an_error_of_the_api(client: Any, model: ModelServer
     openai = pytest.importorskip("openai")
     kind = sight()
     model.plays(*answers(way, "No.", "Never.", "Not at all."))
-    with pytest.raises(openai.InternalServerError, match="in the form that was asked for in 3 attempts"):
+    with pytest.raises(openai.InternalServerError, match="No valid answer in the requested form in 3 attempts"):
         client.chat.completions.parse(model=way, messages=[QUESTION], response_format=kind)
     model.plays(*answers(way, "No.", "Never.", "Not at all."))
     with pytest.raises(openai.InternalServerError, match="in the form that was asked for"):

@@ -17,8 +17,8 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.base import dialect_names
 from callwright.prompt import BREAK
 from callwright.reading.parser import OutputParser
-from callwright.streaming.fast_path import Checked, flow_patterns
-from callwright.streaming.reader import Markers, Parse, StreamReader, Stretch, read_until
+from callwright.streaming.fast_path import flow_patterns
+from callwright.streaming.reader import Markers, Parse, StreamReader, read_until
 from callwright.tolerant_json.codec import encode_inside
 from tests.support import parsing
 from tests.support.cases import tools
@@ -75,20 +75,20 @@ def read(dialect: str, pieces: Iterable[str], *, told: bool = False, **options: 
 @pytest.mark.parametrize("dialect", dialect_names())
 def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fed = slow = 0
-    feed, go_on = OutputParser.feed, OutputParser._go_on
+    feed, read_slowly = OutputParser.feed, OutputParser._read
 
     def counted(self: OutputParser, text: str) -> list[Event]:
         nonlocal fed
         fed += 1
         return feed(self, text)
 
-    def counted_slow(self: OutputParser, text: str, stretch: Stretch | None) -> list[Event]:
+    def counted_slow(self: OutputParser, text: str) -> list[Event]:
         nonlocal slow
         slow += 1
-        return go_on(self, text, stretch)
+        return read_slowly(self, text)
 
     monkeypatch.setattr(OutputParser, "feed", counted)
-    monkeypatch.setattr(OutputParser, "_go_on", counted_slow)
+    monkeypatch.setattr(OutputParser, "_read", counted_slow)
     for seed in range(TEXTS):
         chance = random.Random(f"{dialect} {seed}")
         text = a_text(chance)
@@ -114,8 +114,8 @@ def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monke
 
 def test_a_text_is_certain_where_its_json_is() -> None:
     check = StreamingArguments
-    of_json, _ = flow_patterns("", (), Checked(check.matters, check.certain, ""))
-    of_text, _ = flow_patterns("", (), Checked(check.matters, check.certain_text, ""), is_text=True)
+    of_json, _ = flow_patterns("", (), check.as_json._replace(tail=""))
+    of_text, _ = flow_patterns("", (), check.as_text._replace(tail=""), is_text=True)
     passed = 0
     for seed in range(2_000):
         chance = random.Random(seed)
@@ -196,7 +196,7 @@ def test_the_arguments_of_a_call_behind_one_that_is_withheld_flow_under_their_ow
     assert "".join(event.text for event in said) == whole.calls[0].arguments
 
 
-def test_what_is_held_up_to_a_marker_has_a_limit_where_it_flows() -> None:
+def test_what_is_held_up_to_a_marker_has_a_limit() -> None:
     found: list[tuple[str, str]] = []
 
     def parse(source: StreamReader) -> Parse[None]:
@@ -205,7 +205,6 @@ def test_what_is_held_up_to_a_marker_has_a_limit_where_it_flows() -> None:
     source = StreamReader(lambda _: None)
     steps = parse(source)
     for piece in ("four", "four", "four", "four"):
-        if source.stretch is None or source.stretch.take(source.stretch, piece) is None:
-            source.push(piece)
-            next(steps, None)
+        source.push(piece)
+        next(steps, None)
     assert found == [("fourfourfo", "")]

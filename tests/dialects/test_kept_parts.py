@@ -108,7 +108,7 @@ def _options(name: str) -> Sequence[RenderOptions]:
 
 def _unseen(conversation: Conversation, write: Callable[[Conversation, RenderOptions], T], options: RenderOptions) -> T:
     """What is written of a conversation that nobody has seen, where nobody has seen any tools."""
-    with patch("callwright.conversation._OF_TOOLS", Latest(1)):
+    with patch("callwright.memo.prefixes._MEMORY", Latest(1)):
         return write(copy.deepcopy(conversation), options)
 
 

@@ -60,6 +60,50 @@ def doctor(*arguments: str, **how: Any) -> Result:
     return CliRunner().invoke(main, ["doctor", *arguments], **how)
 
 
+@pytest.mark.parametrize("pose", ["vllm", "ollama", "lm studio", "calls are printed"])
+def test_what_it_advises_is_written_once_and_can_be_served(posing: PosingServer, pose: str, tmp_path: Path) -> None:
+    posing.pose = POSES[pose]
+    file = tmp_path / "call wright.toml"
+    result = doctor(posing.root, "--write", str(file))
+    assert result.exit_code == 0, result.output
+    assert f"callwright serve --config '{file}'" in result.stderr
+    (entry,) = load_config(file).models
+    assert entry.name == POSES[pose].model
+    assert build_models(load_config(file))
+    written = file.read_text()
+    assert "# mode: " in written
+    posing.plays()
+    again = doctor(posing.root, "--write", str(file))
+    assert (again.exit_code, file.read_text()) == (2, written)
+    assert f"{file} exists already" in again.stderr
+    assert not posing.asked
+
+
+def test_nothing_is_written_where_there_is_nothing_to_advise(closed_port: str, tmp_path: Path) -> None:
+    file = tmp_path / "callwright.toml"
+    result = doctor(closed_port, "--write", str(file))
+    assert result.exit_code == 1
+    assert "Nothing is written" in result.stderr
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (("nomic-embed-text:latest", "qwen3:8b", "other"), "qwen3:8b"),
+        (("bge-m3", "whisper-1", "my-reranker", "tiny"), "tiny"),
+        (("nomic-embed-text:latest",), "nomic-embed-text:latest"),
+    ],
+)
+def test_the_first_model_that_chats_is_examined(posing: PosingServer, names: tuple[str, ...], chosen: str) -> None:
+    pages = {**POSES["ollama"].pages, "/v1/models": models_of(*names, owned_by="library")}
+    posing.pose = msgspec.structs.replace(POSES["ollama"], pages=pages)
+    found_ = found(posing.root, depth="mode")
+    assert found_.model == chosen
+    asked = [one.body["model"] for one in posing.asked if one.body]
+    assert {*asked} == {chosen}
+
+
 @pytest.mark.parametrize("depth", ["all", "mode"])
 def test_an_examination_is_stopped_anywhere_without_a_word(
     posing: PosingServer, depth: Depth, monkeypatch: pytest.MonkeyPatch

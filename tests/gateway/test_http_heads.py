@@ -202,6 +202,22 @@ def test_a_body_may_come_in_tiny_chunks(door: Door) -> None:
     assert door.says(begin + body + b"0\r\n\r\n").startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.parametrize("data", [b"\r\n", b"\r\n" * 8_192, b"0\r\n\r\n"], ids=["tiny", "large", "like the last"])
+def test_empty_lines_in_a_body_are_bounded(door: Door, data: bytes) -> None:
+    begin = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    chunk = b"%x\r\n%b\r\n" % (len(data), data)
+    came = door.says(begin + chunk * (2_000_000 // len(chunk)))
+    assert came.startswith(b"HTTP/1.1 400 Bad Request")
+    assert "empty lines" in json.loads(came.partition(b"\r\n\r\n")[2])["error"]["message"]
+    assert len(door.parsed) <= 16_384 + SLICE // 4
+
+
+def test_a_body_may_have_some_empty_lines(door: Door) -> None:
+    begin = f"POST {CHAT} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    body = b"2\r\n\r\n\r\n" * 10_000 + b"%x\r\n%b\r\n0\r\n\r\n" % (len(WRITTEN), WRITTEN)
+    assert door.says(begin.encode() + body).startswith(b"HTTP/1.1 200 OK")
+
+
 def test_requests_that_are_sent_ahead_are_answered_in_order_and_none_is_parsed_before_its_turn(door: Door) -> None:
     sent = [f"GET /v1/models/{number} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode() for number in range(2_000)]
     sent[-1] = sent[-1].replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
@@ -268,6 +284,24 @@ UPGRADE = {
 def test_what_the_library_of_websockets_refuses_is_told(door: Door, more: dict[str, str]) -> None:
     refused = request(door.url + RESPONSES, None, method="GET", headers={**UPGRADE, **more})
     assert (refused.status, refused.error["code"]) == (431, "request_head_too_large")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sec-websocket-key", None),
+        ("sec-websocket-key", "short"),
+        ("sec-websocket-version", None),
+        ("sec-websocket-version", "8"),
+    ],
+)
+def test_a_handshake_that_lacks_something_gets_an_error_that_names_it(door: Door, name: str, value: str | None) -> None:
+    given = {**UPGRADE, name: value}
+    headers = {key: text for key, text in given.items() if text is not None}
+    refused = request(door.url + RESPONSES, None, method="GET", headers=headers)
+    assert (refused.status, refused.error["code"]) == (400, "invalid_http_request")
+    assert name in refused.error["message"].lower()
+    assert refused.headers["sec-websocket-version"] == "13"
 
 
 def test_no_websocket_is_made_of_a_connection_that_owes_an_answer(door: Door) -> None:

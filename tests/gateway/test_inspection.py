@@ -220,24 +220,102 @@ def test_each_api_has_its_rows(start: Started, model: ModelServer, path: str, bo
     assert turn(url, row["id"])["answer"]["content"] == "Good day."
 
 
-OUTCOMES: dict[str, tuple[Answer, str, str | None]] = {
-    "right": (calling("get_weather", '{"city": "Oslo"}'), "right", None),
-    "mended": (calling("get_weather", '{"city": "Oslo",}'), "mended", None),
-    "unknown": (calling("get_whether", '{"city": "Oslo"}'), "invalid", None),
-    "cut": (calling("get_weather", '{"city": "Os', finish="length"), "invalid", None),
-    "failed": (whole({"error": {"message": "no"}}, status=500), "failed", "status"),
+OUTCOMES: dict[str, tuple[Answer, str, str, str | None]] = {
+    "right": (calling("get_weather", '{"city": "Oslo"}'), "right", "called", None),
+    "text": (said("Mild."), "text", "answered", None),
+    "mended": (calling("get_weather", '{"city": "Oslo",}'), "mended", "called", None),
+    "unknown": (calling("get_whether", '{"city": "Oslo"}'), "invalid", "called", None),
+    "cut": (calling("get_weather", '{"city": "Os', finish="length"), "invalid", "cut", None),
+    "filtered": (said("Mi", finish="content_filter"), "text", "filtered", None),
+    "failed": (whole({"error": {"message": "no"}}, status=500), "failed", "failed", "status"),
 }
 
 
 @pytest.mark.parametrize("case", OUTCOMES)
 def test_how_a_turn_ended(start: Started, model: ModelServer, case: str) -> None:
-    answer, outcome, error = OUTCOMES[case]
+    answer, outcome, end, error = OUTCOMES[case]
     url = start()
     model.plays(*([answer] * 4))
     with Live(url + CHAT, json.dumps({**ASKED, "model": "n", "stream": True}).encode()) as live:
         list(live.pieces())
     (row,) = ended(url)
-    assert (row["outcome"], row["error"]) == (outcome, error)
+    assert (row["outcome"], row["ended"], row["error"]) == (outcome, end, error)
+
+
+REMINDER = {"type": "text", "text": "<system-reminder>It is late.</system-reminder>"}
+OUTPUTS: list[dict[str, Any]] = [
+    {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "get_weather", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "Mild."},
+]
+WORDS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "one line": ([{"role": "user", "content": " How\n is\t\tit? "}], "How is it?"),
+    "cut off": ([{"role": "user", "content": "é" * 201}], "é" * 199 + "…"),
+    "the last": ([QUESTION, {"role": "assistant", "content": "Oslo?"}, {"role": "user", "content": "Rome"}], "Rome"),
+    "before outputs": ([dict(QUESTION), *OUTPUTS], QUESTION["content"]),
+    "beside a client's own": (
+        [{"role": "user", "content": [{"type": "text", "text": "Rome?"}, REMINDER, {"type": "text", "text": "  "}]}],
+        "Rome?",
+    ),
+    "a client's own": ([{"role": "user", "content": [REMINDER]}], REMINDER["text"]),
+    "none": ([{"role": "system", "content": "Be brief."}], ""),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_a_row_has_the_last_words_of_the_user(start: Started, model: ModelServer, case: str) -> None:
+    messages, words = WORDS[case]
+    url = start()
+    model.plays(said("Good."))
+    post(url, CHAT, {"model": "n", "messages": messages})
+    assert ended(url)[0]["asked"] == words
+
+
+def test_a_row_has_the_tools_that_were_called_in_order(start: Started, model: ModelServer) -> None:
+    url = start()
+    order = ["get_weather", "send_mail", "get_weather", *["send_mail"] * 20]
+    needed = {"get_weather": '{"city": "Rome"}', "send_mail": '{"to": "a@b.c", "text": "b"}'}
+    model.plays(completion("".join(block(name, needed[name]) for name in order)))
+    post(url, CHAT, ASKED)
+    (row,) = ended(url)
+    assert (row["called"], row["calls"]) == (order[:16], len(order))
+
+
+def test_turns_of_one_conversation_have_one_id(start: Started, model: ModelServer) -> None:
+    url = start(KEYS, inspect="full")
+
+    def asked(*messages: dict[str, Any], key: str = ANNA, **fields: Any) -> str:
+        model.plays(said("Good."))
+        count = len(rows(url, OPERATOR))
+        post(url, CHAT, {"model": "n", "messages": messages, **fields}, key)
+        id_: str = ended(url, count + 1, OPERATOR)[-1]["conversation"]
+        return id_
+
+    system, answer, more = [{"role": role, "content": role} for role in ("system", "assistant", "user")]
+    first = asked(system, QUESTION)
+    assert asked(system, QUESTION, answer, more) == first
+    others = [
+        asked(system, more),
+        asked(QUESTION),
+        asked(system, QUESTION, key=OTTO),
+        asked(system, QUESTION, prompt_cache_key="t-1"),
+        asked(system, QUESTION, prompt_cache_key="t-2"),
+    ]
+    assert len({first, *others}) == 6
+    assert asked(more, QUESTION, prompt_cache_key="t-3") == asked(more, prompt_cache_key="t-3")
+
+
+def test_a_response_that_is_continued_is_of_the_same_conversation(start: Started, model: ModelServer) -> None:
+    url = start()
+    model.plays(*[said("Good.")] * 5)
+    first = post(url, RESPONSES, {"model": "n", "input": "One", "instructions": "Be brief."}).json["id"]
+    second = post(url, RESPONSES, {"model": "n", "input": "Two", "previous_response_id": first}).json["id"]
+    post(url, RESPONSES, {"model": "n", "input": "Three", "previous_response_id": second})
+    post(url, RESPONSES, {"model": "n", "input": "Two"})
+    *chain, other = ended(url, 4)
+    again = post(url, f"/ui/api/turns/{chain[-1]['id']}/again", {}).json["id"]
+    chain.append(next(row for row in rows(url) if row["id"] == again))
+    assert len({row["conversation"] for row in chain}) == 1
+    assert other["conversation"] != chain[0]["conversation"]
 
 
 @pytest.mark.parametrize("inspect", ["metadata", "full"])
@@ -305,7 +383,8 @@ def test_only_operators_see_contents_and_a_key_its_own_rows(start: Started, mode
     for key in (ANNA, OTTO):
         post(url, CHAT, {**ASKED, "model": "n"}, key)
     first, _ = ended(url, 2, OPERATOR)
-    assert [row["key"] for row in rows(url, ANNA)] == ["anna"]
+    assert [(row["key"], row["asked"]) for row in rows(url, ANNA)] == [("anna", "")]
+    assert first["asked"] == SECRET
     assert turn(url, first["id"], OPERATOR)["contents"] == "full"
     shown = get(url, f"/ui/api/turns/{first['id']}", ANNA)
     assert shown.json["contents"] == "operators"
@@ -325,7 +404,8 @@ def test_who_comes_by_a_proxy_sees_contents_only_where_that_is_said(
     model.plays(said("One."))
     post(url, CHAT, {**ASKED, "model": "n"})
     path = f"/ui/api/turns/{ended(url)[0]['id']}"
-    assert (SECRET in get(url, path, **{header: "for=203.0.113.7"}).text) == (inspect == "full")
+    for shown in (path, "/ui/api/turns"):
+        assert (SECRET in get(url, shown, **{header: "for=203.0.113.7"}).text) == (inspect == "full")
     assert SECRET in get(url, path).text
     if inspect is None:
         assert post(url, f"{path}/again", {}, **{header: "203.0.113.7"}).status == 403
@@ -542,6 +622,10 @@ def test_records_are_shown_in_the_same_pages(start: Started, model: ModelServer,
         assert (about["source"], about["kept"], about["models"]) == ("files", 3, [])
         found = rows(address)
         assert [row["outcome"] for row in found] == ["mended"] * 3
+        assert [(row["asked"], row["called"], row["ended"]) for row in found] == [
+            (QUESTION["content"], ["get_weather"], "called")
+        ] * 3
+        assert len({row["conversation"] for row in found}) == 1
         shown = turn(address, found[0]["id"])
         assert shown["attempts"][0]["reading"]["calls"][0]["name"] == "get_weather"
         assert shown["attempts"][0]["differs"] == []
@@ -558,11 +642,7 @@ HEAD: dict[str, Any] = {"version": 1, "callwright": "0", "model": "m", "upstream
         {},
         {**HEAD, "time": "nonsense", "attempts": []},
         {**HEAD, "time": "2026-01-01T00:00:00Z", "attempts": [], "problems": [{}]},
-        {
-            **HEAD,
-            "time": "2026-01-01T00:00:00Z",
-            "attempts": [{"mode": "raw", "ended": "whole", "events": [{"type": "CallStarted"}]}],
-        },
+        {**HEAD, "time": "2026-01-01T00:00:00Z", "attempts": [{"mode": "raw", "ended": "nonsense"}]},
     ],
 )
 def test_a_file_that_holds_no_records_is_named(tmp_path: Path, record: dict[str, Any]) -> None:
@@ -576,9 +656,9 @@ def test_a_file_that_holds_no_records_is_named(tmp_path: Path, record: dict[str,
 def test_words_of_a_server_are_in_no_row(start: Started, model: ModelServer, inspect: InspectLevel) -> None:
     url = start(inspect=inspect)
     model.plays(whole({"error": {"message": SECRET, "code": "the_heron", "type": "heron"}}, status=400))
-    post(url, CHAT, {**ASKED, "model": "n"})
+    post(url, CHAT, {**ASKED, "model": "n", "messages": [QUESTION]})
     (row,) = ended(url)
-    assert (row["outcome"], row["error"]) == ("failed", "request_refused")
+    assert (row["outcome"], row["ended"], row["error"]) == ("failed", "refused", "request_refused")
     assert "heron" not in get(url, "/ui/api/turns").text
 
 

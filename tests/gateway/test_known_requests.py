@@ -3,12 +3,13 @@
 import json
 import random
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Final
 
 import pytest
 
 from callwright.gateway.responses.given_items import bring_tools, references, to_be_read, with_ids
-from callwright.memo.json_values import KnownList
+from callwright.memo.prefixes import SharedList
 from callwright.openai_format.tool_catalog import ToolCatalog
 from tests.support.http_client import request
 from tests.support.responses_client import RESPONSES, fetch, respond
@@ -95,7 +96,6 @@ def test_each_response_has_items_of_its_own(gateway: str, model: ModelServer) ->
 @pytest.mark.parametrize("seed", range(40))
 def test_items_of_a_list_that_goes_on_are_taken_as_those_of_a_new_one(seed: int) -> None:
     pick = random.Random(seed).choice
-    before: KnownList | None = None
     items: list[Any] = []
     for _ in range(8):
         items = [
@@ -108,7 +108,7 @@ def test_items_of_a_list_that_goes_on_are_taken_as_those_of_a_new_one(seed: int)
                 ]
             ),
         ]
-        known = before = KnownList(items, before)
+        known = SharedList(items)
         assert references(known) == references(items)
         assert bring_tools(known) is bring_tools(items)
         made, cold = with_ids(known), with_ids(items)
@@ -119,15 +119,15 @@ def test_items_of_a_list_that_goes_on_are_taken_as_those_of_a_new_one(seed: int)
             assert {**one, "id": 0} == {**item, "id": 0} if "id" in one else one is item
 
 
-def test_catalogues_with_one_mark_have_taken_the_same_tools() -> None:
+def test_catalogues_that_took_the_same_tools_say_so() -> None:
     given = [*TOOLS, {"type": "function", "name": "late", "defer_loading": True}, {"type": "tool_search"}]
     offer = ToolCatalog()
     offer.add(given)
-    before = offer.tools, offer.deferred, offer.names.flat("late"), offer.mark
-    other = offer.copy()
-    assert (other.tools, other.deferred, other.names.flat("late"), other.mark) == before
+    before = offer.tools, offer.deferred, offer.names.flat("late"), offer.taken
+    other = copy(offer)
+    assert (other.tools, other.deferred, other.names.flat("late"), other.taken) == before
     other.show("late")
-    assert (other.mark, other.found, offer.found) == (offer.mark, ("late",), ())
+    assert (other.found, offer.found) == (("late",), ())
     takes: tuple[Callable[[ToolCatalog], Any], ...] = (
         lambda one: one.load([LOOSE], "x"),
         lambda one: one.add([{"type": "local_shell"}]),
@@ -136,8 +136,8 @@ def test_catalogues_with_one_mark_have_taken_the_same_tools() -> None:
         lambda one: one.offer_as_named({**LOOSE, "name": "new"}, "x", "responses"),
     )
     for take in takes:
-        other = offer.copy()
+        other = copy(offer)
         take(other)
-        assert other.mark is not offer.mark
-    assert (offer.tools, offer.deferred, offer.names.flat("late"), offer.mark) == before
+        assert other.taken != offer.taken
+    assert (offer.tools, offer.deferred, offer.names.flat("late"), offer.taken) == before
     assert not offer.left_out

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, RecordConfig, ServerConfig
 from callwright.gateway.inspection.turn_source import RecordedTurns
+from callwright.problems import PROBLEMS
 from tests.support.browser import Watched, browser
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION, TOOLS, block
@@ -30,6 +32,7 @@ HOSTILE = (
     "<a href=javascript:alert(4)>x</a>\u202e\u0000\u2028{{constructor.constructor('alert(5)')()}}${alert(6)}"
 )
 PATHS = {"/": "Models", "/ui": "Outcome", "/ui/read": "Reading bench", "/ui/try": "Try it", "/ui/quality": "Over time"}
+PATHS["/ui/problems"] = "unmet"
 ASKED: dict[str, Any] = {"model": "m", "messages": [QUESTION], "tools": TOOLS}
 Opened = Callable[..., Watched]
 
@@ -107,9 +110,121 @@ def test_every_page_shows_what_it_is_for_at_every_width(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     unnamed = page.eval_on_selector_all(
         "button, select, input, textarea, a",
-        "all => all.filter(one => !(one.innerText || one.ariaLabel || one.labels?.length || one.title)).length",
+        "all => all.filter(one => !(one.textContent.trim() || "
+        "one.ariaLabel || one.labels?.length || one.title)).length",
     )
     assert unnamed == 0
+    levels = page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    small = page.eval_on_selector_all(
+        ".brand, nav a, .glance a, .ways a",
+        "all => all.map(one => [one.outerHTML, one.getBoundingClientRect()])"
+        ".filter(([, box]) => box.height && box.height < 24).map(([html]) => html)",
+    )
+    assert small == []
+
+
+def test_a_row_says_what_was_asked_and_called_and_search_finds_it(
+    gateway: Any, model: ModelServer, opened: Opened
+) -> None:
+    url = gateway()
+    for city in ("Oslo", "Rome"):
+        model.plays(calling("get_weather", json.dumps({"city": city})))
+        ask(url, model="n", messages=[{"role": "user", "content": f"The weather in {city}, {HOSTILE}?"}])
+    last(url)
+    page = opened(url).open("/ui")
+    page.get_by_text("The weather in Oslo").first.wait_for()
+    assert page.get_by_text("called get_weather").count() == 2
+    page.keyboard.press("/")
+    for words, count in (("oslo", 1), ("get_weather", 2), ("get_weather rome", 1), ("nowhere", 0)):
+        page.get_by_role("searchbox").fill(words)
+        page.get_by_text(f"{count} of 2", exact=True).wait_for()
+
+
+def test_without_contents_a_row_says_nothing_of_what_was_asked(
+    gateway: Any, model: ModelServer, opened: Opened
+) -> None:
+    url = gateway(inspect="metadata")
+    model.plays(calling("get_weather", '{"city": "Oslo"}'))
+    ask(url, model="n", messages=[{"role": "user", "content": "The heron lands."}])
+    last(url)
+    page = opened(url).open("/ui")
+    page.get_by_text("1 call, ").wait_for()
+    assert page.get_by_text("heron").count() == page.get_by_text("get_weather").count() == 0
+
+
+def test_a_conversation_is_one_row_that_opens_and_leads_to_its_worst_turn(
+    gateway: Any, model: ModelServer, opened: Opened
+) -> None:
+    url = gateway()
+    history: list[dict[str, Any]] = [QUESTION]
+    for answer in (said("One."), whole({"error": {"message": "out of memory"}}, status=500), said("Three.")):
+        model.plays(answer)
+        ask(url, model="n", messages=history)
+        history += [{"role": "assistant", "content": "One."}, {"role": "user", "content": "More?"}]
+    model.plays(said("Four."))
+    ask(url, model="n", messages=[{"role": "user", "content": "Something else"}])
+    last(url)
+    page = opened(url).open("/ui")
+    links = page.locator(".list a")
+    page.get_by_text("4 of 4").wait_for()
+    assert links.count() == 2
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowRight")
+    links.nth(4).wait_for()
+    page.keyboard.press("ArrowLeft")
+    links.nth(4).wait_for(state="detached")
+    page.get_by_role("button", name="3 requests of this conversation").click()
+    links.nth(4).wait_for()
+    links.nth(1).click()
+    page.get_by_text("out of memory").first.wait_for()
+
+
+def test_a_failed_retry_opens_on_what_the_model_wrote(gateway: Any, model: ModelServer, opened: Opened) -> None:
+    url = gateway()
+    model.plays(
+        completion(block("get_weather", '{"town": 7}')), whole({"error": {"message": "out of memory"}}, status=500)
+    )
+    ask(url, tool_choice="required")
+    page = opened(url).open(f"/ui/turns/{last(url)['id']}")
+    page.get_by_role("tab", name="Attempt 1", selected=True).wait_for()
+    page.get_by_text("out of memory").first.wait_for()
+    page.get_by_text(PROBLEMS["invalid_arguments"].happened.split("`")[0]).first.wait_for()
+    page.get_by_role("link", name="invalid_arguments").first.click()
+    page.locator("#invalid_arguments.is-chosen").wait_for()
+
+
+def test_a_tool_is_made_by_form_and_sent_with_a_system_message(
+    gateway: Any, model: ModelServer, opened: Opened
+) -> None:
+    page = opened(gateway()).open("/ui/try")
+    page.get_by_label("Model").select_option("n")
+    page.get_by_label("System message").fill("Be brief.")
+    page.get_by_label("Temperature").fill("0.5")
+    page.get_by_label("Max tokens").fill("70")
+    page.get_by_label("Tools", exact=True).fill("")
+    page.get_by_text("Edit tools as a form").click()
+    page.get_by_role("button", name="Add tool").click()
+    page.get_by_label("Name", exact=True).fill("find")
+    page.get_by_role("button", name="Add parameter").click()
+    page.get_by_label("Parameter", exact=True).fill("depth")
+    page.get_by_role("combobox", name="Type").select_option("integer")
+    page.get_by_label("required").check()
+    model.plays(said("Yes."))
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_text("Yes.").first.wait_for()
+    sent = model.asked[-1].body
+    assert sent["messages"][0]["content"] == "Be brief."
+    assert sent["temperature"] == 0.5
+    assert 70 in (sent.get("max_tokens"), sent.get("max_completion_tokens"))
+    assert sent["tools"][0]["function"]["name"] == "find"
+    assert sent["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"depth": {"type": "integer"}},
+        "required": ["depth"],
+    }
 
 
 def test_requests_come_as_they_are_made_and_thousands_stay_few_in_the_page(
@@ -225,7 +340,7 @@ WHYS: dict[str, tuple[list[Answer], dict[str, Any], list[str]]] = {
     "a tool that there is not": (
         [completion(block("get_whether", '{"city": "Oslo"}'))] * 2,
         {"stream": True},
-        ["A call went out that does not hold", "get_whether"],
+        ["An invalid call was returned", "get_whether"],
     ),
     "a server that fails": (
         [whole({"error": {"message": "out of memory"}}, status=500)],
@@ -290,7 +405,7 @@ def test_keys_are_asked_for_and_what_was_said_is_the_operators(
         page.get_by_text("does not know this key").first.wait_for()
         field.fill(key)
         page.keyboard.press("Enter")
-        page.get_by_text("outcome").first.wait_for()
+        page.get_by_text("mode · dialect").first.wait_for()
         if sees:
             page.get_by_text("The heron lands.").first.wait_for()
         else:
@@ -379,4 +494,4 @@ def test_the_apis_of_others_are_rows_too(gateway: Any, model: ModelServer, opene
     model.plays(said("One."))
     request(url + RESPONSES, {"model": "n", "input": "Hi", "store": False})
     last(url)
-    opened(url).open("/ui").get_by_text("responses").first.wait_for()
+    opened(url).open("/ui?q=v1/responses").get_by_text("1 of 1").wait_for()

@@ -1,16 +1,22 @@
-"""The size of objects: methods and attributes together, of a class with all its bases.
+"""The size of objects and functions: methods and attributes of a class with all its bases, conditions of a function.
 
-An object of more than 40 has more than one job.
+An object of more than 40 has more than one job; a function of more than 20 is read in parts.
 """
 
 import ast
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from tests.project.test_house import modules
+from tests.project.test_house import modules, path_of
 
 MOST = 40
+MOST_CONDITIONS = 20  # ruff's C901 counts statements only; here the conditions in them count, too
+CONDITIONS = (
+    *(ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.comprehension),
+    *(ast.ExceptHandler, ast.Assert, ast.With, ast.AsyncWith, ast.match_case),
+)
+Record = Callable[[str, object], None]
 
 
 def _classes() -> Iterator[type]:
@@ -50,9 +56,25 @@ def _assigned(class_: type) -> set[str]:
     }
 
 
-def test_no_object_has_more_than_forty_methods_and_attributes() -> None:
+def test_no_object_has_more_than_forty_methods_and_attributes(record_property: Record) -> None:
     sizes = {
         f"{found.__module__.removeprefix('callwright.')}.{found.__name__}": len(_members(found)) for found in _classes()
     }
+    record_property("ceiling", ("methods and attributes of one object", max(sizes.values()), MOST))
     large = {name: size for name, size in sizes.items() if size > MOST}
     assert not large, "split it: a part gets a source and a sink"
+
+
+def test_no_function_has_more_than_twenty_conditions(record_property: Record) -> None:
+    found = {
+        f"{name}.{node.name}": 1 + sum(map(_conditions, ast.walk(node)))
+        for name in modules()
+        for node in ast.walk(ast.parse(path_of(name).read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    record_property("ceiling", ("conditions of one function", max(found.values()), MOST_CONDITIONS))
+    assert not {name: count for name, count in found.items() if count > MOST_CONDITIONS}
+
+
+def _conditions(node: ast.AST) -> int:
+    return len(node.values) - 1 if isinstance(node, ast.BoolOp) else isinstance(node, CONDITIONS)

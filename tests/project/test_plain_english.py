@@ -1,6 +1,7 @@
 """The check of plain English finds marks in prose, not in code, and its ceilings only fall."""
 
 import runpy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,3 +59,12 @@ def test_an_update_lowers_ceilings_and_raises_none() -> None:
     more = counts(a="told said " * 9 + PLAIN, b="told said kept")
     assert CHECK["lowered"](more, before) == before
     assert CHECK["lowered"](counts(a="told " + PLAIN), before) == {"folders": {"docs": [1, 301]}, "files": []}
+
+
+def test_the_package_has_fewer_marks_than_its_ceilings(record_property: Callable[[str, object], None]) -> None:
+    now = CHECK["folders"](CHECK["read_all"]())
+    before = CHECK["json"].loads(CHECK["CEILINGS"].read_text(encoding="utf-8"))["folders"]
+    each = [[sums for name, sums in counts.items() if name.startswith("src/")] for counts in (now, before)]
+    shares = [round(1000 * sum(marks for marks, _ in sums) / sum(words for _, words in sums)) for sums in each]
+    record_property("ceiling", ("marks per 1,000 words of src", *shares))
+    assert shares[0] <= shares[1]

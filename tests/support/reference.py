@@ -14,6 +14,7 @@ from typing import Any
 import click
 from msgspec import NODEFAULT, Struct, inspect
 
+from callwright import problems
 from callwright.cli import main
 from callwright.gateway.config.schema import meanings, tables
 from tests.support.api_page import api_page
@@ -23,6 +24,7 @@ from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"
 TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<fields>[\w ]*)(?P<mark> -->\n\n)(?:\|.*\n)*")
+PROBLEM_TABLE = re.compile(r"(?<=<!-- problems: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")
 UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters", "tokens": "tokens"}
 
 
@@ -33,6 +35,8 @@ def pages() -> dict[Path, str]:
         text = path.read_text(encoding="utf-8")
         if TABLE.search(text):
             written[path] = TABLE.sub(_filled, text)
+        if PROBLEM_TABLE.search(text):
+            written[path] = PROBLEM_TABLE.sub(_explained, written.get(path, text))
         if MARK in text:
             before, _, behind = written.get(path, text).partition(MARK)
             rest = re.sub(r"\A(?:\|.*\n)*", "", behind)
@@ -44,6 +48,19 @@ def pages() -> dict[Path, str]:
 def _filled(found: re.Match[str]) -> str:
     table = settings_table(found["name"], found["fields"].split())
     return found["name"] + found["fields"] + found["mark"] + table
+
+
+def _explained(found: re.Match[str]) -> str:
+    rows = [
+        (f"`{kind}`", one.happened + (f" See [{_title(one.page)}]({one.page})." if one.page else ""), one.next_step)
+        for kind, one in getattr(problems, found["name"].upper()).items()
+    ]
+    return found["name"] + found["mark"] + table(("name", "what happened", "what to do"), rows)
+
+
+def _title(page: str) -> str:
+    """The page of a link in words: of `apis.md#web-search` it is `web search`."""
+    return page.rpartition("#")[2].removesuffix(".md").replace("-", " ")
 
 
 def shown_settings(text: str) -> list[tuple[str, str]]:
@@ -137,6 +154,8 @@ def get_weather(city: str) -> str:
     \"\"\"Weather of a city.\"\"\"
     return f"14 degrees in {city}"
 """,
+    "rows.jsonl": """{"completion": "It rains in Oslo."}
+""",
     "outputs.jsonl": r"""{"output": "<tool_call>{\"name\": \"get_time\", \"arguments\": {\"tz\": \"UTC\"}}</tool_call>"}
 """,
     "chats.jsonl": """{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]}
@@ -149,7 +168,7 @@ dialect = "harmony"
 """,
 }
 # Examples that a plain machine cannot run name one of these.
-ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start|fleet[.]toml|[.]yaml")
+ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|callwright launch|fleet[.]toml|[.]yaml")
 
 
 def command_page() -> str:

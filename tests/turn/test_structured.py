@@ -107,7 +107,7 @@ def test_an_answer_without_the_form_never_leaves(patient: str, model: ModelServe
     model.plays(*answers(way, "No.", "Still no.", "Never."))
     reply = request(patient + CHAT, body(way, **STRICT, stream=stream))
     assert (reply.status, reply.error["code"]) == (502, "upstream_unmet")
-    assert "in the form that was asked for in 3 attempts" in reply.error["message"]
+    assert "No valid answer in the requested form in 3 attempts" in reply.error["message"]
     assert reply.headers["x-should-retry"] == "false"
 
 

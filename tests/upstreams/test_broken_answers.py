@@ -243,6 +243,20 @@ def test_nothing_of_a_head_is_told(sent: bytes) -> None:
     asyncio.run(tried())
 
 
+@pytest.mark.parametrize(("protocol", "wanted"), [("HTTP/1.0", ""), ("RTSP/1.0", "protocol"), ("ICE/1.0", "protocol")])
+def test_an_answer_in_another_protocol_is_none(protocol: str, wanted: str) -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    head = f"{protocol} 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(event)}\r\n\r\n"
+
+    async def tried() -> None:
+        async with broken() as (server, upstream):
+            server.packets = [head.encode() + event]
+            _, fault, _ = await read(upstream)
+            assert fault == wanted
+
+    asyncio.run(tried())
+
+
 # --- refusals ---
 
 LIMITED: Final = b'{"error": {"message": "Slow down."}}'

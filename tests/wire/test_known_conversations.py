@@ -12,15 +12,17 @@ import pytest
 import callwright
 from callwright.errors import RequestError
 from callwright.gateway.responses.given_items import to_be_read
-from callwright.memo.json_values import KnownList
+from callwright.memo import prefixes
+from callwright.memo.prefixes import SharedList
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import decode
 from callwright.wire.anthropic.blocks import MessageReader
+from callwright.wire.anthropic.blocks import read_messages as read_blocks
 from callwright.wire.anthropic.request import decode_request as decode_messages
 from callwright.wire.anthropic.request import read_request as read_messages
 from callwright.wire.body import decoded
-from callwright.wire.responses.input_items import InputItemReader
+from callwright.wire.responses.input_items import InputItemReader, read_along
 from callwright.wire.responses.request import decode_request, read_request
 from callwright.wire.sealed import sealed
 from callwright.wire.searches import sealed_result
@@ -106,9 +108,11 @@ def test_a_text_that_is_much_longer_than_what_it_came_in_is_not_kept() -> None:
         given: Any = decoded(json.dumps(body), BOUNDS)
         outcome(ASKED[api], given, mend=True)
         values = given["input" if api == "responses" else "messages"]
-        assert type(values) is KnownList
-        kept = [*values.kept.values(), *[made for value in values for made in value.kept.values()]]
-        assert not any("so so so" in repr(made) for made in kept)
+        assert type(values) is SharedList
+        known: Any = prefixes._MEMORY.find((len(values), id(values[-1])))
+        assert known.results
+        readers = [made for _, made in known.results.values() if isinstance(made, InputItemReader | MessageReader)]
+        assert not any("so so so" in repr(vars(reader)) for reader in readers)
 
 
 def test_what_there_is_room_for_counts_what_came_before() -> None:
@@ -116,8 +120,7 @@ def test_what_there_is_room_for_counts_what_came_before() -> None:
     items = [{"type": "reasoning", "summary": [], "encrypted_content": sealed(text)} for text in texts]
     for number in (1, 2, 3, 3):
         given: Any = decoded(json.dumps({"model": "m", "input": items[:number]}), BOUNDS)
-        reader = InputItemReader(OFFER)
-        reader.read(given["input"], "input", given=given["input"])
+        reader = read_along(InputItemReader(OFFER), given["input"], given["input"])
         cold = InputItemReader(OFFER)
         cold.read(given["input"], "input")
         assert reader.found == cold.found
@@ -228,7 +231,6 @@ def test_what_there_is_room_for_counts_what_came_before_in_messages() -> None:
         left = []
         for given in (decoded(text, BOUNDS), decode(text)):
             assert isinstance(given, dict)
-            reader = MessageReader(CATALOG)
-            reader.read(decode_messages(given).messages, given["messages"])
+            reader = read_blocks(MessageReader(CATALOG), decode_messages(given).messages, given["messages"])
             left.append((reader._sealed.left, reader._unsealer.left, reader.sources, reader.found))
         assert left[0] == left[1]

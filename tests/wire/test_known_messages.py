@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-from msgspec import Raw
 
 from callwright.errors import RequestError
-from callwright.memo.json_values import KnownObject
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import decode, encode
-from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.turn.model import Mode, Model
 from callwright.turn.plan import build_generation_request
 from callwright.turn.repeats import heed_repeats
@@ -180,37 +177,3 @@ def test_a_message_that_came_before_in_another_place_is_read_for_its_own() -> No
         assert asked == outcome(decode(body), mend=False)
         (part,) = asked.conversation.items[-1].parts
         assert part.param.startswith(f"messages[{len(messages) - 1}]")
-
-
-# --- what is kept ---
-
-
-def read(known: KnownObjects, *values: Any) -> list[Any]:
-    return known.read([Raw(json.dumps(value)) for value in values])
-
-
-def test_what_comes_in_the_same_bytes_is_the_same_object() -> None:
-    known = KnownObjects(100_000)
-    one, other = read(known, {"a": 1}, {"a": 2})
-    assert read(known, {"a": 2}, {"a": 1}) == [other, one]
-    assert read(known, {"a": 1})[0] is one
-    assert isinstance(one, KnownObject)
-    assert read(known, [1], "text", None) == [[1], "text", None]
-
-
-def test_the_latest_are_kept_in_so_many_bytes_and_those_in_use_stay() -> None:
-    known = KnownObjects(100_000)
-    (used,) = read(known, {"used": True})
-    first = read(known, {"first": True})[0]
-    for number in range(2_000):
-        read(known, {"number": number, "text": "x" * 100})
-        assert read(known, {"used": True})[0] is used
-        assert len(known._latest.young) + len(known._latest.old) < 70
-    assert read(known, {"first": True})[0] is not first
-
-
-def test_the_longest_are_not_kept() -> None:
-    known = KnownObjects(10_000_000)
-    one, other = read(known, {"a": "x" * 70_000})[0], read(known, {"a": "x" * 70_000})[0]
-    assert one == other
-    assert type(one) is dict

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
 from callwright.errors import RequestError
-from callwright.memo.json_values import KnownList
 from callwright.wire.pairing import Found, paired
 
 
@@ -36,9 +35,9 @@ def found(random_: random.Random, number: int) -> list[Found]:
             return [*[Found(call, path) for call in calls], *[Found(output, path) for output in outputs]]
 
 
-def seen(items: Sequence[Found], *, mend: bool, **known: Any) -> Any:
+def seen(items: Sequence[Found], *, mend: bool) -> Any:
     try:
-        return paired(items, mend=mend, **known)
+        return paired(items, mend=mend)
     except RequestError as error:
         return error.message, error.param, error.code
 
@@ -47,24 +46,22 @@ def seen(items: Sequence[Found], *, mend: bool, **known: Any) -> Any:
 @pytest.mark.parametrize("seed", range(300))
 def test_what_goes_on_is_paired_as_if_it_were_new(seed: int, mend: bool) -> None:
     random_ = random.Random(seed)
-    rows: list[tuple[list[Found], KnownList]] = [([], KnownList([]))]
+    rows: list[list[Found]] = [[]]
     for number in range(16):
-        row, before = rows[-1] if random_.randrange(6) else random_.choice(rows)
+        row = rows[-1] if random_.randrange(6) else random_.choice(rows)
         more = found(random_, number)
         if mend or not isinstance(seen([*row, *more], mend=False)[0], str):
             row = [*row, *more]
-        rows.append((row, KnownList([], before)))
+        rows.append(row)
         if not random_.randrange(6):
             row = [*row[:-1], *found(random_, number)]  # the last one was not steady
-        steady = random_.choice([len(row), max(0, len(row) - 1), 0])
         for other in (mend, mend, not mend) if random_.randrange(6) == 0 else (mend, mend):
             cold = seen([replace(one) for one in row], mend=other)
-            assert seen(row, mend=other, given=rows[-1][1], steady=steady) == cold
+            assert seen(row, mend=other) == cold
 
 
 def test_items_stay_the_same_objects_while_a_conversation_goes_on() -> None:
     row: list[Found] = []
-    known = KnownList([])
     items: tuple[Item, ...] = ()
     for number in range(10):
         call = Call("dig", "{", id="again")  # it is mended, and told in other words
@@ -73,10 +70,9 @@ def test_items_stay_the_same_objects_while_a_conversation_goes_on() -> None:
             *row,
             *[Found(one, f"messages[{number}]") for one in (call, output, Message("user", (TextPart("On."),)))],
         ]
-        known = KnownList([], known)
-        now = paired(row, mend=True, given=known, steady=len(row))
-        before = paired(row, mend=True, given=known, steady=len(row))
-        assert now == before == paired(row, mend=True)
+        now = paired(row, mend=True)
+        before = paired(row, mend=True)
+        assert now == before
         calls = [one for one in now if isinstance(one, CallOutput)]
         assert all(one is other for one, other in zip(items, calls, strict=False))
         items = tuple(calls)

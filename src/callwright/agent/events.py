@@ -185,14 +185,14 @@ class RunResult(Struct, Generic[T], frozen=True):
     """The result of a run.
 
     `output` is the answer, of the agent's `output_type`; without an answer `maybe_output` is None. `text` is the
-    model's last text. `stop` is why the run ended, `detail` the same in words if it was not `completed`. `items` are
+    model's last text, and raises if the run is `pending`; `last_text` never raises. `stop` is why the run ended, `detail` the same in words if it was not `completed`. `items` are
     the conversation, without the instructions; each call in it has one output, except in a `pending` run. `pending` is
     then plain JSON data for `resume`, in another process too: `pending["calls"]` are the calls to decide on. `calls`
     are the answered calls, `call_count` the number that counts for `Limits(calls=…)`: those to run, in this run and
     nested ones. `agent` is the name of the agent that answered.
     """
 
-    text: str
+    last_text: str
     items: tuple[Item, ...]
     stop: Stop
     detail: str = ""
@@ -206,10 +206,29 @@ class RunResult(Struct, Generic[T], frozen=True):
     agent: str = ""
 
     @property
+    def text(self) -> str:
+        """The model's last text. Raises `RequestError` if the run waits for a person, so that nothing is answered."""
+        if self.pending is not None:
+            raise RequestError(self.unfinished, param="text")
+        return self.last_text
+
+    @property
+    def unfinished(self) -> str:
+        """Why the run came to no answer, and what to do."""
+        if self.pending is None:
+            return f"The run has no output: it ended with {self.stop!r} ({self.detail})."
+        names = ", ".join(dict.fromkeys(repr(call["name"]) for call in self.pending["calls"]))
+        return (
+            f"The run has no output: it ended with 'pending', as the call of {names} waits for approval. Approve it: "
+            f"resume(agent, result, {{{self.pending['calls'][0]['id']!r}: True}}). For a tool that needs none: "
+            "tool(approve=False), mcp_tools(…, approve=False), or readOnlyHint in the MCP server."
+        )
+
+    @property
     def output(self) -> T:
         """The answer. Raises `RequestError` if there is none."""
         if self.stop != "completed":
-            raise RequestError(f"The run has no output: it ended with {self.stop!r} ({self.detail}).", param="output")
+            raise RequestError(self.unfinished, param="output")
         answer: Any = self.maybe_output  # which may be None, where that is its type
         return answer  # type: ignore[no-any-return]
 

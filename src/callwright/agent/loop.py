@@ -110,7 +110,7 @@ class Loop:
         self._counts.seconds += self._seconds()
         waiting = [{"id": one.id, "name": one.name, "arguments": one.arguments} for one in self._batches.waiting]
         return RunResult(
-            text=state.text,
+            last_text=state.text,
             items=tuple(state.items),
             stop=stop,
             detail=detail,

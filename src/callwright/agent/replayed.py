@@ -32,7 +32,7 @@ def _done(asked: Agent[Any], result: RunResult[Any]) -> Done:
     return Done(
         asked.name,
         result.agent,
-        result.text,
+        result.last_text,
         result.stop,
         result.detail,
         result.turns,
@@ -50,7 +50,7 @@ def replayed(agent: Agent[Any], done: Done) -> RunResult[Any]:
     if done.stop == "completed":
         output = _read(answered, done.text) if done.output is None else _made(answered, done.output)
     return RunResult(
-        text=done.text,
+        last_text=done.text,
         items=tuple(read_messages(done.messages)),
         stop=done.stop,  # type: ignore[arg-type]  # it was one
         detail=done.detail,
@@ -65,7 +65,7 @@ def replayed(agent: Agent[Any], done: Done) -> RunResult[Any]:
 def _is_told(answered: Agent[Any], result: RunResult[Any]) -> bool:
     """Whether the output is what the text says."""
     try:
-        return bool(_read(answered, result.text) == result.maybe_output)
+        return bool(_read(answered, result.last_text) == result.maybe_output)
     except MisfitError:
         return False
 

@@ -7,6 +7,7 @@ cancelled too, `on_end` gets its result once, with a conversation that can go on
 import asyncio
 import logging
 import threading
+import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
@@ -25,8 +26,9 @@ from callwright.agent.loop import Loop
 from callwright.agent.nested import Done, Mistake, Resumed
 from callwright.agent.replayed import replayed
 from callwright.agent.state import State, with_outputs
+from callwright.agent.tools import unasked
 from callwright.conversation import Conversation, Item, Message, TextPart
-from callwright.errors import CallwrightError, RequestError, UpstreamError
+from callwright.errors import ApprovalWarning, CallwrightError, RequestError, UpstreamError
 from callwright.openai_format.messages import read_messages, write_messages
 from callwright.turn.model import Model
 from callwright.turn.tracing import RunSpan
@@ -72,7 +74,18 @@ async def run(
             if isinstance(event, RunEnded):
                 result = event.result
     assert result is not None
+    if result.pending is not None and decisions is None:
+        _warn_of_unasked(agent, result)
     return result
+
+
+def _warn_of_unasked(agent: Agent[Any], result: RunResult) -> None:
+    """Warn of a call that waits for an approval which the program has not asked for."""
+    assert result.pending is not None
+    waiting = {call["name"] for call in result.pending["calls"]}
+    tools = [tool for one in agent.everyone() for name, tool in one.tools.items() if name in waiting]
+    if any(tool.options.approve is unasked for tool in tools):
+        warnings.warn(result.unfinished, ApprovalWarning, stacklevel=2)
 
 
 async def stream(

@@ -40,6 +40,12 @@ else:
 # True, or a function of the call (`CallReady`) that says whether a person must approve it.
 Approve: TypeAlias = bool | Callable[[Any], Any]
 
+
+def unasked(_: Any) -> bool:
+    """`approve` of a tool of which nothing says who approves its calls: a person."""
+    return True
+
+
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_DEFAULT: Final = 60
 

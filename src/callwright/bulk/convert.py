@@ -23,8 +23,11 @@ from callwright.conversation import (
 )
 from callwright.dialects.base import get_dialect, read_options
 from callwright.errors import RequestError
+from callwright.events import FinishReason
 from callwright.openai_format.messages import read_conversation, write_messages
 from callwright.openai_format.tool_catalog import ToolCatalog
+from callwright.reading.collect import Turn
+from callwright.tolerant_json.codec import encode
 from callwright.wire.pairing import paired
 from callwright.wire.responses.input_items import InputItemReader
 
@@ -34,51 +37,77 @@ RESPONSES: Final = "responses"
 
 
 def converted(row: Mapping[str, Any], source: str, target: str, options: Mapping[str, Any]) -> Json:
-    """A row with its transcript in the form `target`: `messages`, or `input` (`tools` in that API's shape), or `text`.
+    """The transcript of a row in the form `target`: `messages`, or `input` (`tools` in that API's shape), or `text`.
 
     Raises `RequestError` for a transcript that cannot be read.
     """
-    others = {key: value for key, value in row.items() if key not in ("messages", "input", "instructions", "tools")}
-    return others | _written(row, source, target, options)
-
-
-def _written(row: Mapping[str, Any], source: str, target: str, options: Mapping[str, Any]) -> Json:
-    conversation = _from_items(row) if source == RESPONSES else _from_messages(row, source)
+    read = _from_items(row) if source == RESPONSES else _from_messages(row, source)
     if target == CHAT:
-        tools = [_without_strict(tool.as_openai()) for tool in conversation.tools]
-        return {"messages": write_messages(conversation), "tools": tools}
+        tools = [_without_strict(tool.as_openai()) for tool in read.tools]
+        return {"messages": write_messages(read), "tools": tools}
     if target == RESPONSES:
-        tools = [_flat(tool) for tool in conversation.tools]
-        return {"input": [entry for item in conversation.items for entry in _entries(item)], "tools": tools}
-    read = read_options(target, {"add_generation_prompt": False, **options})
-    return {"text": get_dialect(target).render(conversation, read).text}
+        tools = [_flat(tool) for tool in read.tools]
+        return {"input": [entry for item in read.items for entry in _entries(item)], "tools": tools}
+    checked = read_options(target, {"add_generation_prompt": False, **options})
+    return {"text": get_dialect(target).render(read, checked).text}
 
 
 def _from_messages(row: Mapping[str, Any], source: str) -> Conversation:
-    messages, tools = row.get("messages"), row.get("tools")
-    if not isinstance(messages, list):
-        raise RequestError("Expected a list.", param="messages")
-    if source != CHAT:
-        messages = list(_told_apart(messages, source, tools))
+    tools = row.get("tools")
+    messages = [message for message, _ in read_turns(row["messages"], None if source == CHAT else source, tools=tools)]
     return read_conversation(messages, tools, None)
 
 
-def _told_apart(messages: Sequence[Any], dialect: str, tools: Any) -> Iterator[Json]:
-    """The messages with the calls in what assistants said as calls, and results with the ids of theirs."""
+def read_turns(
+    messages: Sequence[Any], dialect: str | None, ends: Mapping[int, str] = {}, **asked: Any
+) -> Iterator[tuple[Json, Turn | None]]:
+    """The messages, the calls in the text of an assistant as calls and results with the ids of theirs; and how the text
+    of each was read. Without a dialect no text is read. `ends`: the reasons why messages ended, by their places;
+    `asked` is for `callwright.parse`.
+    """
     waiting: list[str] = []
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping):
             raise RequestError(f"Expected an object, got {type(message).__name__}.", param=f"messages[{number}]")
-        if message.get("role") == "assistant" and isinstance(message.get("content"), str):
-            made = parse(message["content"], dialect=dialect, tools=tools, start="message").to_chat_message()
-            waiting = [f"call_{number}_{place}" for place in range(len(made.get("tool_calls", ())))]
-            for call, id_ in zip(made.get("tool_calls", ()), waiting, strict=True):
-                call["id"] = id_
-            yield {**message, **made}
-        elif message.get("role") == "tool" and "tool_call_id" not in message:
-            yield {**message, "tool_call_id": waiting.pop(0) if waiting else ""}
+        if message.get("role") == "assistant":
+            text, turn = _text(message.get("content")), None
+            made = {**message}
+            calls = [_with_text(call) for call in message.get("tool_calls") or ()]
+            if dialect is not None and text:
+                reason: FinishReason = "length" if ends.get(number) == "length" else "stop"
+                turn = parse(text, dialect=dialect, **{"start": "message", "finish_reason": reason, **asked})
+                read = turn.to_chat_message()
+                made |= read
+                calls += [{**call, "id": None} for call in read.get("tool_calls", ())]
+            if calls:
+                for place, call in enumerate(calls):
+                    call["id"] = call.get("id") or f"call_{number}_{place}"
+                made["tool_calls"] = calls
+                waiting = [call["id"] for call in calls]
+            yield made, turn
+        elif message.get("role") == "tool" and not message.get("tool_call_id"):
+            yield {**message, "tool_call_id": waiting.pop(0) if waiting else ""}, None
         else:
-            yield dict(message)
+            yield dict(message), None
+
+
+def _text(content: object) -> str | None:
+    """The content of a message, if it is nothing but text."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else None
+    parts = [part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else None for part in content]
+    return "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
+
+
+def _with_text(call: Any) -> Json:
+    """A call whose arguments are JSON text: data sets have them as values, too."""
+    if not isinstance(call, Mapping):
+        raise RequestError(f"Expected an object, got {type(call).__name__}.", param="tool_calls")
+    function = call.get("function")
+    if not isinstance(function, Mapping) or isinstance(function.get("arguments"), str):
+        return dict(call)
+    arguments = encode(function.get("arguments") or {}).decode()
+    return {**call, "type": "function", "function": {**function, "arguments": arguments}}
 
 
 def _from_items(row: Mapping[str, Any]) -> Conversation:

@@ -6,7 +6,6 @@ again after it was stopped, goes on with the parts that are missing.
 """
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from msgspec import Struct
 import callwright
 from callwright.bulk import parquet
 from callwright.bulk.columns import ColumnKind, Row, kinds_of, merged_kinds
+from callwright.bulk.convert import RESPONSES
 from callwright.bulk.files import (
     BadLine,
     Part,
@@ -34,11 +34,12 @@ from callwright.bulk.files import (
 )
 from callwright.bulk.lock import held
 from callwright.bulk.rows import Batch, Work
+from callwright.bulk.shapes import describe
+from callwright.bulk.tally import RowCounts, Tallies
 from callwright.errors import ConfigError
 
-# So many reasons why rows have an error are kept of a part, the commonest ones.
-_REASONS: Final = 20
-_DOES: Final[Mapping[str, str]] = {"parse": "the outputs are written", "render": "the prompts are to be"}
+# So many rows of an input show its shape.
+_SAMPLE: Final = 100
 
 
 class Done(Struct, frozen=True):
@@ -50,8 +51,8 @@ class Done(Struct, frozen=True):
     rows: int = 0
     errors: int = 0
     problems: int = 0
-    reasons: Mapping[str, int] = {}
-    kinds: Mapping[str, int] = {}
+    reasons: Tallies = {}
+    kinds: Tallies = {}
     columns: Mapping[str, ColumnKind] = {}
 
 
@@ -139,28 +140,18 @@ class Job(Struct, frozen=True):
         half = half_of(path)
         writer = rows_writer(half, path, self._read_schema())
         columns: dict[str, ColumnKind] = {}
-        count = with_errors = with_problems = 0
-        reasons, kinds = Counter[str](), Counter[str]()
+        counts = RowCounts(self.work.fields.get("output", "output"))
         try:
             for found in read_rows(self._readable(part.source), part):
                 rows = _done_rows(batch, found)
                 writer.write(rows)
-                count += len(rows)
-                errors = [str(row["error"]) for row in rows if row.get("error")]
-                with_errors += len(errors)
-                reasons.update(errors)
-                for row in rows:
-                    if problems := row.get("problems"):
-                        with_problems += 1
-                        kinds.update(problem["kind"] for problem in problems if isinstance(problem, Mapping))
+                counts.add(rows)
                 if self._waits:
                     columns = merged_kinds([columns, kinds_of(rows)])
         finally:
             writer.close()
         half.replace(path)
-        done = Done(
-            part.number, count, with_errors, with_problems, dict(reasons.most_common(_REASONS)), dict(kinds), columns
-        )
+        done = Done(part.number, counts.rows, counts.errors, counts.problems, counts.reasons, counts.kinds, columns)
         _write_whole(path.with_suffix(".done"), msgspec.json.encode(done))
         return done
 
@@ -180,7 +171,8 @@ class Job(Struct, frozen=True):
         """The columns of the output, where they are known before."""
         if format_of(self.target) != "parquet" or self._waits:
             return None
-        return parquet.schema_with(self.sources, self.work.adds)
+        columns = {name for path in self.sources for name in parquet.schema_of(path).names}
+        return parquet.schema_with(self.sources, self.work.adds(columns))
 
     def _read_schema(self) -> Any:
         path = self.folder / "schema"
@@ -200,19 +192,33 @@ class Job(Struct, frozen=True):
             if is_packed(path):
                 unpack(path, self._readable(number))
 
+    def found(self) -> Iterator[tuple[str, str]]:
+        """What the first rows of each input hold, by its name."""
+        if self.work.source == RESPONSES:
+            return  # named by the user, and no conversation
+        for number, path in enumerate(self.sources):
+            words = describe(row for row in self._sample(number))
+            yield ("standard input" if self.known_as else str(path)), words
+
+    def _sample(self, number: int) -> list[Row]:
+        """The first rows of an input, under our names."""
+        path = self._readable(number)
+        parts = parts_of([path], self.part_bytes or part_bytes_of([path]))
+        rows = next((rows for part in parts[:1] for rows in read_rows(path, part)), ())
+        return [self.work.given(row) for row in rows[:_SAMPLE] if not isinstance(row, BadLine)]
+
     def _check_dialect(self) -> None:
-        """Raise `ConfigError` where no row could be done, as nothing says its dialect."""
-        does = _DOES.get(self.work.operation)
-        if not does or self.work.dialect is not None:
+        """Raise `ConfigError` if no prompt could be made, as nothing names its dialect."""
+        if self.work.operation != "render" or self.work.dialect is not None:
             return
         for number in range(len(self.sources)):
             path = self._readable(number)
             parts = parts_of([path], self.part_bytes or part_bytes_of([path]))
-            if not parts or has_field(path, parts[0], "dialect"):
+            if not parts or has_field(path, parts[0], self.work.fields.get("dialect", "dialect")):
                 return
         raise ConfigError(
-            f"{self.work.operation}: nothing says how {does}: add --dialect hermes, or another one (`callwright "
-            "dialects` lists them), or give the rows a field `dialect`."
+            "render: no dialect is given: add --dialect hermes, or another one (`callwright dialects` lists them), or "
+            "give the rows a field `dialect`."
         )
 
     def _path(self, number: int) -> Path:

@@ -1,43 +1,50 @@
-"""What is done to one row, and to a batch of them. A row is a JSON object; what was found goes into further fields.
+"""Does the work on one row, and on a batch of them. A row is a JSON object; what was found goes into further fields.
 
 | operation | reads | adds |
 |---|---|---|
 | `parse` | `output`, the text of a model | `message` (Chat Completions), `finish_reason`, `problems` |
-| `render` | `messages` | `prompt` |
-| `validate` | `messages` | `valid`, `problems` |
-| `convert` | `messages`, or `input` of the Responses API | the same in another form |
+| `parse` | the answers in a conversation or a log, see `shapes` | `answers` (of such), `problems` |
+| `render` | a conversation | `prompt` |
+| `validate` | a conversation | `valid`, `problems` |
+| `convert` | a conversation, or `input` of the Responses API | the same in another form |
 
-`tools`, `tool_choice`, `parallel_tool_calls`, `dialect`, `finish_reason` and `start` are read where a row has them;
-tools and dialect are otherwise those of the batch. A row that cannot be read gets an `error`; nothing is raised.
+`tools`, `tool_choice`, `parallel_tool_calls`, `dialect`, `finish_reason` and `start` are read if a row has them; tools
+and dialect are otherwise those of the batch. Any of them may have another name in the rows. A row that cannot be read
+gets an `error`; nothing is raised.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
 
 from callwright.api import parse
-from callwright.bulk.convert import CHAT, RESPONSES, converted
+from callwright.bulk.convert import CHAT, RESPONSES, converted, read_turns
+from callwright.bulk.shapes import CONTAINERS, LISTS, Found, answers, conversation, nothing_fits, tools_of, value_at
 from callwright.calls.check import arguments_problem, unchecked_problem
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool
+from callwright.dialects.auto import AUTO
 from callwright.dialects.base import RenderOptions, get_dialect, read_options
-from callwright.errors import ConfigError, RequestError
+from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.events import Problem
-from callwright.openai_format.messages import read_conversation
+from callwright.openai_format.messages import ROLES, read_conversation
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.request import read_request
 
-T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
 Operation: TypeAlias = Literal["parse", "render", "validate", "convert"]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
-# What a row may say beside its text, and the library takes by the same name.
+# Fields of a row that the library takes by the same name.
 _ASKED: Final = ("tools", "tool_choice", "parallel_tool_calls", "finish_reason", "start")
+_FORMS: Final = ("messages", "input", "instructions", "tools")
+# The fields that may have another name in the rows.
+FIELDS: Final = ("output", "messages", "input", "instructions", "dialect", *_ASKED)
+_CONVERSATION: Final = "a list of messages (`messages`, or `conversations` as in ShareGPT)"
+_ANSWERS: Final = "a text in `output`, messages (`messages`, `conversations`) or `choices`"
 _ADDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "parse": {"message": "string", "finish_reason": "string", "problems": "string"},
     "render": {"prompt": "string"},
     "validate": {"valid": "bool_", "problems": "string"},
 }
@@ -45,7 +52,8 @@ _ADDS: Final[Mapping[str, Mapping[str, str]]] = {
 
 class Work(Struct, frozen=True):
     """What is to be done to each row, alike for all. `source` and `target` are forms to convert between: `chat`,
-    `responses` or a dialect. `options` are the dialect's, for prompts. Raises `ConfigError` for what cannot be.
+    `responses` or a dialect. `options` are the dialect's, for prompts. `fields`: where rows have our fields, by names
+    or paths with dots. Raises `ConfigError` for what cannot be.
     """
 
     operation: Operation
@@ -54,15 +62,28 @@ class Work(Struct, frozen=True):
     options: Mapping[str, Any] = {}
     source: str = CHAT
     target: str = CHAT
+    fields: Mapping[str, str] = {}
 
-    @property
-    def adds(self) -> dict[str, str]:
-        """The fields that rows get, with their types in a table; `""` for those that they lose."""
+    def adds(self, columns: Collection[str]) -> dict[str, str]:
+        """The fields that rows of a table with these columns get, with their types; `""` for those that they lose."""
+        if self.operation == "parse":
+            has_output = "output" in columns or "output" in self.fields
+            one = {"message": "string", "finish_reason": "string"} if has_output else {}
+            several = {} if has_output and not CONTAINERS.intersection(columns) else {"answers": "string"}
+            return {**one, **several, "problems": "string", "error": "string"}
         if self.operation != "convert":
             return {**_ADDS[self.operation], "error": "string"}
         field = {CHAT: "messages", RESPONSES: "input"}.get(self.target, "text")
         tools = {"tools": "string" if field != "text" else ""}
-        return {"messages": "", "input": "", "instructions": "", **tools, field: "string", "error": "string"}
+        lost = dict.fromkeys((*_FORMS, *LISTS, *self.fields.values()), "")
+        return {**lost, **tools, field: "string", "error": "string"}
+
+    def given(self, row: Row) -> Row:
+        """A row under our names, with its tools or ours."""
+        known = {name: value for name, path in self.fields.items() if (value := value_at(row, path)) is not None}
+        row = {**row, **known}
+        tools = tools_of(row)
+        return {**row, "tools": self.tools if tools is None else tools}
 
     def check(self) -> None:
         """Raise `ConfigError` for work that no row could be given."""
@@ -72,13 +93,16 @@ class Work(Struct, frozen=True):
             raise ConfigError(str(error)) from error
 
     def _check(self) -> None:
-        if self.dialect is not None and (self.dialect, self.operation) != ("auto", "parse"):
+        for name in self.fields:
+            if name not in FIELDS:
+                raise ConfigError(f"--field {name}=…: expected one of {', '.join(FIELDS)}.{did_you_mean(name, FIELDS)}")
+        if self.dialect is not None and (self.dialect, self.operation) != (AUTO, "parse"):
             get_dialect(self.dialect)
         if self.operation == "convert":
             if self.source == self.target:
                 raise ConfigError(f"convert: from {self.source!r} to the same. Give --from and --to.")
             for form in (self.source, self.target):
-                if form not in (CHAT, RESPONSES):
+                if form not in (CHAT, RESPONSES) and (form, self.source) != (AUTO, AUTO):
                     get_dialect(form)
         prompted = self.target if self.operation == "convert" else self.dialect
         if self.options:
@@ -109,7 +133,8 @@ class Batch:
         return Batch, (self._work,)
 
     def _one(self, row: Row) -> Row:
-        row = {name: value for name, value in row.items() if name != "error"}  # of an earlier run
+        # An error that is a text is of an earlier run; else it is a server's.
+        row = {name: value for name, value in row.items() if name != "error" or not isinstance(value, str)}
         try:
             return self._do(row)
         except RequestError as error:
@@ -117,34 +142,77 @@ class Batch:
             return {**row, "error": f"{error}{where}"}
 
     def _parse(self, row: Row) -> Row:
-        asked = {"tools": self._work.tools, **{name: row[name] for name in _ASKED if row.get(name) is not None}}
-        turn = parse(_field(row, "output", str), dialect=_dialect(self._work, row), **asked)
-        return row | {
-            "message": turn.to_chat_message(),
-            "finish_reason": turn.finish_reason,
-            "problems": msgspec.to_builtins(turn.problems),
-        }
+        given = self._work.given(row)
+        asked = {name: given[name] for name in _ASKED if given.get(name) is not None}
+        dialect = _dialect(self._work, given)
+        if isinstance(given.get("output"), str):
+            turn = parse(given["output"], dialect=dialect, **asked)
+            return row | {
+                "message": turn.to_chat_message(),
+                "finish_reason": turn.finish_reason,
+                "problems": msgspec.to_builtins(turn.problems),
+            }
+        found = None if "output" in self._work.fields else answers(given)
+        if found is None:
+            raise nothing_fits(row, "output", _ANSWERS, self._work.fields)
+        return row | _answers(found, dialect, asked)
+
+    def _conversation(self, row: Row, given: Row) -> Found:
+        found = conversation(given)
+        if found is None:
+            raise nothing_fits(row, "messages", _CONVERSATION, self._work.fields)
+        return found
 
     def _render(self, row: Row) -> Row:
-        tools = row["tools"] if row.get("tools") is not None else self._work.tools
-        messages, name = _field(row, "messages", list), _dialect(self._work, row)
+        given = self._work.given(row)
+        found, name = self._conversation(row, given), _dialect(self._work, given)
         dialect = get_dialect(name)
-        conversation = read_conversation(messages, tools, row.get("tool_choice"))
+        messages = [message for message, _ in read_turns(found.messages, None)]
+        read = read_conversation(messages, given["tools"], given.get("tool_choice"))
         options = self._options.get(name)
         if options is None:
             options = self._options[name] = read_options(name, self._work.options)
-        return row | {"prompt": dialect.render(conversation, options).text}
+        return row | {"prompt": dialect.render(read, options).text}
 
     def _validate(self, row: Row) -> Row:
-        messages = _field(row, "messages", list)
-        given = row["tools"] if row.get("tools") is not None else self._work.tools
-        tools = read_tool_catalog(given).tools
+        given = self._work.given(row)
+        messages = self._conversation(row, given).messages
+        tools = read_tool_catalog(given["tools"]).tools
         problems = [*_history_problems(messages), *_call_problems(messages, tools)]
         return row | {"valid": not problems, "problems": problems}
 
     def _convert(self, row: Row) -> Row:
-        given = row if row.get("tools") is not None else {**row, "tools": self._work.tools}
-        return converted(given, self._work.source, self._work.target, self._work.options)
+        given, lost = self._work.given(row), {*_FORMS, *self._work.fields.values()}
+        if self._work.source != RESPONSES:
+            found = self._conversation(row, given)
+            given = {**given, "messages": found.messages}
+            lost |= {found.field, *(("system",) if found.takes_system else ())}
+        others = {name: value for name, value in row.items() if name not in lost}
+        return others | converted(given, self._work.source, self._work.target, self._work.options)
+
+
+def _answers(found: Found, dialect: str, asked: Mapping[str, Any]) -> Row:
+    """The answers of a row as read: their messages, and their problems with the number of the answer."""
+    tools = read_tool_catalog(asked.get("tools")).tools
+    made: list[Row] = []
+    problems: list[Row] = []
+    turns = read_turns(found.messages, dialect, found.ends, **asked)
+    for number, (message, turn) in enumerate(turns):
+        role = message.get("role")
+        if role not in ROLES:
+            raise RequestError(
+                f"Expected a role ({', '.join(ROLES)}), got {role!r:.100}.", param=f"{found.field}[{number}].role"
+            )
+        if role != "assistant":
+            continue
+        read = msgspec.to_builtins(turn.problems) if turn else ()
+        told = [*_call_problems([found.messages[number]], tools), *read]
+        problems += [{**problem, "answer": len(made)} for problem in told]
+        reason = turn.finish_reason if turn else found.ends.get(number, "stop")
+        if message.get("tool_calls") and reason == "stop":
+            reason = "tool_calls"
+        made.append({"message": message, "finish_reason": reason})
+    return {"answers": made, "problems": problems}
 
 
 def _history_problems(messages: Sequence[Any]) -> list[Row]:
@@ -186,15 +254,7 @@ def _problem(name: str, arguments: object, tools: Toolset) -> Problem | None:
 
 
 def _dialect(work: Work, row: Row) -> str:
-    dialect = row.get("dialect") or work.dialect
+    dialect = row.get("dialect") or work.dialect or (AUTO if work.operation == "parse" else None)
     if not isinstance(dialect, str):
         raise RequestError("No dialect: name it for all rows, or in each.", param="dialect")
     return dialect
-
-
-def _field(row: Row, name: str, kind: type[T]) -> T:
-    value = row.get(name)
-    if not isinstance(value, kind):
-        got = type(value).__name__ if name in row else "nothing"
-        raise RequestError(f"Expected {'a text' if kind is str else 'a list'}, got {got}.", param=name)
-    return value

@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 
 from callwright.calls.aliases import ParameterNames, may_rename
-from callwright.calls.coerce import as_integer, constant
+from callwright.calls.coerce import as_integer, constant, node_text
 from callwright.calls.fit import is_torn, object_for_text, repair_and_validate
 from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
-from callwright.schema.compiled import Members, Place, compiled_schema, members_of, place_of
+from callwright.schema.compiled import CompiledSchema, Members, Place, members_of, place_of
 from callwright.schema.keywords import properties
 from callwright.schema.resolve import Schema, chosen
 from callwright.streaming.reader import Parse, StreamReader
@@ -78,14 +78,14 @@ class WrittenText:
 class _Schemas:
     """The schema of a tool by position in the arguments. Results are cached: all items of an array share a schema."""
 
-    def __init__(self, name: str, tools: Toolset) -> None:
-        self.compiled = compiled_schema(tools.get(name))
-        self.root = self.compiled.schema
+    def __init__(self, name: str, compiled: CompiledSchema, tools: Toolset) -> None:
+        self.compiled = compiled
+        self.root = compiled.schema
         self._name = name
         self._aliases = tools.hints.aliases
         self._places: dict[int, Place] = {}
         self._declared: dict[int, ParameterNames] = {}
-        # Keeps the schemas alive that were built here: the caches above use their `id()` as key.
+        # Holds the schemas that were built here: the caches above use their `id()` as key.
         self._made: list[Schema] = []
 
     def place(self, schema: object) -> Place:
@@ -133,14 +133,23 @@ class _Schemas:
 
 
 class ArgumentsParse:
-    """Parses the arguments of one call of the tool `name` from `source` and writes them to `out`.
+    """Parses the arguments of one call of the tool `name`, with its `compiled` schema, from `source` and writes them to
+    `out`.
 
     `run` is the parser as a generator. `flowing` is true inside a string that streams. Set `cut` before the source ends
     if the output was truncated. `complete`, `steps` and `problems` are valid after the end. `raw` is the input in
     pieces.
     """
 
-    def __init__(self, source: StreamReader, out: WrittenText, name: str, tools: Toolset, raw: list[str]) -> None:
+    def __init__(
+        self,
+        source: StreamReader,
+        out: WrittenText,
+        name: str,
+        compiled: CompiledSchema,
+        tools: Toolset,
+        raw: list[str],
+    ) -> None:
         self.complete = True
         self.problems: list[Problem] = []
         self.steps: list[Repair] = []
@@ -150,7 +159,7 @@ class ArgumentsParse:
         self.reader = JsonReader(source)
         self.run = self._document()
         self._out = out
-        self._schemas = _Schemas(name, tools)
+        self._schemas = _Schemas(name, compiled, tools)
         self._name = name
         self._tools = tools
         self._raw = raw
@@ -355,6 +364,7 @@ class ArgumentsParse:
             self._out.put(prefix)
             return True
         if len(place.choices) == 1 and _fits_as_written(node, place.choices[0]):
+            self._scalar = node
             self._out.put(prefix + as_integer(node.json))
             return True
         mender = ArgumentRepair(self._schemas.root, self._tools.hints.aliases)
@@ -382,9 +392,12 @@ class ArgumentsParse:
 
 
 def _fits_as_written(node: Node, schema: Schema) -> bool:
-    """Whether a number or boolean has the declared type and needs no repair, the usual case."""
-    if "enum" in schema or "const" in schema:
+    """Whether a number, a boolean or a text of an enum fits its schema and needs no repair, the usual case."""
+    if "const" in schema:
         return False
+    if "enum" in schema:
+        members = schema["enum"] if schema.get("type") == node.kind == "string" else ()
+        return isinstance(members, list) and node_text(node) in members
     match schema.get("type"):
         case "number":
             return node.kind == "number"
@@ -396,6 +409,6 @@ def _fits_as_written(node: Node, schema: Schema) -> bool:
 
 
 def trailing_problems(rest: str) -> list[Problem]:
-    """The problem with text after the arguments. Extra closing brackets are none."""
+    """The problem with text after the arguments. Extra closing brackets are no problem."""
     is_text = rest[TRAILING.match(rest).end() :]  # type: ignore[union-attr]  # matches always
     return [Problem("arguments_trailing_text", "text behind the arguments", text=rest)] if is_text else []

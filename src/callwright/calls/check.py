@@ -12,7 +12,7 @@ import msgspec
 from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.streaming_input import StreamingCustomInput
 from callwright.calls.toolset import Toolset
-from callwright.conversation import FunctionTool, NamedTool
+from callwright.conversation import NamedTool
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -25,7 +25,7 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
-from callwright.streaming.passing import AS_IS, Passing
+from callwright.streaming.fast_path import AS_IS, Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 _MAX_TOLD: Final = 3
@@ -80,7 +80,8 @@ class Check:
         if call is None:
             return AS_IS
         found = self._open.get(call)
-        return found.arguments if found is not None and found.index == call else None
+        arguments = found.arguments if found is not None and found.index == call else None
+        return arguments if isinstance(arguments, StreamingArguments) else None
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
         """Check some events; what may go out is appended to `out`."""
@@ -149,9 +150,12 @@ class Check:
             started = msgspec.structs.replace(started, name=name)
         leaves = self._lets_out(started.name)
         tool = self._tools.get(started.name) if leaves else None
+        call = _Open(started, None)
         if tool is not None and tool.custom is not None:
-            started = msgspec.structs.replace(started, kind="custom")
-        call = _Open(started, self._live(tool) if tool else None)
+            call.started = started = msgspec.structs.replace(started, kind="custom")
+            call.arguments = StreamingCustomInput(tool, self._tools)
+        elif tool is not None:
+            call.arguments = StreamingArguments(tool.name, self._tools)
         self._open[started.index] = call
         if not leaves:
             self._index[started.index] = None
@@ -165,9 +169,6 @@ class Check:
         out.append(started if ours == started.index else msgspec.structs.replace(started, index=ours))
         if tool is None:
             out.append(Problem("unknown_tool", f"no tool is called {started.name!r}", call=ours))
-
-    def _live(self, tool: FunctionTool) -> StreamingArguments | StreamingCustomInput:
-        return StreamingCustomInput(tool, self._tools) if tool.custom else StreamingArguments(tool.name, self._tools)
 
     def _tell_early(self, call: int | None, out: list[Event]) -> None:
         out += [msgspec.structs.replace(problem, call=call) for problem in self._early]

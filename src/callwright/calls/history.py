@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
-from callwright.memo.values import kept_along, kept_with
+from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart, shared_item
+from callwright.memo.prefixes import fold
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.escapes import unescaped, with_whole_characters
 from callwright.tolerant_json.reader import read_json
@@ -43,7 +43,7 @@ def normalized(items: Sequence[Item]) -> tuple[Item, ...]:
     arguments that cannot be read becomes a message that quotes it, and so does its output. An output that answers no
     call of the conversation, or one that is answered already, is a message at its place.
     """
-    if kept_along(items, None, _Order(), _order).holds:
+    if fold(items, _Order(), _order).holds:
         return tuple(items)
     return tuple(_in_order(items))
 
@@ -165,18 +165,17 @@ def _own_id(id_: str, ids: set[str]) -> str:
 def _with_id(call: Call, id_: str) -> Call:
     if call.id == id_:
         return call
-    return kept_with((call,), "with id", id_, lambda: msgspec.structs.replace(call, id=id_))
+    return shared_item(msgspec.structs.replace(call, id=id_))
 
 
 def _answering(output: CallOutput, id_: str) -> CallOutput:
     if output.call_id == id_:
         return output
-    return kept_with((output,), "with id", id_, lambda: msgspec.structs.replace(output, call_id=id_))
+    return shared_item(msgspec.structs.replace(output, call_id=id_))
 
 
 def _late(output: CallOutput, call: Call | None) -> Message:
-    by = None if call is None else (call.name, call.arguments)
-    return kept_with((output,), "late", by, lambda: late_output(output.parts, call))
+    return shared_item(late_output(output.parts, call))
 
 
 def late_output(parts: Sequence[Part], call: Call | None = None) -> Message:
@@ -190,7 +189,7 @@ def _cut(arguments: str) -> str:
 
 
 def _in_words(output: CallOutput, words: str) -> Message:
-    return kept_with((output,), "told", words, lambda: Message("user", _behind(words, output.parts)))
+    return shared_item(Message("user", _behind(words, output.parts)))
 
 
 def _behind(words: str, parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -267,7 +266,7 @@ def describe_media(
     found: list[Item] = []
     for item in items:
         if isinstance(item, kinds) and item.has_media:
-            item = msgspec.structs.replace(item, parts=tuple(map(_told, item.parts)))
+            item = shared_item(msgspec.structs.replace(item, parts=tuple(map(_told, item.parts))))
         found.append(item)
     return tuple(found)
 

@@ -78,11 +78,8 @@ class CallKeySet:
 
 
 def _own_keys(tool: FunctionTool) -> frozenset[str]:
-    """The folded name of a tool and those of its parameters, kept with it."""
-    found: frozenset[str] | None = tool.kept.get("keys")
-    if found is None:
-        found = tool.kept["keys"] = frozenset(map(fold, (tool.name, *root_properties(tool_schema(tool)))))
-    return found
+    """The folded name of a tool and those of its parameters."""
+    return tool.once("keys", lambda tool: frozenset(map(fold, (tool.name, *root_properties(tool_schema(tool))))))
 
 
 def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from callwright.calls.history import as_readable
 from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.tolerant_json.codec import UNDECODABLE, encode
 
 _KEY_BYTES: Final = 20
@@ -42,9 +42,6 @@ class _KeptOutput(Struct, tag="output"):
 _KEPT: Final = msgspec.json.Decoder(list[_KeptReasoning | _KeptCall | _KeptOutput])
 
 
-_KEYS: Final = "kept keys"
-
-
 def call_keys(call: Call, task: str) -> tuple[str, str] | None:
     """Digests of a function call's id, name and arguments, as a history has them, alone and with what it was called for
     (`task_of`); None for one that has none there.
@@ -52,22 +49,19 @@ def call_keys(call: Call, task: str) -> tuple[str, str] | None:
     The second is for an id that may come again: some servers count calls, and begin anew in each conversation.
     Arguments count as values: clients write them again with other blanks, in another order, `1` for `1.0`.
     """
-    known: tuple[str, tuple[str, str] | None] | None = call.kept.get(_KEYS)
-    if known is None or known[0] != task:  # that is one for all requests of a task
-        known = call.kept[_KEYS] = task, _keys(call, task)
-    return known[1]
+    words = call.once("sorted", _sorted_call)
+    return (_digest(words), _OF_TASK + _digest(words + task.encode())) if words else None
 
 
-def _keys(call: Call, task: str) -> tuple[str, str] | None:
+def _sorted_call(call: Call) -> bytes:
+    """Its id, name and arguments as JSON of which equal values are written alike; nothing for one without a key."""
     read = as_readable(call)
     if not isinstance(read, Call) or not read.id:
-        return None
+        return b""
     try:
-        value = _VALUES.decode(read.arguments)
+        return _sorted([read.id, read.name, _VALUES.decode(read.arguments)])
     except UNDECODABLE:
-        return None
-    told = _sorted([read.id, read.name, value])
-    return _digest(told), _OF_TASK + _digest(told + task.encode())
+        return b""
 
 
 def comes_once(key: str) -> bool:
@@ -77,7 +71,7 @@ def comes_once(key: str) -> bool:
 
 def task_of(items: Sequence[Item]) -> str:
     """A digest of the last words of a user among these items."""
-    return kept_along(items, None, "", _last_task) or _NO_TASK
+    return fold(items, "", _last_task) or _NO_TASK
 
 
 def _last_task(before: str, items: Sequence[Item], start: int) -> str:
@@ -129,7 +123,7 @@ def find_gaps(items: Sequence[Item], *, everywhere: bool) -> Gaps:
     Where two turns begin with the same call only the later one is among them.
     """
     more = _gaps_everywhere if everywhere else _gaps_of_task
-    found = kept_along(items, None, _Searched(), more)
+    found = fold(items, _Searched(), more)
     if found.first is None or found.has_reasoning:
         return found.gaps
     return {**found.gaps, **_gap(items, found.first, found.task or _task(items, found.asked))}

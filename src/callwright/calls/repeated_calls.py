@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, TextPart
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.tolerant_json.codec import UNDECODABLE
 
 
@@ -60,9 +60,9 @@ def may_repeat(items: Sequence[Item], times: int) -> bool:
     """Whether there are outputs with the same text, and calls with the same arguments, so many times at all. If not,
     there is no row of that length, and that is found sooner than rows are.
     """
-    if kept_along(items, None, _NONE, _outputs).most < times:
+    if fold(items, _NONE, _outputs).most < times:
         return False
-    return kept_along(items, None, _NONE, _calls).most >= times
+    return fold(items, _NONE, _calls).most >= times
 
 
 def _outputs(before: _Counted, items: Sequence[Item], start: int) -> _Counted:

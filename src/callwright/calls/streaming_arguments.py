@@ -13,6 +13,7 @@ from callwright.calls.toolset import Toolset
 from callwright.calls.whole_arguments import is_valid_as_is
 from callwright.events import Problem, ProblemKind
 from callwright.schema.compiled import compiled_schema
+from callwright.streaming.fast_path import Checked
 from callwright.streaming.reader import silent_reader
 from callwright.tolerant_json.certain import JsonRepair, by_quotes, doubt, without_words
 
@@ -23,9 +24,6 @@ _CERTAIN: Final = r"""\\[\\/bfnrt]|\\"(?![\s,]|\Z)|,(?![ \t]*\Z)"""
 _CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?![^\S\x00-\x1f]|,|\Z)|,(?![ \t]*\Z)"""
 # Text of a string that neither ends it nor needs repair; then what may follow at the end of a delta, to be held back.
 _PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+|(?!))*+").match
-# What of that the check holds back where no escape is cut, as JSON, and as text.
-_TAIL: Final = r'\\"|,[ \t]{0,60}'
-_TAIL_TEXT: Final = '"|, {0,60}'
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 # Names in the texts of JSON.
 _NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
@@ -34,14 +32,11 @@ _NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
 class StreamingArguments:
     """The arguments of one call of the tool `name`. `problems` and `complete` are valid after `finish`.
 
-    See `callwright.streaming.passing.Passing` for `flows` and `matters`.
+    They are a `callwright.streaming.fast_path.Passing`.
     """
 
-    matters: Final = _MATTERS
-    certain: Final = _CERTAIN
-    certain_text: Final = _CERTAIN_TEXT
-    tail: Final = _TAIL
-    tail_text: Final = _TAIL_TEXT
+    as_json = Checked(_MATTERS, _CERTAIN, r'\\"|,[ \t]{0,60}')
+    as_text = Checked(_MATTERS, _CERTAIN_TEXT, '"|, {0,60}')
 
     def __init__(self, name: str, tools: Toolset) -> None:
         self.complete = True
@@ -151,6 +146,6 @@ class StreamingArguments:
 
     def _begin(self) -> ArgumentsParse:
         """Start the parse."""
-        parse = ArgumentsParse(silent_reader(), self._out, self._name, self._tools, self._raw)
+        parse = ArgumentsParse(silent_reader(), self._out, self._name, self._compiled, self._tools, self._raw)
         self._parse = parse
         return parse

@@ -45,13 +45,6 @@ _MAX_READINGS: Final = 24
 class StreamingCustomInput:
     """The input of one call of the custom tool `tool`. `problems` and `complete` are valid after `finish`."""
 
-    flows: Final = False
-    matters: Final = ""
-    certain: Final = ""
-    certain_text: Final = ""
-    tail: Final = ""
-    tail_text: Final = ""
-
     def __init__(self, tool: FunctionTool, tools: Toolset) -> None:
         assert tool.custom is not None
         self.complete = True
@@ -78,10 +71,6 @@ class StreamingCustomInput:
             return self._sent(self._body.feed(self._live.feed(text)))
         self._held.append(text)
         return self._opened() if self._way == "open" else ""
-
-    def pass_on(self, text: str, tail: str) -> None:
-        """It never `flows`."""
-        raise NotImplementedError
 
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the input."""

@@ -1,4 +1,4 @@
-"""The command line: `callwright serve | parse | render | dialects | codex | claude | chat`."""
+"""The command line: `callwright serve | parse | render | dialects | launch | chat`."""
 
 from callwright.cli.main import main
 

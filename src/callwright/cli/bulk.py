@@ -1,7 +1,6 @@
 """`callwright bulk`: parse, render, validate or convert a file of transcripts."""
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, Literal, TypeAlias, assert_never, get_args
@@ -12,7 +11,8 @@ from callwright.bulk.convert import CHAT
 from callwright.bulk.engines import ENGINES, Engine, check_workers, run
 from callwright.bulk.files import Part
 from callwright.bulk.job import Done, Job
-from callwright.bulk.rows import OPERATIONS, Operation, Work
+from callwright.bulk.rows import FIELDS, OPERATIONS, Operation, Work
+from callwright.bulk.tally import Tally, merged
 from callwright.cli.bulk_streams import STREAM, streams
 from callwright.cli.options import TOOLS, dialect_option, named_value, read_json
 from callwright.cli.progress import progress_bar
@@ -24,6 +24,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 # So many of the reasons why rows have errors are told, each as far as that.
 _REASONS: Final = 5
 _REASON_CHARS: Final = 200
+# So much is shown of an example.
+_DETAIL_CHARS: Final = 80
+_EXCERPT_CHARS: Final = 60
+# The exit status of a command that was interrupted.
+_STOPPED: Final = 130
 # So many stand in the counts for machines.
 _COUNTED_REASONS: Final = 100
 
@@ -34,8 +39,15 @@ FailOn: TypeAlias = Literal["all", "error", "problem"]
 @click.argument("operation", type=click.Choice(OPERATIONS))
 @click.argument("sources", metavar="IN...", type=_FILE, nargs=-1, required=True)
 @click.argument("target", metavar="OUT", type=_FILE)
-@dialect_option("How the outputs are written (auto: found from each), or the prompts are to be; a row's own wins.")
+@dialect_option("How the outputs, or the prompts, are written; a row's own wins.  [default of parse: auto, by markup]")
 @click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools for rows that have none: a JSON list.")
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="OURS=THEIRS",
+    help=f"Where rows have {', '.join(FIELDS[:-1])} or {FIELDS[-1]}: a name, or a path with dots.",
+)
 @click.option(
     "--from", "from_", default=CHAT, metavar="FORM", help="convert: chat, responses or a dialect.  [default: chat]"
 )
@@ -66,6 +78,7 @@ def bulk(
     target: Path,
     dialect: str | None,
     tools: IO[bytes] | None,
+    fields: tuple[str, ...],
     from_: str,
     to: str,
     options: tuple[str, ...],
@@ -79,12 +92,16 @@ def bulk(
     """Work on files of transcripts: JSONL (.jsonl, .ndjson, .jsonl.gz) or Parquet in, any of them out, row by row in
     the same order. - is standard input or output, JSONL.
 
+    Texts of a model in `output`, conversations of ShareGPT, OpenAI and Anthropic and the output of their batches are
+    found by themselves; --field names what is called otherwise.
+
     Rows keep their fields and get new ones. When it is stopped, the same command goes on where it was. The exit status
     is 1 when no row could be read, or as --fail-on says.
 
     \b
     Examples:
-      callwright bulk parse outputs.jsonl parsed.jsonl --dialect hermes --tools tools.json
+      callwright bulk parse outputs.jsonl parsed.jsonl --tools tools.json
+      callwright bulk parse rows.jsonl answers.jsonl --field output=completion
       callwright bulk parse day1.jsonl.gz day2.jsonl.gz parsed.parquet --dialect hermes
       callwright bulk render chats.parquet prompts.parquet --dialect harmony
       callwright bulk validate chats.jsonl report.jsonl --fail-on problem --summary counts.json
@@ -94,19 +111,26 @@ def bulk(
     if summary == target == STREAM:
         raise ConfigError("--summary and OUT are both standard output: name a file for one of them.")
     check_workers(engine, workers)
-    work = Work(operation, dialect, _tools(tools), dict(map(named_value, options)), from_, to)
+    work = Work(operation, dialect, _tools(tools), dict(map(named_value, options)), from_, to, _fields(fields))
     with streams(sources, target) as (inputs, output, known_as):
         job = Job(work, inputs, output, int(part_mb * 1e6) if part_mb else None, known_as)
         began = time.monotonic()
         with job.claimed(overwrite=overwrite) as (parts, before):
+            for name, words in job.found():
+                click.echo(f"{name}: {words}.", err=True)
             if before:
                 click.echo(
                     f"Going on: {len(before)} of {counted(len(before) + len(parts), 'part')} are done.", err=True
                 )
             worked = time.monotonic()
-            done = _watched(run(job, parts, engine, workers), parts)
+            done: list[Done] = []
+            try:
+                _watch(run(job, parts, engine, workers), parts, done)
+            except KeyboardInterrupt:
+                _say_stopped(len(before) + len(done), len(before) + len(parts), target)
+                click.get_current_context().exit(_STOPPED)
             rate = _sum(done, "rows") / max(time.monotonic() - worked, 1e-9)
-            everything = [*before, *done]
+            everything = sorted([*before, *done], key=lambda each: each.number)
             job.end(everything)
     for line in _summary(everything, rate):
         click.echo(line, err=True)
@@ -132,17 +156,16 @@ def _has_failed(fail_on: FailOn, done: Sequence[Done]) -> bool:
 
 def _counts(operation: Operation, done: Sequence[Done], rate: float, took_s: float, before: int) -> dict[str, Any]:
     """The counts for machines."""
-    reasons, kinds = Counter[str](), Counter[str]()
-    for each in done:
-        reasons.update(each.reasons)
-        kinds.update(each.kinds)
+    reasons, kinds = _tallies(done)
+    shown = {**dict(list(reasons.items())[:_REASONS]), **kinds}
     return {
         "operation": operation,
         "rows": _sum(done, "rows"),
         "rows_with_errors": _sum(done, "errors"),
         "rows_with_problems": _sum(done, "problems"),
-        "errors": dict(reasons.most_common(_COUNTED_REASONS)),
-        "problems": dict(kinds.most_common()),
+        "errors": {name: tally.count for name, tally in list(reasons.items())[:_COUNTED_REASONS]},
+        "problems": {name: tally.count for name, tally in kinds.items()},
+        "examples": {name: _example(tally) for name, tally in shown.items()},
         "parts": len(done),
         "parts_done_before": before,
         "rows_per_second": round(rate, 1),
@@ -160,9 +183,8 @@ def _write_counts(path: Path, text: bytes) -> None:
         raise ConfigError(f"--summary: cannot write {path}: {reason_of(error)}.") from error
 
 
-def _watched(dones: Iterable[Done], parts: Sequence[Part]) -> list[Done]:
-    """What became of the parts, told while it is done."""
-    made: list[Done] = []
+def _watch(dones: Iterable[Done], parts: Sequence[Part], made: list[Done]) -> None:
+    """Add what became of the parts to `made`, and show it while it is done."""
     sizes = {part.number: part.size for part in parts}
     with progress_bar(sum(sizes.values())) as told:
         for done in dones:
@@ -170,7 +192,23 @@ def _watched(dones: Iterable[Done], parts: Sequence[Part]) -> list[Done]:
             errors = _sum(made, "errors")
             failed = f", {errors:,} with an error" if errors else ""
             told(sizes[done.number], counted(_sum(made, "rows"), "row") + failed)
-    return made
+
+
+def _say_stopped(done: int, parts: int, target: Path) -> None:
+    if target == STREAM:
+        click.echo("Stopped. Nothing was written: standard output gets the rows when all are done.", err=True)
+    else:
+        click.echo(f"Stopped: run the same command to go on. {done} of {counted(parts, 'part')} are done.", err=True)
+
+
+def _tallies(done: Sequence[Done]) -> tuple[dict[str, Tally], dict[str, Tally]]:
+    """The errors and the problems of all parts."""
+    return merged((each.rows, each.reasons) for each in done), merged((each.rows, each.kinds) for each in done)
+
+
+def _example(tally: Tally) -> dict[str, Any]:
+    texts = {"detail": tally.detail, "excerpt": tally.excerpt}
+    return {"row": tally.row, **{name: text for name, text in texts.items() if text}}
 
 
 def _sum(done: Iterable[Done], count: Literal["rows", "problems", "errors"]) -> int:
@@ -178,20 +216,34 @@ def _sum(done: Iterable[Done], count: Literal["rows", "problems", "errors"]) -> 
 
 
 def _summary(done: Sequence[Done], rate: float) -> Iterator[str]:
-    """What became of all parts; why rows have errors, the commonest reasons first."""
+    """What became of all parts: errors and problems, the commonest first, each with a row that has it."""
     errors = _sum(done, "errors")
     problems = f"{_sum(done, 'problems'):,} with problems"
     yield f"{counted(_sum(done, 'rows'), 'row')}, {problems}, {errors:,} with an error; {rate:,.0f} rows/s."
-    reasons = Counter[str]()
-    for each in done:
-        reasons.update(each.reasons)
-    told = reasons.most_common(_REASONS)
-    others = errors - sum(number for _, number in told)
-    width = len(f"{max(others, *reasons.values(), 0):,}")
-    for reason, number in told:
-        yield f"  {number:{width},}  {shortened([reason], _REASON_CHARS)}"
+    reasons, kinds = _tallies(done)
+    told = dict(list(reasons.items())[:_REASONS])
+    others = errors - sum(tally.count for tally in told.values())
+    width = len(f"{max(others, *(tally.count for tally in (*told.values(), *kinds.values())), 0):,}")
+    for reason, tally in told.items():
+        yield f"  {tally.count:{width},}  {shortened([reason], _REASON_CHARS)} (row {tally.row:,})"
     if others:
         yield f"  {others:{width},}  for other reasons"
+    longest = max(map(len, kinds), default=0)
+    for kind, tally in kinds.items():
+        example = f"row {tally.row:,}: {shortened([tally.detail], _DETAIL_CHARS)}"
+        excerpt = f"  {shortened([tally.excerpt], _EXCERPT_CHARS)}" if tally.excerpt else ""
+        yield f"  {tally.count:{width},}  {kind:{longest}}  {example}{excerpt}"
+
+
+def _fields(given: Sequence[str]) -> dict[str, str]:
+    """Our names of fields with those of the rows. `Work` checks ours."""
+    found = {}
+    for text in given:
+        ours, equals, theirs = text.partition("=")
+        if not (equals and ours and theirs):
+            raise ConfigError(f"--field {text}: expected OURS=THEIRS, such as output=completion.")
+        found[ours] = theirs
+    return found
 
 
 def _tools(file: IO[bytes] | None) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,12 @@ _TIMEOUT_S: Final = 60.0
 @click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the configuration to a new file for `callwright serve --config FILE`.",
+)
 def doctor(
     url: str,
     model: str | None,
@@ -49,6 +56,7 @@ def doctor(
     api_key_env: str | None,
     as_json: bool,
     html: Path | None,
+    write: Path | None,
 ) -> None:
     """Examine the model server at URL: what works, what it ignores, and how to configure it.
 
@@ -60,6 +68,8 @@ def doctor(
       callwright doctor http://localhost:8000
       callwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
     """
+    if write is not None and os.path.lexists(write):
+        raise ConfigError(f"--write: {write} exists already. Name another file, or move it away.")
     check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
@@ -88,8 +98,25 @@ def doctor(
             html.write_text(page(findings, advised), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"Cannot write {html}: {error.strerror}.") from error
+    if write is not None:
+        _write(write, findings, advised)
     if not advised.usable:
         click.get_current_context().exit(1)
+
+
+def _write(file: Path, findings: Findings, advised: Advice) -> None:
+    """Write the advised configuration, with its reasons as comments, and print the command that uses it."""
+    if not advised.toml:
+        click.echo(f"Nothing is written to {file}: there is no configuration to advise.", err=True)
+        return
+    reasons = [f"# {name}: {it.value}: {' '.join(it.reason.split())}" for name, it in advised.choices.items()]
+    lines = [f"# `callwright doctor` wrote this for the server at {findings.url}.", *reasons, advised.toml, ""]
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write("\n".join(lines))
+    except OSError as error:
+        raise ConfigError(f"Cannot write {file}: {error.strerror}.") from error
+    click.echo(f"Wrote {file}. Start the gateway with:\n  callwright serve --config {shlex.quote(str(file))}", err=True)
 
 
 def _key(variable: str | None) -> str | None:

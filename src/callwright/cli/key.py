@@ -9,7 +9,7 @@ from callwright.gateway.access.keys import hash_of, new_key
 
 
 @click.command()
-@click.argument("name", default="somebody")
+@click.argument("name")
 def key(name: str) -> None:
     """Make a key for a client called NAME, and print it, once, with what the configuration says of it.
 

@@ -10,6 +10,7 @@ import msgspec
 
 from callwright.api import Parser
 from callwright.cli.options import TOOLS, dialect_option, read_json, told_of
+from callwright.dialects.auto import AUTO
 from callwright.errors import ConfigError, RequestError
 from callwright.events import FinishReason
 from callwright.reading.collect import collect
@@ -20,7 +21,7 @@ _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tool
 
 
 @click.command()
-@dialect_option("How the model writes calls; see `callwright dialects`. auto: found from the output.")
+@dialect_option("How the model writes calls; see `callwright dialects`.  [default: auto, by the output's markup]")
 @click.option(
     "--response-template",
     type=click.Path(path_type=Path),
@@ -48,7 +49,7 @@ def parse(
     \b
     Example:
       echo '<tool_call>{"name": "get_time", "arguments": {"tz": "UTC"}}</tool_call>' \\
-        | callwright parse --dialect hermes --tools tools.json
+        | callwright parse --tools tools.json
     """
     choice: Any = tool_choice
     if tool_choice not in (None, "none", "auto", "required"):
@@ -86,6 +87,4 @@ def _reads(dialect: str | None, response_template: Path | None) -> str | Respons
         raise ConfigError("--dialect and --response-template both say how the output reads: leave out one of them.")
     if response_template is not None:
         return ResponseTemplate.load(response_template)
-    if dialect is None:
-        raise ConfigError("Nothing says how the output reads: add --dialect hermes, or --response-template FILE.")
-    return dialect
+    return dialect or AUTO

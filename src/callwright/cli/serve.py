@@ -1,6 +1,7 @@
 """`callwright serve`: the gateway, from a configuration or from options that stand for one."""
 
 import asyncio
+import re
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import get_args
@@ -42,6 +43,7 @@ from callwright.upstreams.simulated.faults import Faults
 
 
 @click.command()
+@click.argument("url", required=False)
 @click.option(
     "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
 )
@@ -67,6 +69,7 @@ from callwright.upstreams.simulated.faults import Faults
     help="What the pages at / show of turns.  [default: full on this machine's addresses without keys, else metadata]",
 )
 def serve(
+    url: str | None,
     config: Path | None,
     host: str | None,
     port: int | None,
@@ -79,16 +82,19 @@ def serve(
 ) -> None:
     """Start the gateway. Without an upstream it serves a simulated model.
 
+    URL is a model server, with or without /v1: how each of its models is asked is found out when it is first used.
+
     \b
     Examples:
       callwright serve
+      callwright serve http://localhost:11434
       callwright serve --upstream http://localhost:8000/v1
       callwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
           --mode raw --dialect harmony --server vllm
       callwright serve --upstream model.gguf
       callwright serve --config callwright.toml
     """
-    settings = _settings(model_settings(model), config, faults)
+    settings = _settings(model_settings(_with_url(url, model)), config, faults)
     asked = {"host": host, "port": port, "workers": workers, "inspect": inspect}
     given = {key: value for key, value in asked.items() if value is not None}
     server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
@@ -99,6 +105,18 @@ def serve(
     if record:
         record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
     _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_), from_file=config is not None)
+
+
+def _with_url(url: str | None, given: dict[str, str | None]) -> dict[str, str | None]:
+    """The options with the upstream of the argument. Its mode is `auto` unless the options decide it."""
+    if url is None:
+        return given
+    if given.get("upstream") is not None:
+        raise ConfigError("The upstream is given twice, as URL and as --upstream: leave out one of them.")
+    if re.fullmatch(r"https?://[^/?#]+/?", url):
+        url = f"{url.rstrip('/')}/v1"
+    decided = is_file(url) or any(given.get(name) is not None for name in ("mode", "dialect", "template"))
+    return {**given, "upstream": url} | ({} if decided else {"mode": AUTO})
 
 
 def _settings(given: dict[str, str], config: Path | None, faults: str) -> Config:

@@ -41,7 +41,7 @@ from callwright.dialects.prompts.chat_messages import (
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.layout.calls import CallLayout
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
@@ -151,7 +151,7 @@ class DsmlForm(Struct, frozen=True):
             return last_asked(conversation, items)
         if conversation.tools or conversation.keeps_reasoning:
             return -1
-        return max(kept_along(items, None, TurnsAlong(), _in_name_of_user).made, default=-1)
+        return max(fold(items, TurnsAlong(), _in_name_of_user).made, default=-1)
 
     def _head(self, out: PromptBuilder, conversation: Conversation, effort: str) -> Sequence[Item]:
         """Append what stands before the turns; answers the items of these."""

@@ -26,6 +26,7 @@ from callwright.conversation import (
     Reasoning,
     TextPart,
     ToolTurn,
+    shared_item,
 )
 from callwright.dialects.base import RenderOptions, TurnMarks
 from callwright.dialects.prompts.chat_messages import (
@@ -43,7 +44,7 @@ from callwright.dialects.prompts.kept_parts import Apart, put_tools, put_turns
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.told import ToldTurns
 from callwright.layout.calls import CallLayout, sized_id, written_anew
-from callwright.memo.values import kept_along, kept_with
+from callwright.memo.prefixes import fold
 from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.reading.json.marked import CallMarks
 
@@ -163,12 +164,12 @@ class MistralForm(Struct, frozen=True, kw_only=True):
         rest = [item for at, item in enumerate(items) if at not in leaves]
         texts = [text for at in said if (text := items[at].text)]  # type: ignore[union-attr]
         begins = bool(rest) and type(rest[0]) is Message and rest[0].role == "user"
-        return texts, rest if begins else [_NO_WORDS, *rest]
+        return texts, tuple(rest if begins else [_NO_WORDS, *rest])
 
     def _grouped(self, items: Sequence[Item]) -> Sequence[Item]:
         """The items with messages of one role in a row as one message, and each of them with one text."""
-        before = kept_along(items, self.joint, _Grouped(), partial(_more, self.joint), "grouped along")
-        return [*before.made, *_joined(items[before.items :], self.joint)]
+        before = fold(items, _Grouped(), partial(_more, self.joint), self.joint, "grouped")
+        return (*before.made, *_joined(items[before.items :], self.joint))
 
     # --- turns ---
 
@@ -266,7 +267,7 @@ def _joined(run: Sequence[Any], joint: str) -> Sequence[Item]:
         return run
     if not run or any(item.has_media for item in run):
         return run
-    return [kept_with(run, "joined", joint, partial(_one, run, joint))]
+    return [shared_item(_one(run, joint))]
 
 
 def _one(items: Sequence[Message | CallOutput], joint: str) -> Message | CallOutput:

@@ -1,31 +1,41 @@
 """Reads an output whose format is not known: the markup that stands in it tells which one it is."""
 
+import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from callwright.calls.toolset import Toolset
-from callwright.conversation import Call, FunctionTool
+from callwright.conversation import FunctionTool
 from callwright.dialects.base import FORMATS, dialect_names, get_dialect
-from callwright.events import ArgumentsDelta, CallStarted, ContentDelta, Event, Markup, Problem
-from callwright.reading.text.answer_text import AnswerText
-from callwright.reading.text.call_format import read_answer
-from callwright.reading.text.foreign import valid_calls
+from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
+from callwright.reading.text.foreign import likeliest, valid_calls
 from callwright.streaming.reader import Parse, StreamReader
 
-# What tells a format but may mean other things, too, so that it is looked for only where none is named.
+# What this is called where a dialect is named.
+AUTO: Final = "auto"
+# What tells a dialect and is no opening of its calls.
+_SURE: Final = {
+    "beam": re.compile("<rfl:"),
+    "cohere_command_r": re.compile("Action:\\s*```json"),
+    "pythonic": re.compile(r"\A\s*\[\s*[\w.-]+\(\s*(?:\)|\w+\s*=)"),
+    "functionary_v32": re.compile(r">>>[\w.-]+\n\{"),
+}
+# What may mean other things, too: it is read as that dialect only if all whole calls hold.
 _HINTS: Final = {
-    "<rfl:": "beam",
-    "<atem:": "muse",
-    "<|start|>assistant": "harmony",
-    "Action:": "cohere_command_r",
-    "(": "pythonic",
-    "\n{": "functionary_v32",
+    "cohere_command_r": re.compile("Action:"),
+    "pythonic": re.compile(r"\[\s*[\w.-]+\("),
+    "functionary_v32": re.compile(r"\A\s*[\w.-]+\n\{"),
+    "llama3_json": re.compile(r'\A\s*\{\s*"(?:name|type)"'),
+    "xlam": re.compile(r'\A\s*\[\s*\{\s*"name"'),
 }
 # In these an answer begins with a header, before any text.
 _HEADED: Final = ("inkling", "muse", "beam", "harmony")
 _PLAIN: Final = "json"
+# Problems that say that the format may be another one.
+_DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
 
 
 class AutoReader(msgspec.Struct, frozen=True):
@@ -38,77 +48,101 @@ class AutoReader(msgspec.Struct, frozen=True):
             if source.ended:
                 break
             yield
-        _, events = _best("".join(pieces), start, tools)
-        for event in events:
+        for event in _best("".join(pieces), start, tools).events:
             source.emit(event)
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    """A text as one dialect reads it, with all that this dialect finds wrong. `settles`: there are calls, and all of
+    them are in this format, so that no other needs to be asked. `is_hinted`: the markup may mean other things.
+    """
+
+    name: str
+    events: list[Event]
+    calls: int
+    doubts: int
+    is_hinted: bool
+    settles: bool
 
 
 def detected_format(output: str, start: str, tools: Sequence[FunctionTool]) -> str:
     """The dialect as which such an output is read."""
-    return _best(output, start, Toolset(tools))[0]
+    return _best(output, start, Toolset(tools)).name
 
 
-def _best(text: str, start: str, tools: Toolset) -> tuple[str, list[Event]]:
-    found = _PLAIN
-    best: list[Event] = []
-    for name, at in _candidates(text):
-        lead = text[: text.rfind("\n", 0, at) + 1] if name in _HEADED and start == "assistant" else ""
-        events = read_as(text[len(lead) :], name, start, tools)
-        if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
-            events[:0] = [ContentDelta(said), Markup(lead[len(said) :])]
-        if not best or _fit(name, text, events, tools) > _fit(found, text, best, tools):
-            found, best = name, events
-    called = any(isinstance(event, CallStarted) for event in best)
-    if called and found in _HEADED and start == "assistant":
-        return found, best
-    name = found if called else _PLAIN
-    again = read_as(text, name, start, tools, alone=False)
-    told = any(isinstance(event, CallStarted | Problem) for event in again)
-    if _worth(again, tools) > _worth(best, tools) or (told and not called):
-        found, best = name, again
-    return found, best
+def _best(text: str, start: str, tools: Toolset) -> _Candidate:
+    """The text as the first dialect reads it that settles it, else as the one that makes most of it."""
+    best: _Candidate | None = None
+    for name, at, is_hinted in _likely(text):
+        candidate = _read(text, name, at, start, tools, is_hinted=is_hinted)
+        if candidate.settles:
+            return candidate
+        if best is None or _worth(candidate, tools) > _worth(best, tools):
+            best = candidate
+    assert best is not None  # the plain one is among them
+    return best
 
 
-def _candidates(text: str) -> Iterator[tuple[str, int]]:
-    """The dialects whose markup stands in a text, in the order in which it does, and where; the plain one is the
-    last.
+def _likely(text: str) -> Iterator[tuple[str, int, bool]]:
+    """The dialects as which a text may be read, the likeliest first, where its markup begins and whether that is only a
+    hint: by the openings in the text in their order, then the plain one, then by hints.
     """
-    found = sorted((at, mark) for mark in FORMATS.openings if (at := text.find(mark)) >= 0)
-    own = dialect_names()
-    names = [(name, at) for at, mark in found for way in FORMATS.openings[mark] if (name := way.form.name) in own]
-    hints = [(name, at) for mark, name in _HINTS.items() if (at := text.find(mark)) >= 0]
-    first: dict[str, int] = {}
-    for name, at in (*names, *hints):
-        first[name] = min(at, first.get(name, at))
-    yield from first.items()
-    yield _PLAIN, 0
+    given = {_PLAIN}
+    seen = set[str]()
+    for found in _marks().finditer(text):
+        if found[0] in seen:
+            continue
+        seen.add(found[0])
+        for way in likeliest(text, FORMATS.openings[found[0]], found.start()):
+            if way.form.name in dialect_names() and way.form.name not in given:
+                given.add(way.form.name)
+                yield way.form.name, found.start(), False
+    yield _PLAIN, 0, False
+    for hints, is_hinted in ((_SURE, False), (_HINTS, True)):
+        for name, hint in hints.items():
+            if name not in given and (hinted := hint.search(text)):
+                given.add(name)
+                yield name, hinted.start(), is_hinted
 
 
-def _fit(name: str, text: str, events: list[Event], tools: Toolset) -> tuple[int, int, bool]:
-    """How well a dialect fits a text: by its reading, then by whether it writes these calls like that."""
-    written = "".join(get_dialect(name).calls.layout.text(_calls(events)).split())
-    return (*_worth(events, tools), bool(written) and written in "".join(text.split()))
+@cache
+def _marks() -> re.Pattern[str]:
+    """The openings that mean calls of some format and nothing else."""
+    sure = [mark for mark, ways in FORMATS.openings.items() if any(way.is_sure for way in ways)]
+    return re.compile("|".join(map(re.escape, sorted(sure, key=len, reverse=True))))
 
 
-def _calls(events: list[Event]) -> list[Call]:
-    """The calls among these events, as they were written."""
-    names = {event.index: event.name for event in events if isinstance(event, CallStarted)}
-    given = [(event.index, event.text) for event in events if isinstance(event, ArgumentsDelta)]
-    return [Call(name, "".join([text for at, text in given if at == index])) for index, name in names.items()]
-
-
-def _worth(events: list[Event], tools: Toolset) -> tuple[int, int]:
-    """How well a reading went: the calls that hold, and the problems, of which less is more."""
-    return len(valid_calls(events, tools)), -sum(isinstance(event, Problem) for event in events)
-
-
-def read_as(text: str, dialect: str, start: str, tools: Toolset, *, alone: bool = True) -> list[Event]:
-    """The events of a whole text in this dialect; `alone`: calls of other formats are not searched for."""
+def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinted: bool) -> _Candidate:
+    """A text as this dialect reads it, whose markup begins at `at`."""
+    lead = text[: text.rfind("\n", 0, at) + 1] if name in _HEADED and start == "assistant" else ""
     events: list[Event] = []
+    if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
+        events += [ContentDelta(said), Markup(lead[len(said) :])]
     source = StreamReader(events.append)
-    source.push(text)
+    source.push(text[len(lead) :])
     source.end()
-    calls = get_dialect(dialect).calls
-    for _ in read_answer(calls, AnswerText(source, tools, calls.layout, alone=alone), start, FORMATS):
+    for _ in get_dialect(name).parse(source, start, tools):
         raise AssertionError("the text is all there")
-    return events
+    begins: dict[int, str] = {}  # of the arguments of each call
+    doubts = 0
+    for event in events:
+        if isinstance(event, CallStarted):
+            begins[event.index] = ""
+        elif isinstance(event, ArgumentsDelta):
+            begins[event.index] = begins[event.index] or event.text.lstrip()[:1]
+        elif isinstance(event, Problem):
+            doubts += event.kind in _DOUBTS
+    settles = bool(begins) and not (doubts or is_hinted) and {*begins.values()} <= {"{", ""}
+    return _Candidate(name, events, len(begins), doubts, is_hinted, settles)
+
+
+def _worth(candidate: _Candidate, tools: Toolset) -> tuple[int, int, int]:
+    """How much a dialect makes of a text: calls that hold, other calls, and as little as may be in another format. If
+    there are none, the first dialect says what is wrong.
+    """
+    good = len(valid_calls(candidate.events, tools))
+    if candidate.is_hinted:
+        whole = sum(isinstance(event, CallEnded) and event.complete for event in candidate.events)
+        if good < whole:
+            return 0, 0, -1
+    return good, candidate.calls, -candidate.doubts if candidate.calls else 0

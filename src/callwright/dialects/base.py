@@ -20,11 +20,10 @@ from msgspec.structs import replace
 
 from callwright.calls.history import HistoryRules, normalized
 from callwright.calls.toolset import Toolset
-from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart, kept_with_tools
+from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
-from callwright.memo.json_values import KnownObject
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold, once
 from callwright.prompt import Prompt, neutralise
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_format import CallFormat, ParsedBy, ReadBy, read_answer
@@ -165,7 +164,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         if shown is None or not tools:
             return _NO_KEYWORDS
         make = lambda: frozenset[str]().union(*[hidden_keywords(tool, shown) for tool in tools])  # noqa: E731
-        return kept_with_tools(tools, "hidden keywords", shown, make)
+        return once(tools, "hidden keywords", make, shown)
 
     def write(self, turn: AssistantTurn) -> str:
         with self._named_depth():
@@ -214,31 +213,17 @@ def _marks(render: Callable[[Conversation, Any], Prompt], options: Any) -> tuple
 def _all_broken(
     messages: Sequence[dict[str, Any]], controls: tuple[str, ...], own: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Messages without look-alikes. Those that are shared keep what became of them; what comes first may be none."""
+    """Messages without look-alikes."""
 
     def more(before: list[dict[str, Any]], all_: Sequence[dict[str, Any]], start: int) -> list[dict[str, Any]]:
         return before + [_broken(message, controls, own) for message in all_[start:]]
 
     none: list[dict[str, Any]] = []
-    first = [message for message in messages[:1] if type(message) is not KnownObject]
-    rest = messages[len(first) :]
-    if {*map(type, rest)} - {KnownObject}:
-        return more(none, messages, 0)
-    return more(none, first, 0) + kept_along(rest, (controls, own), none, more, "harmless along")
+    # The first is the system message, which may differ from request to request.
+    return more(none, messages[:1], 0) + fold(tuple(messages[1:]), none, more, (controls, own), "without look-alikes")
 
 
 def _broken(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
-    """A message without look-alikes; one that is shared keeps what became of it last."""
-    if type(message) is not KnownObject:
-        return _made_harmless(message, controls, own)
-    before: tuple[tuple[str, ...], tuple[str, ...], KnownObject] | None = message.kept.get("harmless")
-    if before is None or before[0] is not controls or before[1] is not own:
-        before = controls, own, KnownObject(_made_harmless(message, controls, own))
-        message.kept["harmless"] = before
-    return before[2]
-
-
-def _made_harmless(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
     match message.get("content"):
         case str(text):
             return {**message, "content": neutralise(text, controls, own)}

@@ -273,21 +273,13 @@ class _Call(NamedCall):
             if tag.closes:
                 self.sink.doubt(f"{tag.text} closes nothing")
                 continue
-            named, noise = _attributes(tag.text)
-            key = named.get("name")
-            if noise or (key is None) != listed:
-                self.sink.doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
-            inner = writer.inside(schema, None if listed else key or "")[1]
-            self._kind = self._kind_of(tag, named)
-            if self._kind == "raw" and (writer.is_untyped(inner) or _takes_text(inner)):
-                inner = {"type": "string"}
-            value = yield from self._value_of((*names, tag.head), inner, writer)
+            key, value = yield from self._element(tag, names, schema, writer, listed=listed)
             if value is None:
                 writer.cut("".join((*items, *members.values())))
                 return None
             if listed:
                 items.append(value)
-            elif members.setdefault(key or "", value) != value:
+            elif members.setdefault(key, value) != value:
                 self.sink.doubt(f"{key!r} is given twice, with different values")
         written = "".join(said)
         if written.strip() and not (items or members) and (whole := _json(written)) is not None:
@@ -299,6 +291,20 @@ class _Call(NamedCall):
         if listed:
             return f"[{','.join(items)}]"
         return f"{{{','.join(f'{encode(key).decode()}:{value}' for key, value in members.items())}}}"
+
+    def _element(
+        self, tag: Tag, names: tuple[str, ...], schema: object, writer: ArgumentsWriter, *, listed: bool
+    ) -> Parse[tuple[str, str | None]]:
+        """The name of an element, whose tag was just read, and its JSON; None when the output was cut in it."""
+        named, noise = _attributes(tag.text)
+        key = named.get("name")
+        if noise or (key is None) != listed:
+            self.sink.doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
+        inner = writer.inside(schema, None if listed else key or "")[1]
+        self._kind = self._kind_of(tag, named)
+        if self._kind == "raw" and (writer.is_untyped(inner) or _takes_text(inner)):
+            inner = {"type": "string"}
+        return key or "", (yield from self._value_of((*names, tag.head), inner, writer))
 
 
 def _takes_text(schema: object) -> bool:

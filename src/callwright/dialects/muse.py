@@ -18,12 +18,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from callwright.conversation import Conversation, kept_with_tools
+from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ParsedBy, RenderOptions
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
 from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
 from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.memo.prefixes import once
 from callwright.prompt import BREAK, PromptBuilder, own_words
 from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.calls import TaggedCalls
@@ -132,7 +133,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> PromptBuilder:
 
 
 def _more(conversation: Conversation) -> Values:
-    return {"recipients": kept_with_tools(conversation.tools, "recipients", None, lambda: _recipients(conversation))}
+    return {"recipients": once(conversation.tools, "recipients", lambda: _recipients(conversation))}
 
 
 def _recipients(conversation: Conversation) -> str:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from callwright.chat_template.detect import detect
 from callwright.dialects.detect import Detected
+from callwright.doctor.chat_models import can_chat
 from callwright.doctor.client import Asker, Reply, clipped, dig
 from callwright.doctor.fields import FIELDS, LLGUIDANCE, RequestField
 from callwright.doctor.findings import Findings, Identity, ProbeResult
@@ -123,8 +124,16 @@ async def _place(asker: Asker, url: str, model: str | None) -> _Place:
         identity = identify(pages)
     names = model_names(listed.json)
     if identity.server == "ollama":
-        pages[_SHOW] = await asker.post(root + _SHOW, {"model": model or next(iter(names or ()), "")})
+        pages[_SHOW] = await asker.post(root + _SHOW, {"model": model or _first_that_chats(listed, names) or ""})
     return _Place(base, root, pages, identity, names)
+
+
+def _first_that_chats(listed: Reply, names: Iterable[str] | None) -> str | None:
+    """The first model that can chat; the first of all if none can."""
+    entries = dig(listed.json, "data")
+    declared = {dig(entry, "id"): entry for entry in entries if isinstance(entry, dict)} if names else {}
+    known = list(names or ())
+    return next((name for name in known if can_chat(name, declared.get(name))), next(iter(known), None))
 
 
 async def _page(asker: Asker, url: str) -> Reply:
@@ -175,7 +184,7 @@ async def _examined(
         version=identity.version,
         sign=identity.sign,
         models=names,
-        model=model or next(iter(names), None),
+        model=model or _first_that_chats(place.pages.get(MODELS, Reply()), names),
     )
     if place.message:
         return found

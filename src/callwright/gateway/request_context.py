@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -80,7 +81,8 @@ class Turns(Struct):
         self.calls += len(seen.calls)
         for problem in seen.problems:
             self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
-        self.retries += seen.retries
+        if len(seen.asked) > 1:
+            self.retries += seen.retries
         if seen.ambiguous is not None:
             self.ambiguous[seen.ambiguous] = self.ambiguous.get(seen.ambiguous, 0) + 1
 
@@ -103,15 +105,15 @@ class Turns(Struct):
 class RequestContext(Struct, kw_only=True):
     """One request. Times are of `time.monotonic`, in seconds.
 
-    `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name of
-    its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration, `error` the
-    code or fault of what went wrong, `message` its field and words, which may repeat what was said and go into no log,
-    `carrier` the headers of a trace, `turns` those that have ended. `received_s`: the body was there. For `elsewhere_s`
-    seconds others were waited for: a queue, a model's server, tools. `reasoning_put_back`: how many turns of its
-    history got the reasoning back that the client had dropped. `given` are the fields of the request, `dropped` those
-    that went to no server, `not_passed` those of them that nobody here knows. `latest` is the turn that runs or ran
-    last. `response_id` and `conversation_id` are those of the Responses API. `span_ended` ends its span. `body` is set
-    where requests are recorded, or shown.
+    `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name
+    of its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration,
+    `error` the code or fault of what went wrong, `message` its field and words, which may repeat what was said and
+    go into no log, `carrier` the headers of a trace, `turns` those that have ended. `received_s`: the body was
+    there. For `elsewhere_s` seconds others were waited for: a queue, a model's server, tools. `reasoning_put_back`:
+    how many turns of its history got the reasoning back that the client had dropped. `given` are the fields of the
+    request, `dropped` those that went to no server, `not_passed` those of them that nobody here knows. `latest` is
+    the turn that runs or ran last. `response_id`, `conversation_id` and `previous_response_id` are those of the
+    Responses API. `span_ended` ends its span. `body` is set where requests are recorded, or shown.
     """
 
     id: str
@@ -134,6 +136,7 @@ class RequestContext(Struct, kw_only=True):
     label: str = "none"
     response_id: str | None = None
     conversation_id: str | None = None
+    previous_response_id: str | None = None
     span_ended: Callable[[str, int, str | None], None] | None = None
     reasoning_put_back: int = 0
     given: frozenset[str] = frozenset()
@@ -226,10 +229,11 @@ def api_of(path: str, headers: Container[bytes] = ()) -> Api:
     return "anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai"
 
 
-def note(response_id: str, conversation_id: str | None) -> None:
-    """Which response the context that runs makes, and of which conversation."""
+def note(response_id: str, conversation_id: str | None, previous_id: str | None) -> None:
+    """Which response the context that runs makes, of which conversation, or which response it continues."""
     if (context := _current.get()) is not None:
         context.response_id, context.conversation_id = response_id, conversation_id
+        context.previous_response_id = previous_id
 
 
 def note_given(fields: Mapping[str, Any]) -> None:
@@ -264,7 +268,7 @@ def observer(label: str) -> Observer:
         if context is None:
             return None
         context.model, context.label, context.latest = seen.model, label, seen
-        return lambda: context.add(seen)
+        return partial(context.add, seen)
 
     return begun
 

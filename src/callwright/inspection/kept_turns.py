@@ -9,13 +9,14 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, Reasoning, TextPart
 from callwright.inspection.summary import TurnSummary, ended, summary_of
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
 
@@ -54,7 +55,7 @@ class KeptTurn(Struct):
     def let_go(self) -> None:
         """Keep nothing of what was said."""
         self.seen = self.body = self.message = None
-        self.row.has_contents = False
+        self.row.has_contents, self.row.asked, self.row.called = False, "", []
 
 
 class Listener:
@@ -108,15 +109,14 @@ class KeptTurns:
 
     def begin(self, seen: Observation, body: bytes | str | None) -> tuple[KeptTurn, Ended]:
         """A turn begins. Answers its entry, whose row may be added to, and what to call when it has ended."""
-        kept = KeptTurn(summary_of(seen, self._next_id(), time.time()))
+        kept = KeptTurn(summary_of(seen, self._next_id(), time.time(), has_contents=self._most_bytes > 0))
         if self._most_bytes:
             self._running += 1
             share = self._most_bytes // (_MEMORY * max(_SHARES, self._running))
             seen.keeps = max(seen.keeps, min(_MOST_KEPT, share))
             kept.seen, kept.body = seen, body
-            kept.row.has_contents = True
         self._add(kept)
-        return kept, lambda: self._end(kept, seen)
+        return kept, partial(self._end, kept, seen)
 
     def note(self, row: TurnSummary, body: bytes | str | None, message: str | None) -> None:
         """A request that was refused before there was a turn, with these words; its id is given here."""
@@ -168,7 +168,7 @@ class KeptTurns:
             kept.attempts = timed_attempts(seen)
         if kept.seen is not None and kept.row.id in self._turns:
             size = _size(seen, kept.body)
-            if self._is_passed_over(kept.row, seen, size):
+            if self._bytes + size > self._most_bytes and self._is_passed_over(kept.row, seen):
                 self._let_go(kept)
             else:
                 self._kept_s = seen.ended_s or 0.0
@@ -178,14 +178,9 @@ class KeptTurns:
         if self._told is not None:
             self._told(kept.row)
 
-    def _is_passed_over(self, row: TurnSummary, seen: Observation, size: int) -> bool:
-        """Whether turns end so fast that what was said in this one is not kept."""
-        return (
-            self._bytes + size > self._most_bytes
-            and self._running >= _BUSY
-            and row.outcome in _WELL
-            and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
-        )
+    def _is_passed_over(self, row: TurnSummary, seen: Observation) -> bool:
+        """Whether the room is full and turns end so fast that what was said in this one is not kept."""
+        return self._running >= _BUSY and row.outcome in _WELL and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
 
     def _weigh(self, kept: KeptTurn, size: int) -> None:
         """Count what a turn takes, and make room for it."""
@@ -227,7 +222,7 @@ def _size(seen: Observation, body: bytes | str | None) -> int:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
     # What a response continues from, and what tools of an MCP server have said, stands in no body.
-    said = max(len(body or b""), kept_along(seen.conversation.items, None, 0, _size_of))
+    said = max(len(body or b""), fold(seen.conversation.items, 0, _size_of))
     return came + _COPIES * said * max(1, len(seen.asked)) + _ROW_BYTES
 
 

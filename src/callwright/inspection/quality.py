@@ -1,16 +1,17 @@
-"""How well models call tools, over time: counts of turns by outcome, of problems by kind, of times, in spans of five
-minutes and for a day, in bounded memory.
+"""How well models call tools, over time: counts of turns by outcome, of problems by kind, of times, for a day, in
+spans of one minute for the last hour and of five minutes before, in bounded memory.
 """
 
 from bisect import bisect_left
-from collections import OrderedDict
 from typing import Final
 
 from msgspec import Struct, field
 
 from callwright.inspection.summary import TurnSummary
 
-BUCKET_S: Final = 300
+BUCKET_S: Final = 60
+_FINE_S: Final = 3_600
+_COARSE_S: Final = 300
 # Upper bounds of the counts of times, in seconds; one more count is for the rest.
 BOUNDS: Final = tuple(round(0.001 * 2**step, 3) for step in range(18))
 _KEPT_S: Final = 86_400
@@ -53,16 +54,14 @@ class QualityCounts:
 
     def __init__(self, kept_s: float | None = _KEPT_S) -> None:
         self._kept_s = kept_s
-        self._spans: OrderedDict[int, dict[str, Bucket]] = OrderedDict()
+        self._spans: dict[int, dict[str, Bucket]] = {}
 
     def add(self, row: TurnSummary) -> None:
         """A turn is over."""
         at = int((row.at + (row.seconds or 0.0)) // BUCKET_S) * BUCKET_S
-        models = self._spans.setdefault(at, {})
-        name = row.model if row.model in models or len(models) < _MAX_MODELS else _OTHERS
-        bucket = models.get(name)
-        if bucket is None:
-            bucket = models[name] = Bucket(at, name)
+        if at not in self._spans:
+            self._age(at)
+        bucket = self._bucket(at, row.model)
         bucket.turns += 1
         bucket.outcomes[row.outcome] = bucket.outcomes.get(row.outcome, 0) + 1
         for kind, count in row.problems.items():
@@ -71,9 +70,22 @@ class QualityCounts:
             bucket.first[bisect_left(BOUNDS, row.first_s)] += 1
         if row.seconds is not None:
             bucket.seconds[bisect_left(BOUNDS, row.seconds)] += 1
-        if self._kept_s is not None:
-            while next(iter(self._spans)) < at - self._kept_s:
-                self._spans.popitem(last=False)
+
+    def _age(self, now: int) -> None:
+        """A span begins: add up those of the hours before the last, and drop those that are too old."""
+        for at in sorted(self._spans):
+            if self._kept_s is not None and at < now - self._kept_s:
+                del self._spans[at]
+            elif at < now - _FINE_S and at % _COARSE_S:
+                for name, bucket in self._spans.pop(at).items():
+                    self._bucket(at - at % _COARSE_S, name).add(bucket)
+
+    def _bucket(self, at: int, model: str) -> Bucket:
+        models = self._spans.setdefault(at, {})
+        name = model if model in models or len(models) < _MAX_MODELS else _OTHERS
+        if name not in models:
+            models[name] = Bucket(at, name)
+        return models[name]
 
     def buckets(self) -> list[Bucket]:
         """The counts, the oldest first."""

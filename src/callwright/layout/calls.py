@@ -17,13 +17,13 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.conversation import Call
-from callwright.prompt import Collected, PromptBuilder, own_words
+from callwright.prompt import PromptBuilder, own_words
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.escapes import with_whole_characters
 
@@ -269,14 +269,6 @@ def json_type(value: Any) -> str:
 JSON: Final = JsonArguments()
 
 
-class _Written(NamedTuple):
-    """What a layout has written of a call: in which place, among which control tokens."""
-
-    layout: "CallLayout"
-    place: tuple[int, int, tuple[str, ...]]
-    text: Collected
-
-
 class CallLayout(Struct, frozen=True, kw_only=True):
     """The calls of one turn: `begin` and `end` around the arguments of each, `between` two of them, `open` and `close`
     around all of them.
@@ -304,22 +296,11 @@ class CallLayout(Struct, frozen=True, kw_only=True):
         own_words(out, self.open, controls)
         for index, call in enumerate(calls):
             own_words(out, self.between if index else "", controls)
-            out.put(self._written(call, first + index, index, controls))
+            slots = {"name": call.name, "number": str(first + index), "index": str(index + 1), "id": call.id}
+            _put(out, self.begin, slots, controls)
+            self.arguments.put(out, call, controls)
+            _put(out, self.end, slots, controls)
         return own_words(out, self.close + self.stop, controls)
-
-    def _written(self, call: Call, number: int, index: int, controls: tuple[str, ...]) -> Collected:
-        """One call; it keeps what was written of it last, since it comes again with the next request."""
-        before: _Written | None = call.kept.get("written")
-        if before is not None and before.layout == self and before.place == (number, index, controls):
-            return before.text
-        out = PromptBuilder()
-        slots = {"name": call.name, "number": str(number), "index": str(index + 1), "id": call.id}
-        _put(out, self.begin, slots, controls)
-        self.arguments.put(out, call, controls)
-        _put(out, self.end, slots, controls)
-        written = out.collected()
-        call.kept["written"] = _Written(self, (number, index, controls), written)
-        return written
 
     def text(self, calls: Sequence[Call]) -> str:
         """Calls as the model writes them."""

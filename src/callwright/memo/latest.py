@@ -21,6 +21,17 @@ class Latest(Generic[K, V]):
         self._bytes = 0
         self._lock = Lock()
 
+    def find(self, key: K) -> V | None:
+        """The value of a key, wherever it is."""
+        found = self.young.get(key)
+        return self.old.get(key) if found is None else found
+
+    def release(self, key: K) -> None:
+        """Release the value of a key. Its bytes are counted until the generation ends."""
+        with self._lock:
+            self.young.pop(key, None)
+            self.old.pop(key, None)
+
     def keep(self, key: K, value: V, size: int) -> None:
         """Keep a value of so many bytes as one of the young; not one that would take all their room."""
         if size > self._most:

@@ -1,7 +1,7 @@
 """Messages in OpenAI's format, read as the items of a conversation and written from them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -22,11 +22,10 @@ from callwright.conversation import (
     TextPart,
     ToolTurn,
     TurnsAlong,
-    kept_with_turn,
+    shared_item,
 )
 from callwright.errors import RequestError
-from callwright.memo.json_values import KnownObject
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.message_types import (
     AssistantMessage,
@@ -47,7 +46,6 @@ from callwright.openai_format.tool_choice import (
 ROLES: Final = ("system", "assistant", "user", "function", "tool", "developer")
 _TEXT_ONLY = ("text",)
 _NO_TURNS: Final = TurnsAlong()
-_READ: Final = "message"  # under which name a message keeps how it was read
 
 _Known: TypeAlias = Mapping[str, tuple[str, ...]]
 _PARTS: _Known = {
@@ -74,7 +72,7 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[Item, ...]:
         messages = msgspec.convert({"messages": given}, _Messages).messages
     except msgspec.ValidationError as error:
         raise from_validation(error, {"messages": given}, {"messages[].role": ROLES}) from error
-    return items_of(read_typed_messages(messages, given))
+    return items_of([*read_typed_messages(messages, given)])
 
 
 def read_conversation(
@@ -107,50 +105,36 @@ class ReadMessage(msgspec.Struct, frozen=True):
     output_of: str | None = None
 
 
-def type_messages(given: Sequence[Any], start: int = 0) -> list[ChatMessage | ReadMessage]:
-    """The messages from number `start` on as what their roles say that they are; those that were read before, as they
-    were read. Raises `msgspec.ValidationError`, without the path to the message.
+def type_messages(given: Sequence[Any], start: int = 0) -> list[ChatMessage]:
+    """The messages from number `start` on, each of the type of its role. Raises `msgspec.ValidationError`, without the
+    path to the message.
     """
-    return [
-        msgspec.convert(raw, ChatMessage) if (known := _maybe_read(raw, number)) is None else known
-        for number, raw in enumerate(given[start:], start)
-    ]
-
-
-def _maybe_read(raw: Any, number: int) -> ReadMessage | None:
-    read: ReadMessage | None = raw.kept.get(_READ) if type(raw) is KnownObject else None
-    return read if read is not None and read.number == number else None
+    return [msgspec.convert(raw, ChatMessage) for raw in given[start:]]
 
 
 def read_typed_messages(
-    messages: Sequence[ChatMessage | ReadMessage],
+    messages: Sequence[ChatMessage],
     given: Sequence[Mapping[str, Any]],
     start: int = 0,
     rules: RequestRules = STRICT,
-) -> list[ReadMessage]:
-    """The messages from number `start` on as they are read; `given` are all, as they came. Raises `RequestError` that
-    names the field.
+) -> Iterator[ReadMessage]:
+    """The messages from number `start` on, each read when it is asked for; `given` has all of them as JSON. Raises
+    `RequestError` that names the field.
     """
-    found: list[ReadMessage] = []
-    for number, message in enumerate(messages, start):
-        if not isinstance(message, ReadMessage):
-            raw = given[number]
-            message = _read(message, raw, number, _LENIENT_PARTS if rules.is_lenient else _PARTS)
-            if type(raw) is KnownObject and not rules.is_lenient:
-                raw.kept[_READ] = message
-        found.append(message)
-    return found
+    known = _LENIENT_PARTS if rules.is_lenient else _PARTS
+    for number in range(start, len(given)):
+        yield _read(messages[number], given[number], number, known)
 
 
 def items_of(messages: Sequence[ReadMessage], before: Sequence[Item] = ()) -> tuple[Item, ...]:
-    """All that the messages say, behind these items."""
+    """All items of the messages, after these items."""
     items: list[Item] = [*before]
     for message in messages:
         if message.output_of is None:
-            items += message.items
+            items += map(shared_item, message.items)
         else:
             id_ = _legacy_call_id(items, message.output_of)
-            items += [msgspec.structs.replace(item, call_id=id_) for item in message.items]
+            items += [shared_item(msgspec.structs.replace(item, call_id=id_)) for item in message.items]
     return tuple(items)
 
 
@@ -241,8 +225,8 @@ def shared_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
     """The same of items, for a server, in messages that are made once: nobody changes them. Reasoning has either name:
     vLLM reads `reasoning` only (vllm#38488), as Ollama does, SGLang and llama.cpp `reasoning_content`.
     """
-    messages: list[dict[str, Any]] = kept_along(items, None, _NO_TURNS, _shared).made
-    return _instructed(messages) if kept_along(items, None, False, _has_developer) else [*messages]
+    messages: list[dict[str, Any]] = fold(items, _NO_TURNS, _shared).made
+    return _instructed(messages) if fold(items, False, _has_developer) else [*messages]
 
 
 def _has_developer(before: bool, items: Sequence[Item], start: int) -> bool:  # it is what was found so far
@@ -253,13 +237,13 @@ def _shared(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
     return before.more(items, _shared_of_turn)
 
 
-def _shared_of_turn(turn: ConversationTurn, number: int) -> list[KnownObject]:
-    return kept_with_turn(turn, "messages", None, lambda: [_with_both_names(one) for one in _of_turn(turn, number)])
+def _shared_of_turn(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
+    return [_with_both_names(message) for message in _of_turn(turn, number)]
 
 
-def _with_both_names(message: dict[str, Any]) -> KnownObject:
+def _with_both_names(message: dict[str, Any]) -> dict[str, Any]:
     reasoning = message.get("reasoning_content")
-    return KnownObject(message if reasoning is None else {**message, "reasoning": reasoning})
+    return message if reasoning is None else {**message, "reasoning": reasoning}
 
 
 def _of_turn(turn: ConversationTurn, _: int) -> list[dict[str, Any]]:

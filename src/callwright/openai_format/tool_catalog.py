@@ -15,6 +15,7 @@ from callwright.calls.web_search import WebSearchTool, search_tool
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.errors import RequestError
 from callwright.memo.by_text import kept_by_text
+from callwright.memo.prefixes import Same
 from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
@@ -48,8 +49,7 @@ class NamespaceFields(msgspec.Struct):
 class ToolCatalog:
     """The tools of one request. `tools` are those that the model is shown, in order; `deferred` those that a search
     may find. `search` says who executes it. `web`: how the web is to be searched, if the model is offered that.
-    `left_out` are the types of tools that nobody runs, each with the place where it stood. `mark`: two catalogues with
-    the same one have taken the same tools; they may show more or fewer of those that are deferred.
+    `left_out` are the types of tools that nobody runs, each with the place where it stood.
     """
 
     def __init__(
@@ -65,7 +65,6 @@ class ToolCatalog:
         """
         self._servers = servers or {}
         self._checks = checks
-        self.mark = object()
         self.rules = rules
         self.names = ToolNames(aliases=rules.is_lenient)
         self.search: SearchWay = "none"
@@ -76,13 +75,19 @@ class ToolCatalog:
         self._deferred: dict[str, FunctionTool] = {}
         self._given: dict[str, Mapping[str, Any]] = {}  # by flat name, with the namespace around it, for search outputs
 
-    def copy(self) -> "ToolCatalog":
-        """The same catalogue, which goes on by itself."""
+    def __copy__(self) -> "ToolCatalog":
+        """The same catalogue, which changes by itself."""
         made = ToolCatalog(self._servers, checks=self._checks, searches_web=self._searches_web, rules=self.rules)
-        made.mark, made.names, made.search, made.web = self.mark, self.names.copy(), self.search, self.web
+        made.names, made.search, made.web = self.names.copy(), self.search, self.web
         made.left_out, made._given = self.left_out.copy(), self._given.copy()
         made._shown, made._deferred = self._shown.copy(), self._deferred.copy()
         return made
+
+    @property
+    def taken(self) -> object:
+        """What was taken and left out: equal for catalogues with the same tools, of which the same are shown."""
+        tools = Same((*self._shown.values(), *self._deferred.values(), self.search, self.web, self.rules))
+        return tools, tuple(self.left_out.items())
 
     @property
     def tools(self) -> tuple[FunctionTool, ...]:
@@ -130,7 +135,6 @@ class ToolCatalog:
             raise wrong_type(param, "array", given)
         if not given:
             return
-        self.mark = object()
         kinds = [self._kind_of(tool, f"{param}[{number}]", shape) for number, tool in enumerate(given)]
         self.search = _search_way(given, kinds, param) or self.search
         before = {*self._shown, *self._deferred}
@@ -149,7 +153,6 @@ class ToolCatalog:
         """
         if self.names.has(tool.name, None):
             raise twice(tool.name, at)
-        self.mark = object()
         flat = self.names.add(ClientTool(tool.name))
         self._given[flat] = given
         (self._deferred if is_deferred else self._shown)[flat] = _named(tool, flat)
@@ -157,21 +160,19 @@ class ToolCatalog:
 
     def offer_as_named(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> None:
         """Take a function or custom tool of an API without namespaces. Raises `RequestError` that names the field."""
-        self.mark = object()
         self._place(given, None, None, at, shape, set(), loads=False)
 
     def offer_search(self, at: str) -> None:
         """Take a search that the server runs: it finds what is deferred. Another one is the same."""
         if self.search == "server":
             return
-        self.search, self.mark = "server", object()
+        self.search = "server"
         self._show("tool_search", SEARCH_TOOL, at, set())
 
     def offer_web_search(self, wanted: WebSearchTool | None, kind: str, at: str, before: Collection[str] = ()) -> None:
         """Take a search of the web, as which type the request has it; one that nobody runs is left out. Raises
         `RequestError` where its name is taken.
         """
-        self.mark = object()
         if wanted is None or not self._searches_web:
             self.left_out[kind] = at
             return
@@ -194,7 +195,7 @@ class ToolCatalog:
 
     def load(self, given: Sequence[Any], param: str) -> list[str]:
         """Take tools that a search has found: they can be called from now on. Answers their flat names."""
-        self.mark, before = object(), {*self._shown, *self._deferred}
+        before = {*self._shown, *self._deferred}
         names: list[str] = []
         for number, tool in enumerate(given):
             at = f"{param}[{number}]"

@@ -13,7 +13,7 @@ from callwright.calls.custom_tools import custom_tool
 from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
 from callwright.memo.by_text import kept_by_text
-from callwright.memo.json_values import made_once
+from callwright.memo.prefixes import once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.schema.plain import plain_schema
@@ -94,7 +94,7 @@ def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: 
     """The tools of a list that was decoded from JSON, checked. A client sends the same ones with each request: they are
     kept by their text. Raises `RequestError` that names the field.
     """
-    return made_once(given, f"{shape} {param}", lambda tools: _offered(encode(tools), param, shape))
+    return once(given or (), f"{shape} {param}", lambda: _offered(encode(given), param, shape))
 
 
 @kept_by_text

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from callwright.calls.coerce import as_integer, bare_text, read_number
 from callwright.calls.toolset import Toolset
-from callwright.events import ArgumentsDelta, Event, Markup, Problem
+from callwright.events import ArgumentsDelta, Event, Problem
 from callwright.schema.keywords import properties
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
-from callwright.streaming.reader import Markers, Stretch, Taken
+from callwright.streaming.reader import Markers, Stretch
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.scalars import is_number
@@ -162,33 +162,20 @@ class ArgumentsWriter:
 
 
 def written_stretch(
-    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], object], holds: str = "", most: int = 0
+    markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], None], holds: str = "", most: int = 0
 ) -> Stretch:
-    """The stretch of a value up to a marker: each delta is kept, and written if there is a writer. `holds`: characters
+    """The stretch of a value up to a marker: its text is kept, and written if there is a writer. `holds`: characters
     that are held back at the end of a delta, see `Stretch`.
     """
-    first = markers.first
-
-    def take(stretch: Stretch, text: str) -> Taken:
-        if not text or stretch.held or first(text) or (holds and text[-1] in holds):
-            return None
-        keep(text)
-        return [writer.of_text(text)] if writer is not None else ()
-
     if writer is None:
-        return Stretch(take, Markup, None)
+        return Stretch(markers.firsts, markers.literals, keep, holds, most)
     of_text = writer.of_text
 
-    def make(text: str) -> ArgumentsDelta:
-        keep(text)
-        return of_text(text)
-
     def note(text: str) -> str:
-        return make(text).text
+        keep(text)
+        return of_text(text).text
 
     return Stretch(
-        take,
-        make,
         markers.firsts,
         markers.literals,
         holds=holds,
@@ -237,21 +224,31 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     if not kinds:
         return bare if _is_json(bare) else encode(text).decode()
     low = bare.lower()
-    if "null" in kinds and (bare == "null" or (low in _NULLS and not may_be_text)):
+    is_null = low in _NULLS and not may_be_text
+    if "null" in kinds and (bare == "null" or is_null):
         return "null"
-    if kinds & {"integer", "number"}:
-        number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)
-        if number and ("number" in kinds or not may_be_text or _is_integer(number)):
-            return number
+    if json := _number(bare, kinds, may_be_text=may_be_text):
+        return json
     if "boolean" in kinds and low in _BOOLEANS:
         return _BOOLEANS[low]
-    if kinds & {"object", "array"} and bare[:1] in ("{", "["):
-        structure = "" if may_be_text and not _is_json(bare) else _structure(bare)
-        if structure and (not may_be_text or ("object" if bare[0] == "{" else "array") in kinds):
-            return structure
-    if low in _NULLS and not may_be_text:
-        return "null"
-    return encode(text).decode()
+    if json := _container(bare, kinds, may_be_text=may_be_text):
+        return json
+    return "null" if is_null else encode(text).decode()
+
+
+def _number(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
+    """The JSON of a number, `""` if the text is none that these types allow."""
+    if kinds.isdisjoint(("integer", "number")):
+        return ""
+    number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)
+    return number if number and ("number" in kinds or not may_be_text or _is_integer(number)) else ""
+
+
+def _container(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
+    """The JSON of an object or array, `""` if the text is none that these types allow."""
+    if kinds.isdisjoint(("object", "array")) or bare[:1] not in ("{", "[") or (may_be_text and not _is_json(bare)):
+        return ""
+    return _structure(bare) if not may_be_text or ("object" if bare[0] == "{" else "array") in kinds else ""
 
 
 def _member(text: str, choices: Sequence[Schema]) -> str | None:

@@ -24,8 +24,7 @@ from callwright.events import (
 )
 from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restored
 from callwright.reading.spans import Span, SpanRecorder
-from callwright.streaming.fast_path import Flow
-from callwright.streaming.passing import AS_IS, Passing
+from callwright.streaming.fast_path import AS_IS, Flow, Passing
 from callwright.streaming.reader import Parse, StreamReader, Stretch
 
 
@@ -93,7 +92,6 @@ class OutputParser:
         self._recent: deque[str] = deque(maxlen=EDGE_CHARS)  # what was written last, as far as it matters to `_repeats`
         self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
         self._flow: Flow | None = None  # to be given the next delta
-        self._stopped: Flow | None = None  # that, or where it has to stop for a delta, the one that may go on behind it
         self._next_flow: Flow | None = None  # for the stretch that was `_waited_in`, once a delta has gone on in it
         self._waited_in: Stretch | None = None
 
@@ -110,64 +108,54 @@ class OutputParser:
                 if found.lastindex is None and whole:
                     flow.rest = ""
                     call = flow.call
-                    if call is not None:
-                        flow.told(whole)
-                        return [ArgumentsDelta(call, whole)]
-                    out: list[Event] | None = flow.say(whole)
-                else:
-                    out = flow.more(whole, found)
+                    if call is None:
+                        return flow.say(whole)
+                    flow.told(whole)
+                    return [ArgumentsDelta(call, whole)]
+                out = flow.more(whole, found)
                 if out is not None:
-                    if self._events:  # markup before what is said
-                        out[:0] = self._events
-                        self._events.clear()
                     return out
+            flow.settle(self.source)
+            self._flow = None
         return self._read(text)
 
     def _read(self, text: str) -> list[Event]:
-        """Read a delta that does not flow."""
-        flow, is_open = self._stopped, True
-        if self._flow is not None:
-            is_open = not self._flow.settle(self.source)
-            self._flow = None
-        if flow is None:
-            return self._go_on(text, self.source.stretch)
-        held = flow.stretch.held
-        whole = held + text if held else text
-        if is_open and BREAK not in whole and ("\\" not in whole or not _may_repeat(whole, self._recent)):
-            taken = flow.take(text)
-            if taken is not None:
-                if self._events:  # markup before what is said
-                    taken[:0] = self._events
-                    self._events.clear()
-                if flow.stretch.firsts is not None and flow.begins():
-                    self._flow = flow
-                return taken
-        return self._go_on(text, None)
-
-    def _go_on(self, text: str, stretch: Stretch | None) -> list[Event]:
-        """Read a delta by all steps, but for those of the reader where a `stretch` takes it."""
+        """Read a delta by all steps; the next one may flow."""
         if self._recorder is not None:
             self._recorder.feed(text)
-        source, events = self.source, self._events
-        taken = stretch.take(stretch, text) if stretch is not None and self._recorder is None else None
-        if taken is None:
-            source.push(text)
-            next(self._steps, None)
-        else:
-            events += taken
+        source = self.source
+        source.push(text)
+        next(self._steps, None)
+        out = self._checked()
+        stretch = source.stretch
+        if stretch is None or self._recorder is not None or (self._repeats is not None and self._repeats.holds):
+            return out
+        flow = self._next_flow
+        if stretch is not self._waited_in:
+            self._waited_in, flow = stretch, None
+        elif flow is None and (passing := self._filter.passing(stretch.call)) is not None:
+            flow = Flow(stretch, passing, self._recent)
+        self._next_flow = flow
+        if flow is not None and flow.begins():
+            self._flow = flow
+        return out
+
+    def _checked(self) -> list[Event]:
+        """What may go out of the events that the parser emitted. What the model repeats is put right before: see
+        `_Repeats`. Judged by what is said, not by what was written, for which a format may have escapes of its own.
+        """
         out: list[Event] = []
-        self._filter.push(self._restored(_joined(events)), out)
-        events.clear()
-        self._stopped = None
-        stretch, repeats = source.stretch, self._repeats
-        if stretch is not None and self._recorder is None and (repeats is None or not repeats.holds):
-            if stretch is not self._waited_in:
-                self._waited_in, self._next_flow = stretch, None
-            elif self._next_flow is None and (passing := self._filter.passing(stretch.call)) is not None:
-                self._next_flow = Flow(stretch, passing, self._recent)
-            self._stopped = self._next_flow
-            if self._next_flow is not None and self._next_flow.begins():
-                self._flow = self._next_flow
+        if not self._events:
+            return out
+        events, repeats = _joined(self._events), self._repeats
+        if repeats is None:
+            said: list[str] = [event.text for event in events if type(event) in _SAID and event.text]  # type: ignore[union-attr]  # isinstance is slow to deny
+            if any(map(_may_repeat, said)):
+                repeats = self._repeats = _Repeats(self._recent)
+            else:
+                self._recent += said
+        self._filter.push(events if repeats is None else repeats.restored(events), out)
+        self._events.clear()
         return out
 
     def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
@@ -187,8 +175,7 @@ class OutputParser:
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self.source.done, "a dialect left text unread"
-        out: list[Event] = []
-        self._filter.push(self._restored(_joined(self._events)), out)
+        out = self._checked()
         if self._repeats is not None:
             self._filter.push(self._repeats.finish(), out)
         self._filter.finish(reason, out)
@@ -204,18 +191,6 @@ class OutputParser:
         if self._recorder is None:
             raise RuntimeError("this parser was made without trace=True")
         return self._recorder
-
-    def _restored(self, events: list[Event]) -> list[Event]:
-        """The events with what the model repeats put right: see `_Repeats`. Judged by what is said, not by what was
-        written, for which a format may have escapes of its own.
-        """
-        if self._repeats is None:
-            said: list[str] = [event.text for event in events if type(event) in _SAID and event.text]  # type: ignore[union-attr]  # isinstance is slow to deny
-            if not any(map(_may_repeat, said)):
-                self._recent += said
-                return events
-            self._repeats = _Repeats(self._recent)
-        return self._repeats.restored(events)
 
     def _recorded(self, event: Event) -> None:
         assert self._recorder is not None

@@ -120,13 +120,10 @@ class CompiledSchema:
 
 
 def compiled_schema(tool: FunctionTool | None) -> CompiledSchema:
-    """The schema of a tool, kept with it; an empty one for none."""
+    """The schema of a tool; an empty one for none."""
     if tool is None:
         return _NOTHING
-    found: CompiledSchema | None = tool.kept.get("schema")
-    if found is None:
-        found = tool.kept["schema"] = CompiledSchema(tool_schema(tool))
-    return found
+    return tool.once("schema", lambda tool: CompiledSchema(tool_schema(tool)))
 
 
 _NOTHING: Final = CompiledSchema(None)

@@ -17,16 +17,15 @@ from callwright.tolerant_json.codec import decode, encode
 
 def declaration(tool: FunctionTool) -> str:
     """One tool as comment lines and `type NAME = … => any;`, or the type that it answers, without a final line feed."""
-    kept: str | None = tool.kept.get("typescript")
-    if kept is None:
-        kept = tool.kept["typescript"] = _declared(
-            encode((tool.name, tool.description, tool.parameters, tool.output_schema))
-        )
-    return kept
+    return tool.once("typescript", _declared)
+
+
+def _declared(tool: FunctionTool) -> str:
+    return _declared_as(encode((tool.name, tool.description, tool.parameters, tool.output_schema)))
 
 
 @kept_by_text
-def _declared(text: bytes) -> str:
+def _declared_as(text: bytes) -> str:
     name, description, schema, output = decode(text)
     comment = "".join(f"// {line}\n" for line in _lines(description or ""))
     parameters = "" if schema is None else f"_: {_type(schema, '')}"

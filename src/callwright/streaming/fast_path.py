@@ -1,18 +1,17 @@
 """A stretch of text on its way through reader and check: one pattern finds what each of them looks for, and both are
 told of what has passed once something comes that the pattern does not know.
 
-Knows no format. `Stretch` says what matters to a reader, `Passing` what does to the check.
+Knows no format and no schema. `Stretch` says what matters to a reader, `Passing` what does to the check.
 """
 
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from callwright.events import ArgumentsDelta, Event, Markup
 from callwright.prompt import BREAK, EDGE_CHARS
-from callwright.streaming.passing import Passing
 from callwright.streaming.reader import StreamReader, Stretch
 
 _Match: TypeAlias = Callable[[str], re.Match[str] | None]
@@ -24,6 +23,43 @@ _SURROGATES: Final = r"\ud800-\udfff"
 _MAX_MARKERS: Final = 600
 # The groups of the patterns.
 _ODD, _REST, _TAIL, _HELD = 1, 2, 3, 4
+
+
+class Checked(NamedTuple):
+    """What a check looks for: a text without a character of `matters`, which is the inside of a class in a pattern,
+    passes as it is. `certain` is a pattern of what may stand in it nevertheless, and `tail` of what is held back at its
+    end.
+    """
+
+    matters: str = ""
+    certain: str = ""
+    tail: str = ""
+
+
+class Passing(Protocol):
+    """A check of more of a text. While it `flows`, what `as_json` leaves through is only noted; `as_text` is the same
+    for a text that is yet to be written as JSON.
+    """
+
+    as_json: Checked
+    as_text: Checked
+
+    @property
+    def flows(self) -> bool: ...
+
+    def pass_on(self, text: str, tail: str) -> None:
+        """Note text that has passed as it is, and behind it the `tail`, which is held back."""
+
+
+class _AsIs:
+    as_json = as_text = Checked()
+    flows: Final = True
+
+    def pass_on(self, text: str, tail: str) -> None:
+        """Nothing is to be noted."""
+
+
+AS_IS: Final = _AsIs()  # all of a text passes
 
 
 class Flow:
@@ -53,14 +89,12 @@ class Flow:
         self.call = stretch.call
         self._passing = passing
         self._recent = recent  # what was said last
-        self._holds = "".join([char for char in stretch.holds if char not in (stretch.firsts or "")])
+        self._holds = "".join([char for char in stretch.holds if char not in stretch.firsts])
         is_text = stretch.inside is not None
         self.match, self._stripped = flow_patterns(
-            stretch.firsts or "",
+            stretch.firsts,
             stretch.literals,
-            Checked(passing.matters, passing.certain_text, passing.tail_text)
-            if is_text
-            else Checked(passing.matters, passing.certain, passing.tail),
+            passing.as_text if is_text else passing.as_json,
             self._holds,
             stretch.certain,
             is_json=stretch.is_json,
@@ -73,14 +107,15 @@ class Flow:
 
     def begins(self) -> bool:
         """Whether the next delta may flow."""
-        if self.stretch.firsts is None or not self._passing.flows:
-            return False
         self.rest, self._tail, self._partial = self.stretch.held, 0, 0
-        return True
+        return self._passing.flows
 
     def say(self, text: str) -> list[Event]:
         """What to tell of a text that is not of arguments."""
+        assert self.stretch.make is not None
         event = self.stretch.make(text)
+        if event is None:
+            return []
         if type(event) is not Markup:
             self._recent.append(event.text)
         return [event]
@@ -104,19 +139,25 @@ class Flow:
                 told, certain = read[:begin], max(begin, found.end(_TAIL))
                 tail = certain - begin
                 partial = behind - certain if behind > certain and read[certain] != "\\" else 0
+        out: list[Event] = []
         if stretch.marks is not None and "\\" in read:
-            stretch.marks(read[self._tail if self.rest else 0 : certain])
+            escapes = stretch.marks(read[self._tail if self.rest else 0 : certain])
+            if escapes.text:
+                out.append(escapes)
         self.rest, self._tail, self._partial = whole[len(told) :], tail, partial
         if not told:
-            return []
+            return out
         call = self.call
         if call is None:
-            return self.say(told)
+            return out + self.say(told)
         self.told(told)
-        return [ArgumentsDelta(call, told if found.start(_ODD) < 0 or stretch.inside is None else stretch.inside(told))]
+        if stretch.inside is not None and found.start(_ODD) >= 0:
+            told = stretch.inside(told)
+        out.append(ArgumentsDelta(call, told))
+        return out
 
-    def settle(self, source: StreamReader) -> bool:
-        """Tell reader and check what was read since the flow began; answers whether some of it is put back."""
+    def settle(self, source: StreamReader) -> None:
+        """Tell reader and check what was read since the flow began."""
         stretch, rest, inside = self.stretch, self.rest, self.stretch.inside
         tail = rest[: self._tail]
         if self._texts or tail:
@@ -133,37 +174,6 @@ class Flow:
         self.rest = ""
         if partial:
             source.push(rest[len(rest) - partial :])
-        return partial > 0
-
-    def take(self, text: str) -> list[Event] | None:
-        """Read a delta as the reader does, without its generators, and check what that makes; None if it has to go the
-        long way, and then nothing was done.
-        """
-        events = self.stretch.take(self.stretch, text) if text else None
-        if events is None:
-            return None
-        out: list[Event] = []
-        for event in events:
-            said = event.text
-            if type(event) is ArgumentsDelta:
-                self._recent.append(said)
-                passed = self._passing.feed(said)
-                if passed is not said:
-                    if not passed:
-                        continue
-                    event = ArgumentsDelta(event.index, passed)
-            elif type(event) is not Markup:
-                self._recent.append(said)
-            out.append(event)
-        return out
-
-
-class Checked(NamedTuple):
-    """What a check looks for: see `Passing`."""
-
-    matters: str
-    certain: str
-    tail: str
 
 
 @lru_cache(maxsize=1024)

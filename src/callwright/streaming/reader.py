@@ -9,7 +9,7 @@ stays short, and every character is looked at a bounded number of times. A parse
 whose meaning is open, collects it and sets its own limit.
 
 Most deltas of a long text or argument hold nothing that matters. Where a parser waits inside such a stretch it sets a
-`Stretch`. The driver gives the next delta to that, and runs the generator only if the stretch refuses it.
+`Stretch`. The driver reads the next deltas by that, and runs the generator only for one in which something may matter.
 """
 
 import re
@@ -24,7 +24,6 @@ from callwright.events import Event, Markup, TextEvent
 T = TypeVar("T")
 Parse: TypeAlias = Generator[None, None, T]
 Emit: TypeAlias = Callable[[Event], object]
-Taken: TypeAlias = Sequence[TextEvent] | None  # named: it annotates functions that are made for each `Stretch`
 
 # How many characters of white space before a possible marker are held back. More than that is text and is emitted.
 MAX_HELD_BLANKS = 256
@@ -104,26 +103,21 @@ def _any_of(literals: Iterable[str]) -> re.Pattern[str]:
 
 class Stretch(Struct):
     """A stretch of text in which a parser waits, so that its generator need not run for a delta in which nothing
-    matters.
+    matters: see `callwright.streaming.fast_path`.
 
-    `take` reads a whole delta of this stretch and answers the events of what is certain in it; it answers None, and
-    does nothing, for one in which something may matter. It is given the stretch: if it held it, it would be held by it.
-    Arguments are those of call `call`; if that is None, it is other text.
+    Nothing matters in a delta that, together with what is `held` (read, and not certain yet), has no character of
+    `firsts`, or none that begins one of `literals` or may. Of such a text the characters of `holds` that end it, at
+    most `most`, are held back. `is_json`: the text is the inside of a JSON string, in which quotes matter, and whole
+    escapes do not. `certain` is a pattern of what may stand in the text though it begins with one of `firsts`.
 
-    `held` is text that is read and not certain yet. With most deltas `take` would do no more than to `make` one event
-    of that and the delta. It is so for any that, together with what is held, has no character of `firsts`, or none
-    that begins one of `literals` or may; never if `firsts` is None. Of such a text the characters of `holds` that end
-    it, at most `most`, are held back. `is_json`: the text is the inside of a JSON string, in which quotes matter, and
-    whole escapes do not. `certain` is a pattern of what may stand in the text though it begins with one of `firsts`.
-
-    Text of arguments goes out without `make`: `inside` answers its JSON, for text that is none, and `marks` emits the
-    markup of escapes in what is read. `note` notes what was read, many deltas at once, and answers its JSON.
+    `make` reads text that is not of arguments; it answers the event that goes out, None if none does. Arguments are
+    those of call `call`: they go out first, and `note` notes what was read, many deltas at once, and answers its JSON.
+    For text that is no JSON, `inside` answers its JSON, and `marks` the markup of the escapes in it.
     """
 
-    take: Callable[["Stretch", str], Taken]
-    make: Callable[[str], TextEvent]
-    firsts: str | None
-    literals: tuple[str, ...] = ()
+    firsts: str
+    literals: tuple[str, ...]
+    make: Callable[[str], TextEvent | None] | None = None
     holds: str = ""
     most: int = 0
     call: int | None = None
@@ -131,7 +125,7 @@ class Stretch(Struct):
     certain: str = ""
     held: str = ""
     inside: Callable[[str], str] | None = None
-    marks: Callable[[str], object] | None = None
+    marks: Callable[[str], Markup] | None = None
     note: Callable[[str], str | None] | None = None
 
 
@@ -146,7 +140,7 @@ class StreamReader:
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
-        self.stretch: Stretch | None = None  # to be given the next delta, before it is pushed
+        self.stretch: Stretch | None = None  # in which the parser waits for the next delta
         self.pushed = 0  # characters, all in all
         self.text = ""
         self.at = 0
@@ -160,7 +154,7 @@ class StreamReader:
         self.at = 0
 
     def wait_in(self, stretch: Stretch) -> None:
-        """Give the next delta to this stretch, if all text so far is read. To be said again before each yield."""
+        """The next delta belongs to this stretch, if all text so far is read. To be said again before each yield."""
         if self.at == len(self.text):
             self.stretch = stretch
 
@@ -259,12 +253,8 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
     """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
-    emit, first = source.emit, markers.first
-
-    def take(_: Stretch, text: str) -> Taken:
-        return [make(text)] if text and not first(text) else None
-
-    stretch = Stretch(take, make, markers.firsts, markers.literals)
+    emit = source.emit
+    stretch = Stretch(markers.firsts, markers.literals, make)
     while True:
         text, marker = source.scan(markers)
         if text:
@@ -281,20 +271,12 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
     Answers `(white space, marker)`. White space before a marker is held back, because it belongs to the format if the
     marker comes: `Hi.\n\n<tool_call>` has the content `Hi.`. At the end of the output it is content.
     """
-    first, emit = markers.first, source.emit
-
-    def take(stretch: Stretch, text: str) -> Taken:
-        said = text.rstrip()
-        if not said or len(text) - len(said) > MAX_HELD_BLANKS or first(text):
-            return None
-        said, stretch.held = stretch.held + said, text[len(said) :]
-        return [make(said)]
-
-    stretch = Stretch(take, make, markers.firsts, markers.literals, holds=BLANKS, most=MAX_HELD_BLANKS)
+    emit = source.emit
+    stretch = Stretch(markers.firsts, markers.literals, make, holds=BLANKS, most=MAX_HELD_BLANKS)
     while True:
         text, marker = source.scan(markers)
         text = stretch.held + text
-        if source.done and not marker:
+        if not marker and source.done:
             if text:
                 emit(make(text))
             return "", ""
@@ -337,19 +319,7 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
     `limit` characters, however the stream was cut into deltas, and the rest is unread.
     """
     pieces: list[str] = []
-    size, first = 0, markers.first
-
-    def take(_: Stretch, text: str) -> Taken:
-        nonlocal size
-        if first(text) or size + len(text) > limit:
-            return None
-        source.text, source.at = text, len(text)  # as `push` and `scan` leave it: it may be put back
-        source.pushed += len(text)
-        pieces.append(text)
-        size += len(text)
-        return ()
-
-    stretch = Stretch(take, Markup, None)
+    size = 0
     while True:
         before = source.at
         text, marker = source.scan(markers)
@@ -360,5 +330,4 @@ def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tupl
         size += len(text)
         if marker or (source.ended and source.at == len(source.text)):
             return "".join(pieces), marker
-        source.wait_in(stretch)
         yield

@@ -7,7 +7,7 @@ text is looked at once more, by the marks of JSON alone: if it is JSON without t
 
 import re
 from collections.abc import Collection
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 JsonRepair = Literal[
     "bad_escape",
@@ -58,6 +58,21 @@ _TOKEN = re.compile(
 _BLOCK = re.compile(r"""```\w*\s*\n\s*[{\[]|[^\s\[:,{(]\s*\[?\{\s*"(?:name|tool|tool_name|function)"\s*:""").search
 _LITERAL = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null|True|False|None)\Z").match
 _OPENS: Final = {"}": "{", "]": "["}
+_CONTAINERS: Final = frozenset("{[")
+# What may come next: a value, a key, a colon, or more: a comma or a closer.
+_State: TypeAlias = Literal["value", "key", "colon", "more"]
+_NEXT: Final[dict[tuple[_State, str], _State]] = {
+    ("value", "string"): "more",
+    ("value", "literal"): "more",
+    ("value", "{"): "key",
+    ("value", "["): "value",
+    ("key", "string"): "colon",
+    ("colon", ":"): "value",
+}
+# If these do not fit, the text is not JSON: a string, a container, a quote that is never closed. A mark that does not
+# fit is allowed between words only.
+_NO_WORDS: Final = frozenset(("string", "{", "[", '"'))
+_MARKS: Final = frozenset(",:")
 
 
 def doubt(repairs: Collection[JsonRepair], text: str) -> str:
@@ -93,45 +108,32 @@ def foreign_words(text: str) -> list[tuple[int, int]]:
     """The spans of the words that stand between the tokens of a JSON text; empty if it is no JSON without them, too."""
     found: list[tuple[int, int]] = []
     open_: list[str] = []
-    # What may come next: "value", "key", "colon", or "more" (a comma, a closer).
-    state = "value"
+    state: _State = "value"
     for token in _TOKEN(text):
-        span = token.span()
-        mark = token["mark"]
-        if token["string"]:
-            if state == "value":
-                state = "more"
-            elif state == "key":
-                state = "colon"
-            else:
-                return []
-        elif token["word"]:
-            if state == "value" and _LITERAL(token["word"]):
-                state = "more"
-            else:
-                found.append(span)
-        elif mark in ("{", "["):
-            if state != "value":
-                return []
-            open_.append(mark)
-            state = "key" if mark == "{" else "value"
-        elif mark in _OPENS:
-            if not open_ or open_.pop() != _OPENS[mark] or state == "colon" or (state == "value" and mark == "}"):
+        kind = _kind(token)
+        if kind in _OPENS:
+            if not open_ or open_.pop() != _OPENS[kind] or state == "colon" or (state == "value" and kind == "}"):
                 return []
             if not open_:
                 return found
             state = "more"
-        elif mark == ",":
-            if state == "more":
-                state = "key" if open_ and open_[-1] == "{" else "value"
-            elif found:  # a comma among the words
-                found.append(span)
-            else:
-                return []
-        elif mark == ":" and state == "colon":
-            state = "value"
-        elif token["other"] == '"' or (mark and not found):  # a quote that is never closed
+        elif kind == "," and state == "more":
+            state = "key" if open_[-1:] == ["{"] else "value"
+        elif (state, kind) in _NEXT:
+            state = _NEXT[state, kind]
+            if kind in _CONTAINERS:
+                open_.append(kind)
+        elif kind in _NO_WORDS or (kind in _MARKS and not found):
             return []
-        else:
-            found.append(span)
+        else:  # a word, or a mark among words
+            found.append(token.span())
     return found
+
+
+def _kind(token: re.Match[str]) -> str:
+    """The mark, or the kind of any other token."""
+    if token["string"]:
+        return "string"
+    if token["word"]:
+        return "literal" if _LITERAL(token["word"]) else "word"
+    return token.group()

@@ -81,9 +81,8 @@ def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
         if found["fence"]:
             fence = _Values(text, at) if unclosed < _MAX_UNCLOSED and found["tag"].lower() in JSON_TAGS else None
             if fence and fence.nodes:
-                unclosed += not fence.nodes[-1].closed
-                closing = re.compile(rf"\s*+(?:{found['ticks'][0]}{{3,}}+)?[ \t]*+").match(text, fence.end)
-                at = closing.end() if closing else fence.end
+                unclosed += not fence.closed
+                at = _past(rf"\s*+(?:{found['ticks'][0]}{{3,}}+)?[ \t]*+", text, fence.end)
                 yield fence.place(found.start(), _behind(text, at), "fence")
                 continue
             unclosed += fence is not None and fence.end > at
@@ -96,16 +95,14 @@ def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
             if not found["mark"] and not _PLAUSIBLE(text, begin):
                 continue
             values = _Values(text, at if found["mark"] else begin)
-            if not values.nodes or not values.nodes[-1].closed:
-                unclosed += 1
+            unclosed += not values.closed
             if not values.nodes:
                 at = at if unclosed < _MAX_UNCLOSED else max(at, values.end)
                 continue
             at = values.end
             line = text[max(text.rfind("\n", 0, begin) + 1, begin - 200) : begin]
             if found["mark"]:
-                closing = _CLOSE_MARK.match(text, at)
-                at = closing.end() if closing else at
+                at = _past(_CLOSE_MARK, text, at)
             elif _QUOTED_LINE.match(line):
                 continue
             yield values.place(begin, _behind(text, at), "marked" if found["mark"] else "scan")
@@ -173,6 +170,11 @@ class _Values:
             self.end = source.at
             self.texts.append(text[begin : self.end])
 
+    @property
+    def closed(self) -> bool:
+        """Whether the last one has its closer; no value has none."""
+        return bool(self.nodes) and self.nodes[-1].closed
+
     def place(self, begin: int, end: int, place: Place) -> JsonPlace:
         """The values as a `JsonPlace` that spans `begin` to `end`."""
         repairs = self._reader.repairs
@@ -224,6 +226,12 @@ def _decoded(text: str) -> str:
     except NotJsonError:
         return ""
     return inside.strip() if isinstance(inside, str) and inside.strip()[:1] in ("{", "[") else ""
+
+
+def _past(pattern: str | re.Pattern[str], text: str, at: int) -> int:
+    """The position after a pattern, or `at` if it does not match there."""
+    found = re.compile(pattern).match(text, at)
+    return found.end() if found else at
 
 
 def _fence_end(text: str, fence: re.Match[str]) -> int:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple, TypeVar
 
 from callwright.events import TextEvent
-from callwright.streaming.reader import Parse, StreamReader, Stretch, Taken
+from callwright.streaming.reader import Parse, StreamReader, Stretch
 
 T = TypeVar("T")
 
@@ -28,13 +28,11 @@ class _Runs(NamedTuple):
     with.
 
     `in_string` and `out_of_string` match up to the next character that matters; strings that end, in which none does,
-    are passed over. `plain` matches a whole delta that lies inside a string: no quote, nothing that may begin a
-    terminator. Its groups are the text, and half an escape behind.
+    are passed over.
     """
 
     in_string: Callable[[str, int], re.Match[str] | None]
     out_of_string: Callable[[str, int], re.Match[str] | None]
-    plain: Callable[[str], re.Match[str] | None]
 
 
 @cache
@@ -45,7 +43,6 @@ def _runs(firsts: str) -> _Runs:
     return _Runs(
         re.compile(said, re.DOTALL).match,
         re.compile(rf'{between}(?:"{said}"{between}|(?!))*+', re.DOTALL).match,
-        re.compile(rf"({said})(\\)?\Z", re.DOTALL).match,
     )
 
 
@@ -63,7 +60,7 @@ class JsonScanner:
         self.in_string = False
         self.escaped = False
         self._firsts = firsts
-        self._in_string, self._out_of_string, _ = _runs(firsts)
+        self._in_string, self._out_of_string = _runs(firsts)
 
     def end(self, text: str, at: int, *, judged: int = -1) -> tuple[int, bool]:
         """Scan `text` from `at`; answers the position it got to, and whether the value ended there.
@@ -130,7 +127,7 @@ class JsonTerminators:
     open the next call: the value before one may be cut, too.
     """
 
-    __slots__ = ("begins", "ends", "firsts", "literals", "longest", "plain", "then")
+    __slots__ = ("begins", "ends", "firsts", "literals", "longest", "then")
 
     def __init__(
         self,
@@ -145,7 +142,6 @@ class JsonTerminators:
         self.longest = max(map(len, (*literals, *then)), default=0)
         self.then = then
         self.firsts = "".join(sorted({literal[0] for literal in literals}))
-        self.plain = _runs(self.firsts).plain
         assert not set(self.firsts) & set('"\\'), "a stop begins with no quote"
 
     def at(self, text: str, at: int, source: StreamReader, *, in_string: bool) -> str | None:
@@ -206,17 +202,8 @@ def pass_json(
     note: Callable[[str], None] | None = None,
 ) -> Parse[JsonEnd]:
     """Emit a JSON value unchanged as it streams, each piece wrapped by `make`; see `Stretch` for that and `note`."""
-    span, plain = JsonScanner(stops.firsts), stops.plain
-
-    def take(stretch: Stretch, text: str) -> Taken:
-        found = plain(stretch.held + text) if text else None
-        if found is None:
-            return None
-        whole, stretch.held = found.groups("")
-        return [make(whole)] if whole else ()
-
-    stretch = Stretch(take, make, stops.firsts, stops.literals, call=call, is_json=True, note=note)
-    return _json(source, stops, span, make, source.emit, stretch)
+    stretch = Stretch(stops.firsts, stops.literals, make, call=call, is_json=True, note=note)
+    return _json(source, stops, JsonScanner(stops.firsts), make, source.emit, stretch)
 
 
 def member_follows(source: StreamReader) -> Parse[bool]:
@@ -269,6 +256,12 @@ def _goes_on(text: str) -> bool:
     return text.rstrip()[-1:] not in ('"', "}", "]")
 
 
+def _end(stops: JsonTerminators, span: JsonScanner, last: str, *, closed: bool, stop: str | None) -> JsonEnd:
+    """The end of a value; `last` was read of it most recently."""
+    is_sure = bool(stop) and not span.in_string and stop not in stops.ends
+    return JsonEnd(closed, stop or "", closed or (is_sure and not (stop in stops.begins and _goes_on(last))))
+
+
 def _json(
     source: StreamReader,
     stops: JsonTerminators,
@@ -302,9 +295,7 @@ def _json(
         if stop:
             source.at += len(stop)
         if closed or stop or (source.ended and source.done):
-            is_sure = bool(stop) and not span.in_string and stop not in stops.ends
-            is_sure = is_sure and not (stop in stops.begins and _goes_on(last))
-            return JsonEnd(closed, stop or "", closed or is_sure)
+            return _end(stops, span, last, closed=closed, stop=stop)
         if stretch is None or not span.in_string:
             yield
             continue

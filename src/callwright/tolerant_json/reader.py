@@ -23,11 +23,9 @@ from callwright.tolerant_json.strings import (
     QUOTES,
     Where,
     backslash_ends,
-    closes_string,
     comma_at_end,
+    judge_quote,
     key_follows,
-    key_with_value,
-    may_close_early,
 )
 from callwright.tolerant_json.tree import Item, Member, Node, given_once, name_of
 
@@ -368,55 +366,58 @@ class JsonReader:
                     return False
                 yield
             elif mark == "\\":
-                ends = backslash_ends(text, end, ended=source.ended) if where == "object" and closing == '"' else False
-                if ends is None:
-                    yield
-                elif ends:
-                    emit("\\\\")
-                    source.at += 2
-                    self.repaired("bad_escape")
-                    return True
-                elif not (yield from self._escape(emit)):
-                    return False
+                ended = yield from self._backslash(emit, at_end=where == "object" and closing == '"')
+                if ended is not None:
+                    return ended
             elif not at_quote:
                 emit(CONTROLS.get(mark) or f"\\u{ord(mark):04x}")
                 source.at += 1
                 self.repaired("control_character")
             else:
-                odd = inner % 2 == 1
-                closes = closes_string(
-                    *(text, end, closing, where, self._open), ended=source.ended, odd=odd, notation=self._notation
+                verdict = judge_quote(
+                    *(text, end, closing, where, self._open, inner),
+                    ended=source.ended,
+                    behind_comma=keep < end,
+                    notation=self._notation,
                 )
-                # Quotes that come in pairs are text, as in code: none of them begins the next key.
-                may_begin = closes is False and keep < end and (odd or not inner)
-                ends_early = may_begin and key_with_value(text, end, ended=source.ended)
-                is_first = not (inner or closes) and closing == '"' and where != "key"
-                may_close = may_close_early(text, end, ended=source.ended) if is_first else False
-                if closes is None or ends_early is None or may_close is None:
+                if verdict is None:
                     yield
-                elif ends_early:
-                    self.repaired("missing_quote")
+                    continue
+                if verdict == "missing_quote":
+                    self.repaired(verdict)
                     return True
-                else:
-                    if end > keep:
-                        emit(source.take(end))
-                    source.at += len(closing) if closes else 1
-                    if closes:
-                        return True
-                    emit('\\"' if mark == '"' else mark)
-                    if where == "key":
-                        self.repaired("quote_in_key")
-                    elif may_close:
-                        self.repaired("early_end")
-                    inner += 1
-                    self.repaired("inner_quote")
+                if end > keep:
+                    emit(source.take(end))
+                if verdict == "closes":
+                    source.at += len(closing)
+                    return True
+                source.at += 1
+                emit('\\"' if mark == '"' else mark)
+                if verdict != "inner_quote":
+                    self.repaired(verdict)
+                inner += 1
+                self.repaired("inner_quote")
+
+    def _backslash(self, emit: Callable[[str], object], *, at_end: bool) -> Parse[bool | None]:
+        """Read a backslash and its escape; None if the string continues. `at_end`: the backslash may be text, and the
+        quote after it the end of the string.
+        """
+        source = self.source
+        while (ends := at_end and backslash_ends(source.text, source.at, ended=source.ended)) is None:
+            yield
+        if ends:
+            emit("\\\\")
+            source.at += 2
+            self.repaired("bad_escape")
+            return True
+        return None if (yield from self._escape(emit)) else False
 
     def _opening(self) -> Parse[str]:
         """Read an opening quote of any kind; answers the closing one that belongs to it."""
         source = self.source
         mark = source.text[source.at]
         if mark in "\"'":
-            while source.more(3) and source.text[source.at :] in (mark, mark * 2):
+            while not source.ended and source.text[source.at :] in (mark, mark * 2):
                 yield
             if source.text.startswith(mark * 3, source.at):
                 source.at += 3

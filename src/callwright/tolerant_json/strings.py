@@ -98,6 +98,39 @@ JSON: Final = Notation(
 LOOSE_JSON: Final = JSON._replace(keys=lambda depth, bare: _KEYS[":="])
 
 
+def judge_quote(
+    text: str,
+    at: int,
+    closing: str,
+    where: Where,
+    open_: Sequence[str],
+    inner: int,
+    *,
+    ended: bool,
+    behind_comma: bool,
+    notation: Notation,
+) -> Literal["closes", "missing_quote", "quote_in_key", "early_end", "inner_quote"] | None:
+    """The role of the quote at `text[at]`, after `inner` others in the string: it closes the string, or begins the next
+    key after a comma (the string's own closing quote is missing), or is text; None if that is not known yet.
+    """
+    odd = inner % 2 == 1
+    closes = closes_string(text, at, closing, where, open_, ended=ended, odd=odd, notation=notation)
+    if closes:
+        return "closes"
+    # Quotes that come in pairs are text, as in code: none of them begins the next key.
+    may_begin = closes is False and behind_comma and (odd or not inner)
+    begins_key = may_begin and key_with_value(text, at, ended=ended)
+    is_first = not inner and closing == '"' and where != "key"
+    may_close = may_close_early(text, at, ended=ended) if is_first else False
+    if closes is None or begins_key is None or may_close is None:
+        return None
+    if begins_key:
+        return "missing_quote"
+    if where == "key":
+        return "quote_in_key"
+    return "early_end" if may_close else "inner_quote"
+
+
 def closes_string(
     text: str,
     at: int,
@@ -147,12 +180,8 @@ def _delimited(
 ) -> bool | None:
     at = _BLANKS(ahead).end()  # type: ignore[union-attr]  # matches always
     blanks = ahead[:at]
-    if where != "key":
-        while (blanks or not ahead.startswith("#", at)) and (comment := _COMMENT(ahead, at)):
-            if comment.end() == len(ahead):
-                return True if is_all else None
-            blanks += comment["line"] or " "
-            at = _BLANKS(ahead, comment.end()).end()  # type: ignore[union-attr]  # matches always
+    if where != "key" and ahead.startswith(("/", "#"), at):
+        at, blanks = _behind_comments(ahead, at)
     rest = ahead[at:]
     if not rest or (rest == "/" and not is_all):
         return True if is_all else None
@@ -163,10 +192,25 @@ def _delimited(
         return _closers_fit(rest, closing, open_, notation, is_all=is_all)
     if mark == "," or (mark in notation.commas and where == "object"):
         return _comma_fits(rest[1:].lstrip(), where, len(open_), notation, is_all=is_all, bare=":" * (mark == ","))
+    return _next_value(rest, blanks, where, len(open_), notation, is_all=is_all)
+
+
+def _behind_comments(text: str, at: int) -> tuple[int, str]:
+    """The position after comments, and the blanks up to it: a comment counts as one, or as its line feed."""
+    blanks = text[:at]
+    while (blanks or not text.startswith("#", at)) and (comment := _COMMENT(text, at)):
+        blanks += comment["line"] or " "
+        at = _BLANKS(text, comment.end()).end()  # type: ignore[union-attr]  # matches always
+    return at, blanks
+
+
+def _next_value(rest: str, blanks: str, where: Where, depth: int, notation: Notation, *, is_all: bool) -> bool | None:
+    """Whether the end of all, or the next value without its comma, follows a quote and `blanks`."""
     if rest.startswith(notation.ends):
         return True
     if not is_all and any(end.startswith(rest) for end in notation.ends):
         return None
+    mark = rest[0]
     if rest.startswith("```") and "\n" in blanks:
         return True
     if notation.another and mark in "\"'":
@@ -174,10 +218,15 @@ def _delimited(
     if rest == '"' and not is_all:
         return None
     if where == "array":
-        return bool(blanks) and (mark in QUOTES or mark in "{[-" or mark.isdigit() or "\n" in blanks)
+        return bool(blanks) and (_begins_item(mark) or "\n" in blanks)
     if blanks and (mark in QUOTES or "\n" in blanks or notation.another):
-        return notation.keys(len(open_), "").begins(rest, is_all=is_all)
+        return notation.keys(depth, "").begins(rest, is_all=is_all)
     return None if rest in ("`", "``") and not is_all else False
+
+
+def _begins_item(mark: str) -> bool:
+    """Whether a value that is no word may begin with this character."""
+    return mark in QUOTES or mark in "{[-" or mark.isdigit()
 
 
 def key_follows(rest: str, *, is_all: bool) -> bool | None:
@@ -219,12 +268,7 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notati
     In `{"a": "x"}` they may, in `{"a": "f("b") = c"}` the `)` closes nothing that is open.
     """
     run = _CLOSERS(rest).group()  # type: ignore[union-attr]  # matches always
-    left, right = list(open_), True
-    for mark in run:
-        if mark in _OPENING and left:
-            right = right and left[-1] == _OPENING[mark]
-            while left.pop() != _OPENING[mark] and _OPENING[mark] in left:
-                pass
+    left, right = _closed(run, open_)
     behind = rest[len(run) :]
     if not behind:
         return True if is_all else None
@@ -236,6 +280,26 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notati
             return False
     if right and not left:
         return _follows_all(behind, notation, is_all=is_all)
+    return _follows_some(behind, left, notation, right=right, lines="\n" in run, is_all=is_all)
+
+
+def _closed(run: str, open_: Sequence[str]) -> tuple[list[str], bool]:
+    """The brackets that are still open after a run of closers, and whether each has closed its own kind."""
+    left, right = list(open_), True
+    for mark in run:
+        if mark in _OPENING and left:
+            right = right and left[-1] == _OPENING[mark]
+            while left.pop() != _OPENING[mark] and _OPENING[mark] in left:
+                pass
+    return left, right
+
+
+def _follows_some(
+    behind: str, left: Sequence[str], notation: Notation, *, right: bool, lines: bool, is_all: bool
+) -> bool | None:
+    """Whether a text may follow closers that leave the brackets in `left` open. `right`: each of them has closed its
+    own kind; `lines`: a line feed is among them.
+    """
     is_object = not left or left[-1] == "{" or (notation.another is not None and len(left) == 1)
     if behind[0] in notation.commas:
         where: Where = "object" if is_object else "array"
@@ -250,7 +314,7 @@ def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notati
         return behind.startswith(("//", "/*", "#"))
     if is_object:
         return notation.keys(len(left), "").begins(behind, is_all=is_all)
-    return behind[0] in QUOTES or behind[0] in "{[-" or behind[0].isdigit() or (behind[0].isalpha() and "\n" in run)
+    return _begins_item(behind[0]) or (behind[0].isalpha() and lines)
 
 
 def _follows_all(behind: str, notation: Notation, *, is_all: bool) -> bool | None:

@@ -207,7 +207,7 @@ async def ask_ambiguous(
     it its place.
     """
     if seen is not None:
-        generation = seen.asks_about(generation)
+        generation = seen.requests(generation, "ambiguous_call")
     reply = AmbiguousReply()
     try:
         async with asyncio.timeout(timeout_s):

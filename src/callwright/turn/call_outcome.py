@@ -1,11 +1,24 @@
-"""How well a call was made, by its problems."""
+"""How well a call was made, by its problems, and how a turn went and ended: functions of what was observed."""
 
+from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+from callwright.errors import RequestError
 from callwright.events import ProblemKind
-from callwright.turn.observe import SeenCall
+from callwright.turn.observe import Observation, SeenCall
 
 CallOutcome: TypeAlias = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
+# How a turn went: with calls that were right at once; with text alone; with repairs; after the model was asked again;
+# after it was asked whether it meant a call; with a call that does not hold; with an error; before any turn; or without
+# a client. Empty while it runs.
+TurnOutcome: TypeAlias = Literal[
+    "", "right", "text", "mended", "asked_again", "ambiguous", "invalid", "failed", "refused", "left"
+]
+# How a turn ended, for a person: with text; with calls; at the token limit; by a filter of its server; the model
+# declined; the request was refused; it failed; or the client left. Empty while it runs.
+TurnEnd: TypeAlias = Literal["", "answered", "called", "cut", "filtered", "declined", "refused", "failed", "left"]
+_ENDS: Final[Mapping[str | None, TurnEnd]] = {"length": "cut", "content_filter": "filtered"}
+_WRONG: Final = frozenset(("truncated", "unknown_tool", "invalid"))
 # The outcome of a call is the first of these that one of its problems stands for.
 _OUTCOMES: Final[tuple[tuple[CallOutcome, frozenset[ProblemKind]], ...]] = (
     ("truncated", frozenset(("incomplete_arguments",))),
@@ -38,3 +51,31 @@ def call_outcome(call: SeenCall) -> CallOutcome:
         if not kinds.isdisjoint(call.problems):
             return found
     return "repaired"
+
+
+def turn_outcome(seen: Observation) -> TurnOutcome:
+    """How a turn that is over went."""
+    if seen.error is not None:
+        return "failed" if isinstance(seen.error, Exception) else "left"
+    for problem in seen.problems:
+        if problem.call is None and problem.kind in WITHHELD:
+            return "invalid"
+    for call in seen.calls.values():
+        if (call.problems or not call.complete) and call_outcome(call) in _WRONG:
+            return "invalid"
+    if seen.ambiguous is not None:
+        return "ambiguous"
+    if len(seen.asked) > 1 and seen.retries:
+        return "asked_again"
+    if seen.problems:
+        return "mended"
+    return "right" if seen.calls else "text"
+
+
+def turn_end(seen: Observation) -> TurnEnd:
+    """How a turn that is over ended."""
+    if (error := seen.error) is not None:
+        return "refused" if isinstance(error, RequestError) else "failed" if isinstance(error, Exception) else "left"
+    if seen.declined:
+        return "declined"
+    return _ENDS.get(seen.reason) or ("called" if seen.calls else "answered")

@@ -22,7 +22,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.reading.parser import Filter
-from callwright.streaming.passing import Passing
+from callwright.streaming.fast_path import Passing
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.passthrough import JsonScanner
 from callwright.turn.candidates import candidate_spans

@@ -133,7 +133,8 @@ class Observation(Struct):
     An observer may set two fields when the turn begins: `keeps`, how many characters of what the upstream sends are
     kept (in `RequestedTurn.raw`), and `headers`, which go with every request to the upstream.
 
-    `ambiguous` is what became of calls that the model was asked about, None where it was not.
+    `ambiguous` is what became of calls that the model was asked about, None where it was not. `declined`: the model
+    refused to answer.
 
     `operation` is what is asked of the model, in OpenTelemetry's words; of what is no `chat` only that it was asked,
     how it went and what it cost is known.
@@ -166,6 +167,7 @@ class Observation(Struct):
     usage: Usage | None = None
     error: BaseException | None = None
     ambiguous: AmbiguousOutcome | None = None
+    declined: bool = False
     endings: "list[Ended]" = []
 
     @property
@@ -176,7 +178,7 @@ class Observation(Struct):
     @property
     def retries(self) -> int:
         """How often the model was asked again because of what it had answered."""
-        return sum(asked.again is not None for asked in self.asked) if len(self.asked) > 1 else 0
+        return sum(asked.again is not None for asked in self.asked[1:])
 
     def begin(self, observers: "Sequence[Observer]") -> Self:
         """Call the observers: the turn begins."""
@@ -197,17 +199,9 @@ class Observation(Struct):
         what the server sends.
         """
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
-        generation = self._requested(generation, raw, again)
+        generation = self.requests(generation, again, raw)
         self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
-
-    def asks_about(self, generation: GenerationRequest) -> GenerationRequest:
-        """The model is asked whether it meant a call. It is no attempt: nothing of the reply is kept or goes out."""
-        return self._requested(generation, None, "ambiguous_call")
-
-    def hands_on(self, generation: GenerationRequest) -> GenerationRequest:
-        """A request is handed on to another endpoint of the server. Nothing of what it answers is kept."""
-        return self._requested(generation, None, None)
 
     def handed(self, counted: Sequence[Usage]) -> None:
         """More of an answer comes back that is handed on; it may say how many tokens it took."""
@@ -223,9 +217,12 @@ class Observation(Struct):
         self.ambiguous = outcome
         self.asked[-1].timings.ended_s = time.monotonic()
 
-    def _requested(
-        self, generation: GenerationRequest, raw: Raw | None, again: ProblemKind | None
+    def requests(
+        self, generation: GenerationRequest, again: ProblemKind | None = None, raw: Raw | None = None
     ) -> GenerationRequest:
+        """A request goes to the server; answers it with the headers and timings of this turn. Without `raw` nothing of
+        the reply is stored, and the request is no attempt: a question to the model, or one for another endpoint.
+        """
         timings = RequestTimings()
         headers = {**generation.headers, **self.headers} if self.headers else generation.headers
         generation = msgspec.structs.replace(generation, headers=headers, timings=timings)
@@ -253,6 +250,8 @@ class Observation(Struct):
                 self.usage = event
             elif type(event) is Finished:
                 self.reason = event.reason
+            elif type(event) is RefusalDelta:
+                self.declined = True
             elif type(event) is Problem:
                 self.problems.append(event)
                 if event.call is not None and event.call in self.calls:

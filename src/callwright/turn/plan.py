@@ -16,13 +16,12 @@ from callwright.conversation import (
     Message,
     NamedTool,
     TextPart,
-    kept_with_tools,
 )
 from callwright.dialects.base import Dialect, RenderOptions, get_dialect, read_options
 from callwright.dialects.detect import history_form, options_by_name
 from callwright.dialects.prompts.chat_messages import format_note
 from callwright.errors import ConfigError
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold, once
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
@@ -46,7 +45,7 @@ def is_large(conversation: Conversation) -> bool:
     items = conversation.items
     return (
         len(items) > _MANY_ITEMS
-        or kept_along(items, None, 0, _characters) > _MANY_CHARACTERS
+        or fold(items, 0, _characters) > _MANY_CHARACTERS
         or sum([len(tool.openai_json) for tool in conversation.tools]) > _MANY_OF_TOOLS
     )
 
@@ -67,7 +66,7 @@ def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
     tools = conversation.shown_tools or conversation.tools
     if not tools:
         return []
-    words = kept_with_tools(tools, "type words", None, lambda: frozenset().union(*map(type_words, tools)))
+    words = once(tools, "type words", lambda: frozenset().union(*map(type_words, tools)))
     hidden = dialect.hidden_keywords(tools) if dialect is not None else ()
     return [f"tools.parameters.{key}" for key in hidden] + [f"tools.parameters.type:{one}" for one in words]
 

@@ -13,19 +13,24 @@ from msgspec import Struct
 from callwright.calls.aliases import GROUPS
 from callwright.conversation import (
     CallOutput,
+    Conversation,
     FunctionTool,
     Item,
     Message,
     NamedTool,
+    TextPart,
     ToolChoice,
 )
 from callwright.errors import RequestError, UpstreamError
 from callwright.prompt import Control, Prompt
 from callwright.response_template.template import ResponseTemplate
+from callwright.turn.call_outcome import TurnEnd, TurnOutcome, turn_end, turn_outcome
 from callwright.turn.model import Mode
 from callwright.turn.observe import Observation, Raw, RequestedTurn, SeenCall
 
 VERSION: Final = 1
+_ASKED_CHARS: Final = 200
+_LOOKED_AT: Final = 4_096
 Ending: TypeAlias = Literal["whole", "failed", "left", "running"]
 Typed: TypeAlias = dict[str, Any]  # a delta or an event: its fields, and its class as `type`
 
@@ -88,7 +93,8 @@ class RecordedAttempt(AttemptFacts, omit_defaults=True):
 class Record(Struct, omit_defaults=True):
     """One turn. `request` is the body as it came, without keys. Times are in seconds since the begin of the turn.
     `calls` are those that went out; `ambiguous` is what became of a text that the model was asked about.
-    `reasoning_put_back`: so many turns of the history got the reasoning back that the client had dropped.
+    `reasoning_put_back`: so many turns of the history got the reasoning back that the client had dropped. `asked` are
+    the last words of the user, cut off, `conversation` is the same for the turns of one conversation.
     """
 
     version: int
@@ -122,6 +128,10 @@ class Record(Struct, omit_defaults=True):
     calls: list[SeenCall] = []
     ambiguous: str | None = None
     reasoning_put_back: int = 0
+    asked: str = ""
+    outcome: TurnOutcome = ""
+    ended: TurnEnd = ""
+    conversation: str = ""
 
 
 # --- making one ---
@@ -163,8 +173,26 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         seconds=round((seen.ended_s or seen.begun_s) - seen.begun_s, 6),
         calls=list(seen.calls.values()),
         ambiguous=seen.ambiguous,
+        asked=words_asked(conversation),
+        outcome=turn_outcome(seen),
+        ended=turn_end(seen),
         **about,
     )
+
+
+def words_asked(conversation: Conversation) -> str:
+    """The last words of the user in one line of at most 200 characters; empty if there are none."""
+    for item in reversed(conversation.items):
+        if type(item) is Message and item.role == "user":
+            typed = first = ""
+            for part in item.parts:
+                if type(part) is TextPart and part.text and not part.text.isspace():
+                    first = first or part.text
+                    # clients put their own additions into tags, in a part of its own
+                    typed = typed if part.text.startswith("<") else part.text
+            words = " ".join((typed or first)[:_LOOKED_AT].split())
+            return words if len(words) <= _ASKED_CHARS else f"{words[: _ASKED_CHARS - 1]}…"
+    return ""
 
 
 def timed_attempts(seen: Observation) -> list[RecordedAttempt]:

@@ -26,10 +26,12 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
+from callwright.problems import FAILURES
 from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall, SaidDelta
 from callwright.turn.retry_items import retry_items
 from callwright.turn.structured import StructuredAnswer
 
+_NEXT_STEP: Final = FAILURES["unmet"].next_step
 _NO_NAMES: Final[frozenset[str]] = frozenset()
 _IS_GUARANTEED: Final = attrgetter("must_be_valid")
 _IS_RETRIED: Final = attrgetter("retry_invalid")
@@ -183,10 +185,10 @@ class RetryPolicy:
         spoken = (self._earlier or [attempt])[0].has_spoken
         if self._demands or (unmet and not spoken):
             why = "; ".join(problem.detail for problem in problems if problem.kind in RETRIED)
-            raise DemandNotMet(f"The model made no call that holds{times}: {why}")
+            raise DemandNotMet(f"No valid tool call{times}: {why}. {_NEXT_STEP}")
         misfit = [problem.detail for problem in attempt.problems if problem.kind == "invalid_answer"]
         if misfit and self.needs_form:
-            raise DemandNotMet(f"The model gave no answer in the form that was asked for{times}: {misfit[0]}")
+            raise DemandNotMet(f"No valid answer in the requested form{times}: {misfit[0]}. {_NEXT_STEP}")
 
     def _judge(self, attempt: Attempt, form: StructuredAnswer) -> None:
         """Look at the form of a whole text, and mend it where it has not left and can be mended."""

@@ -40,14 +40,33 @@ def shared_words(conversation: Conversation, fields: Mapping[str, Any]) -> tuple
         return "key", given[:_LOOKED_AT]
     if conversation.session_id is not None:
         return "session", conversation.session_id[:_LOOKED_AT]
+    words, has_user = first_messages(conversation)
+    return words if has_user else None
+
+
+def conversation_digest(conversation: Conversation, fields: Mapping[str, Any], key: str) -> str:
+    """The same for the requests of one conversation that a key makes, whatever process asks: made of the client's own
+    name for it, if there is one, and of the messages up to the first of the user; of these only the user's if there is
+    such a name.
+    """
+    own = fields.get("prompt_cache_key") or conversation.session_id
+    words, _ = first_messages(conversation, only_user=bool(own))
+    all_words = "\0".join((key, own[:_LOOKED_AT] if isinstance(own, str) else "", *words))
+    return blake2b(all_words.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def first_messages(conversation: Conversation, *, only_user: bool = False) -> tuple[tuple[str, ...], bool]:
+    """Roles and texts of the messages up to the first of the user, each cut off, and whether there is one of the user.
+    `only_user` leaves out the others.
+    """
     words: list[str] = []
     for item in conversation.items:
-        if type(item) is Message:
+        if type(item) is Message and (item.role == "user" or not only_user):
             words.append(item.role)
             words += [part.text[:_LOOKED_AT] if type(part) is TextPart else "" for part in item.parts]
             if item.role == "user":
-                return tuple(words)
-    return None
+                return tuple(words), True
+    return tuple(words), False
 
 
 def score(key: bytes, server: str) -> bytes:

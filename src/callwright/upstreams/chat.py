@@ -16,8 +16,6 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.memo.json_values import KnownObject, made_once
-from callwright.memo.values import kept_along
 from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
@@ -78,7 +76,7 @@ class ChatUpstream(ConstrainedUpstream):
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
-            "messages": _written(generation.messages or []),
+            "messages": generation.messages or [],
             **streaming(generation),
             **_offered(generation, self._server),
             **constraining,
@@ -106,19 +104,6 @@ def streaming(generation: GenerationRequest) -> dict[str, Any]:
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
-def _written(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
-    """Messages or tools as JSON, of which those that came before are not written again."""
-    if set(map(type, objects)) != {KnownObject}:
-        return objects
-    none: list[bytes] = []
-    written = kept_along(objects, None, none, _encoded)
-    return msgspec.Raw(b"[%b]" % b",".join(written))
-
-
-def _encoded(before: list[bytes], objects: Sequence[dict[str, Any]], start: int) -> list[bytes]:
-    return before + [made_once(one, "json", encode) for one in objects[start:]]
-
-
 def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
     """The fields `tools` and `tool_choice`. A server that ignores a choice is sent only the tools that it allows."""
     if not generation.tools:
@@ -133,7 +118,7 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
-    offered: dict[str, Any] = {"tools": _written(tools)} if tools else {}
+    offered: dict[str, Any] = {"tools": tools} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
 
 

@@ -12,12 +12,10 @@ import msgspec
 
 from callwright.errors import RequestError
 from callwright.memo.by_text import kept_by_text
-from callwright.memo.json_values import KnownList, KnownObject, levels_of, made_along
+from callwright.memo.prefixes import SharedList, fold, intern_all
 from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import NotJsonError, decode
-from callwright.tolerant_json.known_lists import KnownLists
-from callwright.tolerant_json.known_objects import KnownObjects
 from callwright.wire.bounds import check_bounds, check_depth, check_values
 from callwright.wire.errors import json_fault
 
@@ -26,8 +24,11 @@ _TOOLS: Final = "tools"
 _SECRETIVE: Final = re.compile(rb'"(?:m|\\u006[dD])(?:c|\\u0063)(?:p|\\u0070)"').search
 _LISTS: Final = ("messages", "input")  # of the APIs; each has one of them
 _OF_OBJECTS: Final = re.compile(rb"\[\s*\{").match  # not of texts or tokens to embed
-_KNOWN: Final = KnownObjects(33_554_432)
-_KNOWN_LISTS: Final = KnownLists(33_554_432)
+# Estimates of memory in bytes: copies of a text in its value and results, each bracket, each comma.
+_COPIES: Final = 4
+_BRACKET_BYTES: Final = 200
+_COMMA_BYTES: Final = 64
+_WIDEST: Final = re.compile(rb"[\xf0-\xff]").search  # in UTF-8, of characters beyond the first 65,536
 
 
 def decoded(body: bytes | str, limits: Bounds) -> object:
@@ -70,7 +71,7 @@ def _with_kept_parts(body: bytes | str, limits: Bounds) -> dict[str, Any] | None
         check_depth(b"".join(texts), value, bounds.MAX_DEPTH)
         for name, text in lists.items():
             texts.append(text)
-            value[name] = _known_objects(bytes(text))
+            value[name] = _shared_objects(bytes(text))
         check_bounds(value, b"".join(texts), limits)
         if tools is not None:
             value[_TOOLS] = _checked_tools(bytes(tools), limits)
@@ -79,26 +80,42 @@ def _with_kept_parts(body: bytes | str, limits: Bounds) -> dict[str, Any] | None
     return value
 
 
-def _known_objects(text: bytes) -> KnownList:
-    part = _KNOWN_LISTS.find(text)
-    values = part.values
-    if values is None or part.rest is not None:
-        more = _new_objects(part.rest or text)
-        values = _KNOWN_LISTS.keep(text, part, more)
-    if made_along(values, 0, _levels) > bounds.MAX_DEPTH - 2:
+def _shared_objects(text: bytes) -> SharedList:
+    """The objects of an array. Those with the same bytes as earlier ones are the same objects."""
+    if _SECRETIVE(text):
+        raise _NotToBeKept
+    values = SharedList(intern_all(map(bytes, decode(text, list[msgspec.Raw])), decode, _memory_of))
+    if fold(values, 0, _levels) > bounds.MAX_DEPTH - 2:
         raise _NotToBeKept
     return values
 
 
-def _new_objects(text: bytes) -> list[Any]:
-    if _SECRETIVE(text):
-        raise _NotToBeKept
-    return _KNOWN.read(decode(text, list[msgspec.Raw]))
+def _memory_of(text: bytes) -> int:
+    """The bytes that the value of a text and its results may take."""
+    brackets = text.count(b"{") + text.count(b"[")
+    return _COPIES * _char_bytes(text) * len(text) + _BRACKET_BYTES * brackets + _COMMA_BYTES * text.count(b",")
+
+
+def _char_bytes(text: bytes) -> int:
+    """The bytes of a character of a decoded text: all take as many as the widest. What looks like a control token is
+    broken by a wide character.
+    """
+    if b"\\u" in text or _WIDEST(text):
+        return 4
+    return 1 if text.isascii() and b"<" not in text else 2
 
 
 def _levels(before: int, values: Sequence[Any], start: int) -> int:
-    new = [value.levels if type(value) is KnownObject else levels_of(value) for value in values[start:]]
-    return max([before, *new])
+    return max([before, *map(_levels_of, values[start:])])
+
+
+def _levels_of(value: object) -> int:
+    """How deeply a value is nested, itself included: 0 for a value that is no object or array."""
+    levels, row = 0, [value]
+    while row := [item for item in row if type(item) is dict or type(item) is list]:
+        levels += 1
+        row = [inner for item in row for inner in (item.values() if type(item) is dict else item)]
+    return levels
 
 
 class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
@@ -112,4 +129,4 @@ def _checked_tools(text: bytes, limits: Bounds) -> object:
     value = decode(text)
     check_depth(text, value, bounds.MAX_DEPTH - 1)
     check_bounds({_TOOLS: value}, text, limits)
-    return KnownList(value) if isinstance(value, list) else value
+    return SharedList(value) if isinstance(value, list) else value

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from callwright.errors import RequestError
 from callwright.memo.by_text import kept_by_text
-from callwright.memo.json_values import made_along, made_once
+from callwright.memo.prefixes import fold
 from callwright.schema.size import may_be_large, most_properties, schema_fault
 from callwright.schema.strict import too_many_properties
 from callwright.settings import bounds
@@ -94,7 +94,7 @@ def check_items(items: Sequence[Any], limits: Bounds, param: str, beside: Sequen
     """Raises `RequestError` for too many messages or items, or too many parts in all of them, with those `beside`."""
     if len(items) > limits.max_items:
         raise _too_long(param, limits.max_items, len(items))
-    parts = len(beside) + made_along(items, 0, _number_of_parts)
+    parts = len(beside) + fold(items, 0, _number_of_parts)
     if parts > bounds.MAX_PARTS:
         raise RequestError(
             f"Invalid '{param}': too many parts. Expected at most {bounds.MAX_PARTS} parts of content and calls in all "
@@ -183,7 +183,7 @@ def _too_long(param: str, most: int, number: int) -> RequestError:
 
 
 def _number_of_parts(before: int, items: Sequence[Any], start: int) -> int:
-    return before + sum([made_once(item, "parts", _parts_of) for item in items[start:]])
+    return before + sum([_parts_of(item) for item in items[start:]])
 
 
 def _parts_of(item: Any) -> int:
@@ -227,11 +227,11 @@ def _tool_lists(given: Mapping[str, Any]) -> Iterator[_ToolList]:
             yield _ToolList(given[param], param)
     items = given.get("input")
     if isinstance(items, list):
-        for number in made_along(items, _NONE, _with_tools):
+        for number in fold(items, _NONE, _with_tools):
             yield _ToolList(items[number]["tools"], f"input[{number}].tools")
     messages = given.get("messages")
     if isinstance(messages, list):
-        for number in made_along(messages, _NONE, _adding_tools):
+        for number in fold(messages, _NONE, _adding_tools):
             yield _added_tools(messages[number]["content"], f"messages[{number}].content")
 
 

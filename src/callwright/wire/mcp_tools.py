@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from callwright.errors import RequestError
-from callwright.memo.json_values import made_once
+from callwright.memo.prefixes import once
 from callwright.openai_format.errors import missing, type_error
 from callwright.openai_format.mcp_tools import AskedServer
 
@@ -28,7 +28,7 @@ _REDACTED: Final = "<redacted>"
 
 def read_mcp_tools(tools: Sequence[Mapping[str, Any]]) -> list[AskedServer]:
     """The MCP servers among the tools of a request. Raises `RequestError`."""
-    return made_once(tools, "mcp servers", _read_all)  # where the tools are known, there are none: they hold keys
+    return once(tools, "mcp servers", lambda: _read_all(tools))
 
 
 def _read_all(tools: Sequence[Mapping[str, Any]]) -> list[AskedServer]:

@@ -1,21 +1,22 @@
-"""Calls and outputs, paired by the id of the call and put where every model expects them.
-
-An agent's request repeats all items of the one before: what was paired along a known list is gone on from.
-"""
+"""Calls and outputs, paired by the id of the call and put where every model expects them."""
 
 from collections.abc import Sequence, Set
-from operator import is_
-from typing import Any, Final
+from copy import copy
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
 from callwright.calls.history import late_output
-from callwright.conversation import Call, CallOutput, Item, TextPart
+from callwright.conversation import Call, CallOutput, Item, TextPart, shared_item
 from callwright.errors import RequestError
-from callwright.memo.json_values import keep_along, known_along
+from callwright.memo.prefixes import fold
 
 _NOT_RUN = "This call was not run."
 _RUNNING = "This call is still running. Its output will follow."
+_Outputs: TypeAlias = dict[str, tuple[int, CallOutput]]
+_NONE: Final = (-1, None)
+T = TypeVar("T")
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -30,73 +31,55 @@ class Found(msgspec.Struct, frozen=True):
     is_async: bool = False
 
 
-_FOUND: Final = "found items"
-
-
-def found_before(known: dict[str, Any], now: list[Found]) -> list[Found]:
-    """What was made of the same bytes at the same place before, if it is the same as `now`: of that more is `known`."""
-    before: list[Found] | None = known.get(_FOUND)
-    if before is not None and before == now:
-        return before
-    known[_FOUND] = now
-    return now
+def copied(reader: T) -> T:
+    """A reader in the same state, which continues by itself."""
+    made = copy(reader)
+    for name, value in vars(reader).items():
+        setattr(made, name, copy(value))
+    return made
 
 
 class _Paired(msgspec.Struct, frozen=True):
-    """What was `found`, as `items` side by side. Each call in it has its output, so nothing behind it changes it, and
-    a further output is a late one, whatever its call is named now. `ids` are those of the calls.
+    """So many found items, as `items` side by side. Each call in them has its output, so no later item changes them,
+    and a further output is a late one. `ids` are those of the calls.
     """
 
-    mend: bool
-    behind: int
-    found: tuple[Found, ...] = ()
+    number: int = 0
     items: tuple[Item, ...] = ()
     ids: frozenset[str] = frozenset()
 
 
-_PAIRED: Final = "paired items"  # under which name a list keeps them
+def paired(found: Sequence[Found], *, mend: bool, behind: int = 0) -> tuple[Item, ...]:
+    """The items with each run of calls and its outputs side by side, and after them the items that stood between.
 
+    Raises `RequestError` for an output without its call, a call without its output that other items follow, and an id
+    that is given twice; with `mend` these are repaired instead. A call that was cut off needs no output. For an
+    asynchronous one there is a note that it is running until its output, which stays at its place, as do further ones.
 
-def paired(
-    found: Sequence[Found], *, mend: bool, given: Sequence[Any] = (), steady: int = 0, behind: int = 0
-) -> tuple[Item, ...]:
-    """The items with each run of calls and its outputs side by side, what stood between them behind.
-
-    Raises `RequestError` for an output without its call, a call without its output where the conversation goes on, and
-    an id that is given twice; with `mend` these are mended instead. A call that was cut off needs no output. An
-    asynchronous one is said to be running until its output comes, which stays where it came, and so do further ones.
-
-    `given` is what it was found in, and so much of it comes again with whatever goes on from that: `steady`.
-    It stands `behind` so many instructions.
+    `behind`: the number of instructions before the items.
     """
-    before = _known(given, found, _Paired(mend, behind))
-    more = found[len(before.found) :]
-    own = _with_own_ids(more, before) if mend else more
-    outputs = _outputs(own, before.ids, mend=mend)
-    number = _answered_until(own[: max(0, steady - len(before.found))], before.ids)
-    if number:
-        items = _side_by_side(own[:number], outputs, mend=mend)
-        before = _longer(before, more[:number], own[:number], items)
-    keep_along(given, _PAIRED, before)
-    return (*before.items, *_side_by_side(own[number:], outputs, mend=mend))
+    by = mend, behind
+    before = fold(tuple(found), _Paired(), partial(_pair_on, mend, behind), by, "paired")
+    own, outputs = _new(before, found, mend, behind)
+    return (*before.items, *_side_by_side(own, outputs, mend=mend))
 
 
-def _known(given: Sequence[Any], found: Sequence[Found], nothing: _Paired) -> _Paired:
-    """What was paired of the begin of this list in the same way, or `nothing`."""
-    known, _ = known_along(given, _PAIRED, nothing)
-    is_begin = len(known.found) <= len(found) and all(map(is_, known.found, found))
-    return known if is_begin and (known.mend, known.behind) == (nothing.mend, nothing.behind) else nothing
-
-
-def _longer(before: _Paired, found: Sequence[Found], own: Sequence[Found], items: Sequence[Item]) -> _Paired:
-    """What was paired, with more that was `found`: as it is with its `own` ids, and as `items`."""
+def _pair_on(mend: bool, behind: int, before: _Paired, found: Sequence[Found], _: int) -> _Paired:
+    """The same with more items: as far as no later item changes them."""
+    own, outputs = _new(before, found, mend, behind)
+    number = _answered_until(own, before.ids)
     return _Paired(
-        before.mend,
-        before.behind,
-        (*before.found, *found),
-        (*before.items, *items),
-        before.ids.union([each.item.id for each in own if isinstance(each.item, Call)]),
+        before.number + number,
+        (*before.items, *_side_by_side(own[:number], outputs, mend=mend)),
+        before.ids.union([each.item.id for each in own[:number] if isinstance(each.item, Call)]),
     )
+
+
+def _new(before: _Paired, found: Sequence[Found], mend: bool, behind: int) -> tuple[Sequence[Found], _Outputs]:
+    """The items that are not paired yet, each call with an id of its own, and their outputs."""
+    more = found[before.number :]
+    own = _with_own_ids(more, before.ids, behind + before.number) if mend else more
+    return own, _outputs(own, before.ids, mend=mend)
 
 
 def _answered_until(found: Sequence[Found], answered: Set[str]) -> int:
@@ -122,7 +105,7 @@ def _answered_until(found: Sequence[Found], answered: Set[str]) -> int:
     return last
 
 
-def _side_by_side(found: Sequence[Found], outputs: dict[str, CallOutput], *, mend: bool) -> list[Item]:
+def _side_by_side(found: Sequence[Found], outputs: _Outputs, *, mend: bool) -> list[Item]:
     """Each run of calls with its outputs. What has no output gets one."""
     last = max((number for number, each in enumerate(found) if not isinstance(each.item, Call)), default=-1)
     later = {each.item.id: each.item for each in found if isinstance(each.item, Call) and each.is_async}
@@ -138,52 +121,52 @@ def _side_by_side(found: Sequence[Found], outputs: dict[str, CallOutput], *, men
             if item.id not in outputs:
                 if number < last and item.complete and not mend and not each.is_async:
                     raise RequestError(f"No tool output found for {each.words} {item.id}.", param="input")
-                outputs[item.id] = CallOutput(item.id, (TextPart(_RUNNING if each.is_async else _NOT_RUN),))
+                words = TextPart(_RUNNING if each.is_async else _NOT_RUN)
+                outputs[item.id] = -1, shared_item(CallOutput(item.id, (words,)))
             run.append(item)
             continue
         if isinstance(item, CallOutput):
-            if outputs.get(item.call_id) is item:
+            if outputs.get(item.call_id, _NONE)[0] == number:
                 is_answered = True
                 continue
-            item = late_output(item.parts, later.get(item.call_id))
+            item = shared_item(late_output(item.parts, later.get(item.call_id)))
         items += _answered(run, outputs)
         run, is_answered = [], False
         items.append(item)
     return items + _answered(run, outputs)
 
 
-def _with_own_ids(found: Sequence[Found], before: _Paired) -> list[Found]:
-    """Calls of one id, each with an id of its own; an output answers the latest call of its id. `before` stands before
-    them.
+def _with_own_ids(found: Sequence[Found], before: Set[str], start: int) -> list[Found]:
+    """Calls of one id, each with an id of its own; an output answers the latest call of its id. `before` are the ids of
+    calls before them, `start` is the number of the first.
     """
     latest: dict[str, str] = {}
     seen: set[str] = set()
     made: list[Found] = []
-    start = before.behind + len(before.found)
     for each in found:
         item = own = each.item
         if isinstance(item, Call):
-            is_own = item.id not in seen and item.id not in before.ids
+            is_own = item.id not in seen and item.id not in before
             id_ = item.id if is_own else f"{item.id}_mended_{start + len(made)}"
             seen.add(id_)
             latest[item.id] = id_
-            own = item if id_ == item.id else msgspec.structs.replace(item, id=id_)
+            own = item if id_ == item.id else shared_item(msgspec.structs.replace(item, id=id_))
         elif isinstance(item, CallOutput):
             id_ = latest.get(item.call_id, item.call_id)
-            own = item if id_ == item.call_id else msgspec.structs.replace(item, call_id=id_)
+            own = item if id_ == item.call_id else shared_item(msgspec.structs.replace(item, call_id=id_))
         made.append(each if own is item else msgspec.structs.replace(each, item=own))
     return made
 
 
-def _outputs(found: Sequence[Found], answered: Set[str], *, mend: bool) -> dict[str, CallOutput]:
-    """The output of each call, by id: of an asynchronous one that which came at once. `answered` are the ids of the
-    calls before them, which have theirs.
+def _outputs(found: Sequence[Found], answered: Set[str], *, mend: bool) -> _Outputs:
+    """The output of each call, with its number among these, by id; of an asynchronous call the first one, if nothing
+    follows the call before it. `answered` are the ids of the calls before these, which have theirs.
     """
-    outputs: dict[str, CallOutput] = {}
+    outputs: _Outputs = {}
     calls: set[str] = set()
     later: set[str] = set()  # calls that are asynchronous
     left: set[str] = set()  # of those which the conversation has gone on behind
-    for each in found:
+    for number, each in enumerate(found):
         match each.item:
             case Call(id=id_):
                 if id_ in calls or id_ in answered:
@@ -193,7 +176,7 @@ def _outputs(found: Sequence[Found], answered: Set[str], *, mend: bool) -> dict[
                     later.add(id_)
             case CallOutput(call_id=id_) if id_ in later:
                 if id_ not in left:
-                    outputs.setdefault(id_, each.item)
+                    outputs.setdefault(id_, (number, each.item))
             case CallOutput(call_id=id_):
                 if id_ not in calls and id_ not in answered:
                     if not mend:
@@ -204,15 +187,15 @@ def _outputs(found: Sequence[Found], answered: Set[str], *, mend: bool) -> dict[
                     if not mend:
                         raise _twice(id_, each, "outputs")
                 else:
-                    outputs[id_] = each.item
+                    outputs[id_] = number, each.item
             case _:
                 left |= later
     return outputs
 
 
-def _answered(run: Sequence[Call], outputs: dict[str, CallOutput]) -> list[Item]:
+def _answered(run: Sequence[Call], outputs: _Outputs) -> list[Item]:
     """A run of calls and their outputs."""
-    return [*run, *(outputs[call.id] for call in run)]
+    return [*run, *(outputs[call.id][1] for call in run)]
 
 
 def _twice(id_: str, found: Found, what: str) -> RequestError:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from callwright.conversation import Call, FunctionTool, Item, Reasoning, TextPart
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 
 _CHARACTERS_PER_TOKEN: Final = 4
 # What Anthropic counts for the largest image that it takes; here for any image or file, whatever its bytes are.
@@ -13,7 +13,7 @@ _MEDIA_CHARACTERS: Final = 1_600 * _CHARACTERS_PER_TOKEN
 
 def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) -> int:
     """About how many tokens these have: a quarter of their characters, and so many for each image or file."""
-    characters = kept_along(items, None, 0, _characters) + sum([len(tool.openai_json) for tool in tools])
+    characters = fold(items, 0, _characters) + sum([len(tool.openai_json) for tool in tools])
     return max(1, characters // _CHARACTERS_PER_TOKEN)
 
 

@@ -23,7 +23,7 @@ from callwright.agent.mcp.connection import Connection
 from callwright.agent.mcp.elicitation import Elicit
 from callwright.agent.mcp.results import result_of
 from callwright.agent.mcp.targets import Command, Url
-from callwright.agent.tools import HiddenParameter, LiveTools, Tool, ToolOptions
+from callwright.agent.tools import HiddenParameter, LiveTools, Tool, ToolOptions, unasked
 from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError
 from callwright.settings.bounds import Bounds
@@ -45,7 +45,7 @@ async def mcp_tools(
     server: str | Sequence[str],
     *,
     name: str | None = None,
-    approve: ApproveMcp = "writes",
+    approve: ApproveMcp | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     headers: Mapping[str, str] | None = None,
@@ -57,6 +57,7 @@ async def mcp_tools(
 ) -> AsyncGenerator[LiveTools, None]:
     """The tools of a server, sorted by name, each called `name__tool`; `name` defaults to the server's own.
 
+    A person must approve the calls that `approve` names; without it as with "writes", and a run warns where it ends so.
     `server` is a URL (`-H 'Name: value'` before it is a header, as are `headers`), or a command as one would type it
     (`KEY=value` before it goes into its environment, as does `env`), or the words of one. `timeout_s` is for each call;
     by default the agent's limit applies. `deferred`: the model must search for them. `elicit` answers questions of the
@@ -153,7 +154,7 @@ def _tools(
     given: Sequence[Any],
     before: Sequence[Tool],
     prefix: str,
-    approve: ApproveMcp,
+    approve: ApproveMcp | None,
     timeout_s: float | None,
     *,
     deferred: bool,
@@ -165,8 +166,9 @@ def _tools(
         hints = listed.annotations
         only_reads = bool(hints and hints.read_only_hint)
         definition = FunctionTool(name, listed.description or listed.title, {"type": "object", **listed.input_schema})
+        asks = approve if isinstance(approve, bool) else not only_reads
         options = ToolOptions(
-            approve=approve if isinstance(approve, bool) else not only_reads, timeout_s=timeout_s, deferred=deferred
+            approve=unasked if asks and approve is None else asks, timeout_s=timeout_s, deferred=deferred
         )
         tools[name] = server_tool(connection, listed, definition, options)
     return list(tools.values())

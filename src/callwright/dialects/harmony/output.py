@@ -60,8 +60,7 @@ def parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
     open analysis message).
     """
-    if not (yield from reads_others(text, start, formats, own=_OWN, headers=False)):
-        yield from _Reader(text.source, text.tools).read(start)
+    return _Reader(text.source, text.tools).read(text, start, formats)
 
 
 class _Pending(Struct, frozen=True):
@@ -83,7 +82,9 @@ class _Reader:
         self.pending: _Pending | None = None
         self.opening = True
 
-    def read(self, start: str) -> Parse[None]:
+    def read(self, text: AnswerText, start: str, formats: Formats) -> Parse[None]:
+        if (yield from reads_others(text, start, formats, own=_OWN, headers=False)):
+            return
         place: Place = "boundary" if start == "message" else "assistant"
         if start == "reasoning":
             place = self._close((yield from self.bodies.text("analysis")))

@@ -25,7 +25,6 @@ from callwright.conversation import (
     ResponseFormat,
     ToolTurn,
     TurnsAlong,
-    kept_with_tools,
     turns_of,
 )
 from callwright.dialects.base import RenderOptions, TurnMarks
@@ -57,7 +56,7 @@ from callwright.dialects.prompts.chat_messages import (
 )
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import told_messages, told_system
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold, once
 from callwright.prompt import Control, Prompt, PromptBuilder, Text, neutralise, neutralise_json
 from callwright.schema import typescript, typescript_hf
 
@@ -251,9 +250,7 @@ def _format_sections(wanted: ResponseFormat | None) -> list[str]:
 
 def _own_builtins(tools: Sequence[FunctionTool]) -> frozenset[str]:
     """The names of the client's own tools that are called as built-in ones are."""
-    return kept_with_tools(
-        tools, "builtin", None, lambda: frozenset([tool.name for tool in tools if is_builtin(tool.name)])
-    )
+    return once(tools, "builtin", lambda: frozenset([tool.name for tool in tools if is_builtin(tool.name)]))
 
 
 def _address(name: str, own: Collection[str]) -> tuple[str, str]:
@@ -381,7 +378,7 @@ def _analysis_border(items: Sequence[Item], rule: str) -> int:
     """The number of the last turn whose reasoning leaves the prompt, with all before it; -1 for none."""
     if rule == "none":
         return -1
-    ours = kept_along(items, None, TurnsAlong(), _assistants).made
+    ours = fold(items, TurnsAlong(), _assistants).made
     finals: list[int] = [number for number, is_answer in ours if is_answer]
     if not finals:
         return -1

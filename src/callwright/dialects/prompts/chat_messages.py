@@ -17,7 +17,7 @@ from callwright.conversation import (
     parts_text,
 )
 from callwright.errors import RequestError
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold
 from callwright.prompt import neutralise
 
 # The roles of messages that instruct.
@@ -65,12 +65,12 @@ def gather_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, .
 
 def user_turns(items: Sequence[Item]) -> Sequence[int]:
     """The numbers of the turns in which the user spoke."""
-    return kept_along(items, None, TurnsAlong(), _asked).made
+    return fold(items, TurnsAlong(), _asked).made
 
 
 def last_of_user(items: Sequence[Item]) -> int:
     """The number of the item that the user said last; -1 if there is none."""
-    return kept_along(items, None, -1, _of_user)
+    return fold(items, -1, _of_user)
 
 
 def _of_user(before: int, items: Sequence[Item], start: int) -> int:

@@ -13,10 +13,8 @@ from callwright.conversation import (
     ConversationTurn,
     Item,
     TurnsAlong,
-    kept_with_tools,
-    kept_with_turn,
 )
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold, once
 from callwright.prompt import Collected, PromptBuilder
 
 P = ParamSpec("P")
@@ -35,7 +33,7 @@ def put_tools(
         write(out, conversation, *given, **named)
         return out
     make = partial(_written, write, conversation, *given, **named)
-    return out.put(kept_with_tools(conversation.tools, "prompt", (write, given, named), make))
+    return out.put(once(conversation.tools, "prompt", make, (write, given, named)))
 
 
 class Apart(NamedTuple):
@@ -92,7 +90,7 @@ def put_turns(
             told = {**told, "reasons": number > asked}
         if leaves is not None:
             told = {**told, "left": left}
-        prompt = _EMPTY if number == number_apart else _turn(turn, write, number, *given, **told)
+        prompt = _EMPTY if number == number_apart else _written(write, turn, number, *given, **told)
         return _Part(prompt, None if leaves is None else leaves(left, turn))
 
     def more(before: _Row, items: Sequence[Item], _: int) -> _Row:
@@ -110,7 +108,7 @@ def put_turns(
         new = max(0, number_apart - closed)  # of these before the one apart
         return _Row(turns, before.before.then(prompts[:new]), before.behind.then(prompts[new:]))
 
-    row = kept_along(items, (write, given, named, asked, leaves, number_apart), _NONE, more, "prompt along")
+    row = fold(items, _NONE, more, (write, given, named, asked, leaves, number_apart), "prompt")
     made = row.turns.made
     out.put(row.before)
     if apart is not None:
@@ -119,11 +117,6 @@ def put_turns(
     for part in made[row.turns.closed :]:
         out.put(part.prompt)
     return made[-1].left if made else None
-
-
-def _turn(turn: ConversationTurn, write: Callable[..., object], *given: Any, **named: Any) -> Collected:
-    make = partial(_written, write, turn, *given, **named)
-    return kept_with_turn(turn, "prompt", (write, given, named), make)
 
 
 def _written(write: Callable[..., object], *given: Any, **named: Any) -> Collected:

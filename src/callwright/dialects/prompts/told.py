@@ -15,8 +15,6 @@ from callwright.conversation import (
     TextPart,
     ToolTurn,
     TurnsAlong,
-    kept_with_tools,
-    kept_with_turn,
 )
 from callwright.dialects.prompts.chat_messages import (
     chat_message,
@@ -25,8 +23,7 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
-from callwright.memo.json_values import KnownObject
-from callwright.memo.values import kept_along
+from callwright.memo.prefixes import fold, intern, once
 from callwright.prompt import Prompt, PromptBuilder, neutralise, neutralise_json
 
 P = ParamSpec("P")
@@ -67,9 +64,9 @@ def told_system(conversation: Conversation, tell: Callable[..., str | None], *gi
 
     def made() -> list[dict[str, Any]]:
         text = tell(conversation, *given)
-        return [] if text is None else [KnownObject({"role": "system", "content": text})]
+        return [] if text is None else [{"role": "system", "content": text}]
 
-    return [*kept_with_tools(conversation.tools, "told", (tell, given), made)] if conversation.tools else made()
+    return [*once(conversation.tools, "told", made, (tell, given))]
 
 
 def _system(
@@ -97,14 +94,18 @@ def told_messages(items: Sequence[Item], tell: Callable[..., Sequence[dict[str, 
     answers depends on these alone: messages are kept, and shared from then on.
     """
 
-    def made(turn: ConversationTurn, number: int) -> list[KnownObject]:
-        return kept_with_turn(turn, "told", by, lambda: [KnownObject(one) for one in tell(turn, number, *given)])
-
     def more(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-        return before.more(items, made)
+        return before.more(items, lambda turn, number: [*map(_shared_message, tell(turn, number, *given))])
 
-    by = (tell, given)
-    return [*kept_along(items, by, TurnsAlong(), more, "told along").made]
+    return [*fold(items, TurnsAlong(), more, (tell, given), "told").made]
+
+
+def _shared_message(message: dict[str, Any]) -> dict[str, Any]:
+    """The one object for all messages with this role and text: so the beginning of a later request is known by it."""
+    match message:
+        case {"role": str(role), "content": str(text)} if len(message) == 2:
+            return intern(message, (role, text), len(text))
+    return message
 
 
 def _told(turn: ConversationTurn, number: int, told: ToldTurns) -> list[dict[str, Any]]:

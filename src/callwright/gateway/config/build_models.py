@@ -1,9 +1,9 @@
 """Models from their configuration: the mode, the dialect, the server and how it is asked, or why that cannot be."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -179,13 +179,10 @@ def _auto(given: ModelConfig, config: Config) -> Model:
         return findings
 
     def build(findings: Findings, advised: Advice) -> Model:
-        bases = [url.rstrip("/") for url in given.servers]
-        if all(without_credentials(base) != findings.url for base in bases):
-            bases = [base if base.endswith("/v1") else f"{base}/v1" for base in bases]
         fields = {name: value for name, value in given.fields.items() if advised.mode != "raw" or name not in CHAT_ONLY}
         chosen = msgspec.structs.replace(
             given,
-            upstream=bases,
+            upstream=_bases(given, findings.url),
             dialect=advised.dialect,
             server=advised.server,
             options=given.options if advised.dialect == given.dialect else flavour or dict(findings.dialect_options),
@@ -206,6 +203,14 @@ def _auto(given: ModelConfig, config: Config) -> Model:
             server=server,
         ),
     )
+
+
+def _bases(given: ModelConfig, found: str) -> list[str]:
+    """The base URLs of a model's servers: with `/v1` where a server was found under that."""
+    bases = [url.rstrip("/") for url in given.servers]
+    if any(without_credentials(base) == found for base in bases):
+        return bases
+    return [base if base.endswith("/v1") else f"{base}/v1" for base in bases]
 
 
 def with_dialect(given: ModelConfig) -> ModelConfig:
@@ -257,44 +262,9 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
         _refuse_ignored_by_file(given, given.file, mode)
     elif given.engine is not None:
         raise ConfigError("engine is for a model in a file: leave it out, or write upstream = 'model.gguf'.")
-    if given.template is not None and given.dialect is None and mode != AUTO:
-        raise ConfigError("template is read to find the dialect: add dialect = 'auto', or leave it out.")
-    if given.max_repeats == 1:
-        raise ConfigError("max_repeats: one time is no repeat. Write 2 or more, or 0 for any number of times.")
-    if given.options and given.dialect == AUTO:
-        raise ConfigError("options are one dialect's: name it instead of 'auto', or leave them out.")
-    if mode != "native" and given.response_template is not None:
-        raise ConfigError(
-            f"response_template is read in mode 'native', where the server renders: in mode {mode!r} the dialect "
-            "reads. Leave one of them out."
-        )
-    if mode == "native" and given.dialect is not None:
-        raise ConfigError(
-            f"In mode 'native' the server renders and reads: leave out dialect = {given.dialect!r}, or choose mode "
-            "'prompt' or 'raw'."
-        )
-    if given.options and given.dialect is None:
-        raise ConfigError(
-            f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
-            "them out. What goes to the server as it is belongs in fields."
-        )
-    if mode == "raw" and given.server not in RAW_SERVERS:
-        raise ConfigError(
-            f"server {given.server!r} is asked over its chat endpoint: choose mode 'native' or 'prompt'. Mode 'raw' "
-            f"takes {', '.join(RAW_SERVERS)}."
-        )
-    if given.constrain == "off" and mode == "native" and given.server != "ollama":
-        raise ConfigError("constrain: grammars are sent in the modes 'raw' and 'prompt' only: leave it out.")
-    if given.constrain == "off" and mode == "prompt" and given.server in NO_CONSTRAINTS:
-        raise ConfigError(
-            f"constrain: no grammar goes to a server {given.server!r}: leave it out, or add server = another."
-        )
-    if given.arguments == "object" and mode not in ("native", AUTO):
-        raise ConfigError("arguments: only in mode 'native' does the server render them: leave it out.")
-    if given.faults and given.servers != (_SIMULATED,):
-        raise ConfigError("faults are for the simulated model: leave them out, or write upstream = 'simulated'.")
-    if given.balance != "prefix" and len(given.servers) == 1:
-        raise ConfigError("balance is for several servers: leave it out, or write upstream = ['http://…', 'http://…'].")
+    cases = (*_ignored_of_dialect(given, mode), *_ignored_by_mode(given, mode), *_ignored_by_servers(given))
+    if why := next((why for is_ignored, why in cases if is_ignored), None):
+        raise ConfigError(why)
     for name in given.fields:
         if name in CONSUMED or name == "prompt":
             raise ConfigError(f"fields.{name}: the gateway sets this field itself for each request: leave it out.")
@@ -303,6 +273,81 @@ def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
                 f"fields.{name}: a completion endpoint does not know this field: leave it out, or see whether the "
                 "dialect has such an option."
             )
+
+
+_Cases: TypeAlias = Iterator[tuple[bool, str]]  # whether something changes nothing, and why
+
+
+def _ignored_of_dialect(given: ModelConfig, mode: Mode | Literal["auto"]) -> _Cases:
+    """What is set of a dialect that is not there, or is not known."""
+    yield (
+        given.template is not None and given.dialect is None and mode != AUTO,
+        "template is read to find the dialect: add dialect = 'auto', or leave it out.",
+    )
+    yield (
+        bool(given.options) and given.dialect == AUTO,
+        "options are one dialect's: name it instead of 'auto', or leave them out.",
+    )
+    yield (
+        mode == "native" and given.dialect is not None,
+        (
+            f"In mode 'native' the server renders and reads: leave out dialect = {given.dialect!r}, or choose mode "
+            "'prompt' or 'raw'."
+        ),
+    )
+    yield (
+        bool(given.options) and given.dialect is None,
+        (
+            f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
+            "them out. What goes to the server as it is belongs in fields."
+        ),
+    )
+
+
+def _ignored_by_mode(given: ModelConfig, mode: Mode | Literal["auto"]) -> _Cases:
+    """What another mode would need."""
+    yield (
+        mode != "native" and given.response_template is not None,
+        (
+            f"response_template is read in mode 'native', where the server renders: in mode {mode!r} the dialect "
+            "reads. Leave one of them out."
+        ),
+    )
+    yield (
+        mode == "raw" and given.server not in RAW_SERVERS,
+        (
+            f"server {given.server!r} is asked over its chat endpoint: choose mode 'native' or 'prompt'. Mode 'raw' "
+            f"takes {', '.join(RAW_SERVERS)}."
+        ),
+    )
+    yield (
+        given.constrain == "off" and mode == "native" and given.server != "ollama",
+        "constrain: grammars are sent in the modes 'raw' and 'prompt' only: leave it out.",
+    )
+    yield (
+        given.constrain == "off" and mode == "prompt" and given.server in NO_CONSTRAINTS,
+        f"constrain: no grammar goes to a server {given.server!r}: leave it out, or add server = another.",
+    )
+    yield (
+        given.arguments == "object" and mode not in ("native", AUTO),
+        "arguments: only in mode 'native' does the server render them: leave it out.",
+    )
+
+
+def _ignored_by_servers(given: ModelConfig) -> _Cases:
+    """What other servers would need, or more of them; and no repeat."""
+    yield (
+        given.max_repeats == 1,
+        "max_repeats: one time is no repeat. Write 2 or more, or 0 for any number of times.",
+    )
+    yield (
+        bool(given.faults) and given.servers != (_SIMULATED,),
+        "faults are for the simulated model: leave them out, or write upstream = 'simulated'.",
+    )
+    yield (
+        given.balance != "prefix" and len(given.servers) == 1,
+        "balance is for several servers: leave it out, or write upstream = ['http://…', 'http://…'].",
+    )
 
 
 # What only a server that is connected to has.

@@ -144,7 +144,7 @@ async def _answers(model: Model, generation: GenerationRequest, endpoint: Handed
         operation=endpoint.operation,
     ).begin(model.observers)
     with seen:
-        generation = seen.hands_on(generation)
+        generation = seen.requests(generation)
         try:
             handed = placed(model.limit, generation, model.upstream.hand_on(generation, endpoint.path))
             async with aclosing(handed) as batches:

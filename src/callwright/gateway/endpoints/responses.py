@@ -130,7 +130,7 @@ class ResponsesEndpoint:
         body = await read_body(request, self._server.max_body_bytes)
         flavour = api_dialect_of(request.url.path)
         prepared = await self._turns.prepare(body, flavour=flavour)
-        note(prepared.id, prepared.request.conversation_id)
+        note(prepared.id, prepared.request.conversation_id, prepared.request.previous_response_id)
         if prepared.request.background:
             stored, log = await self._background.begin(prepared)
             if prepared.request.stream:

@@ -316,7 +316,7 @@ class _Connection:
             prepared = await self._turns.prepare(
                 text, self._memory, flavour=self._flavour, type=None, stream=None, stream_options=None, background=None
             )
-            note(prepared.id, prepared.request.conversation_id)
+            note(prepared.id, prepared.request.conversation_id, prepared.request.previous_response_id)
             if given.get("generate") is False:
                 for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
                     await self._send(event_bytes(event, number), stream_id)

@@ -3,8 +3,11 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 import callwright
@@ -15,6 +18,16 @@ from callwright.turn.model import AUTO, MODES, Model
 
 _ASKED_EVERY_S: Final = 10.0
 _ANSWER_S: Final = 2.0
+
+
+@cache
+def _documentation() -> str | None:
+    """The address that the installed package names."""
+    try:
+        named = metadata("callwright").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    return dict(one.split(", ", 1) for one in named).get("Documentation")
 
 
 class ModelInfo(Struct, kw_only=True):
@@ -31,7 +44,9 @@ class ModelInfo(Struct, kw_only=True):
 
 
 class GatewayInfo(Struct, kw_only=True):
-    """What the pages have to know. `source`: a gateway, or files of records. `kept`: how many rows there are."""
+    """What the pages have to know. `source`: a gateway, or files of records. `kept`: how many rows there are.
+    `docs`: the address of the documentation.
+    """
 
     source: Literal["gateway", "files"] = "gateway"
     version: str = callwright.__version__
@@ -44,6 +59,7 @@ class GatewayInfo(Struct, kw_only=True):
     dialects: Sequence[str] = dialect_names()
     modes: Sequence[str] = MODES
     kept: int = 0
+    docs: str | None = msgspec.field(default_factory=_documentation)
 
 
 class ModelStates:

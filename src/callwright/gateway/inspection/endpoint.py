@@ -45,7 +45,7 @@ from callwright.wire.body import decoded
 from callwright.wire.sse import comment, named
 
 # The paths of the pages; which one it is, the browser sees.
-PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality")
+PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality", "/ui/problems")
 # Headers that proxies add.
 _FORWARDED: Final = (
     *("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"),
@@ -134,18 +134,19 @@ class InspectionEndpoint:
         """What the gateway is."""
         return json_response(await self._info(caller()))
 
-    async def rows(self, _: Request) -> Response:
+    async def rows(self, request: Request) -> Response:
         """The turns that are kept."""
-        return json_response(RowList(_seen_by(caller(), await self._turns.rows() if self._turns else ())))
+        rows = await self._turns.rows() if self._turns else ()
+        return json_response(RowList(_seen_by(caller(), rows, contents=self._sees_contents(request))))
 
-    async def live(self, _: Request) -> Response:
+    async def live(self, request: Request) -> Response:
         """The turns that are kept, then each that is new or changes."""
         if self._live >= _MAX_LIVE:
             raise busy(f"{_MAX_LIVE} browsers follow the turns of this gateway already, which is the limit.")
         who = caller()
         rows = self._turns.live() if self._turns is not None else _nothing()
         return EventStream(
-            self._events(rows, who),
+            self._events(rows, who, contents=self._sees_contents(request)),
             AsWritten(lambda: comment("live")),
         )
 
@@ -153,7 +154,7 @@ class InspectionEndpoint:
         """One turn, whole for an operator."""
         view = await self._found(request.path_params["id"])
         if view.contents == "full" and not self._sees_contents(request):
-            view = bare_view(view.row, "operators")
+            view = bare_view(view.row.without_contents(), "operators")
         return Response(await asyncio.to_thread(encode, view), media_type="application/json")
 
     async def again(self, request: Request) -> Response:
@@ -206,7 +207,9 @@ class InspectionEndpoint:
         except msgspec.ValidationError as error:
             raise from_validation(error, given, {}) from error
 
-    async def _events(self, live: AsyncGenerator[Rows, None], who: ApiKey) -> AsyncGenerator[Sequence[bytes], None]:
+    async def _events(
+        self, live: AsyncGenerator[Rows, None], who: ApiKey, *, contents: bool
+    ) -> AsyncGenerator[Sequence[bytes], None]:
         """Until the gateway ends."""
         self._live += 1
         over = asyncio.ensure_future(self._admission.drained.wait())
@@ -222,7 +225,7 @@ class InspectionEndpoint:
                         await cancel_quietly(coming)
                     if rows is None:
                         return
-                    if rows := _seen_by(who, rows):
+                    if rows := _seen_by(who, rows, contents=contents):
                         yield [named("rows", encode(rows))]
         finally:
             self._live -= 1
@@ -246,8 +249,9 @@ async def _nothing() -> AsyncGenerator[Rows, None]:
     yield ()
 
 
-def _seen_by(who: ApiKey, rows: Rows) -> Rows:
-    return rows if who.is_operator else [row for row in rows if row.key == who.name]
+def _seen_by(who: ApiKey, rows: Rows, *, contents: bool) -> Rows:
+    seen = rows if who.is_operator else [row for row in rows if row.key == who.name]
+    return seen if contents else [row.without_contents() for row in seen]
 
 
 def _unknown(id_: str, more: str) -> RequestError:

@@ -1,7 +1,8 @@
 """The files of the pages, with the headers that keep everything else out of them.
 
 The pages load nothing from elsewhere, run no script but their own, and stand in no frame. The files hold nothing of
-this gateway: what they show they ask for, with a key where there are keys.
+this gateway: what they show they ask for, with a key where there are keys. `explanations.js` has the sentences of
+`callwright.problems`.
 """
 
 import hashlib
@@ -14,8 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from callwright.errors import RequestError
+from callwright.problems import EXPLANATIONS, FAILURES
+from callwright.tolerant_json.codec import encode
 
 _FOLDER: Final = files("callwright.inspection") / "pages"
+_EXPLANATIONS: Final = "explanations.js"
 _KINDS: Final = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -71,12 +75,20 @@ def _answer(request: Request, file: _File) -> Response:
 def _names() -> frozenset[str]:
     """The files that there are: nothing else in the package or the system is served."""
     found = {entry.name for entry in _FOLDER.iterdir() if entry.is_file()}
+    found.add(_EXPLANATIONS)
     found |= {f"vendor/{entry.name}" for entry in (_FOLDER / "vendor").iterdir() if entry.is_file()}
     return frozenset(name for name in found if name.rpartition(".")[2] in _KINDS)
 
 
 @cache
 def _file(name: str) -> _File:
-    content = _FOLDER.joinpath(*name.split("/")).read_bytes()
+    content = _explanations() if name == _EXPLANATIONS else _FOLDER.joinpath(*name.split("/")).read_bytes()
     tag = f'"{hashlib.sha256(content).hexdigest()[:24]}"'
     return _File(content, _KINDS[name.rpartition(".")[2]], tag)
+
+
+def _explanations() -> bytes:
+    return b"export const EXPLANATIONS = %s;\nexport const FAILURES = %s;\n" % (
+        encode(EXPLANATIONS),
+        encode([*FAILURES]),
+    )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import callwright
 from callwright.gateway.config.config import InspectLevel
+from callwright.gateway.observability.conversation_ids import ConversationIds
 from callwright.gateway.observability.recorder import request_without_keys
 from callwright.gateway.request_context import RequestContext, current
 from callwright.inspection.kept_turns import KeptTurns
@@ -32,8 +33,9 @@ _ASKING: Final = ("POST", "WEBSOCKET")
 class Inspector:
     """Keeps the turns of one process; `level` is `metadata` or `full`, `worker` its number among the `workers`."""
 
-    def __init__(self, level: InspectLevel, worker: int = 0, workers: int = 1) -> None:
+    def __init__(self, level: InspectLevel, conversations: ConversationIds, worker: int = 0, workers: int = 1) -> None:
         self.level = level
+        self._conversations = conversations
         self.counts = QualityCounts()
         most, most_bytes = -(-bounds.MAX_INSPECTED_TURNS // workers), -(-bounds.MAX_INSPECTED_BYTES // workers)
         name = f"{worker + 1}{os.urandom(2).hex()}"  # a process that is started again has other ids
@@ -47,6 +49,8 @@ class Inspector:
             kept, ended = self.turns.begin(seen, context.body if context is not None else None)
             row = kept.row
             row.again_of = again_of
+            first = self.turns.get(again_of) if again_of is not None else None
+            row.conversation = first.row.conversation if first else self._conversations.of(seen, context)
             if context is not None:
                 row.request_id, row.key, row.endpoint = context.id, context.caller, context.endpoint
                 row.reasoning_put_back = context.reasoning_put_back
@@ -72,6 +76,7 @@ class Inspector:
             model=context.model or _model_in(context.body),
             over=True,
             outcome="failed" if context.status >= _SERVER_FAILED else "refused",
+            ended="failed" if context.status >= _SERVER_FAILED else "refused",
             seconds=now - context.begun_s,
             error=context.error or str(context.status),
         )

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from callwright.gateway.config.config import Config, InspectLevel, path_of
 from callwright.gateway.config.hosts import is_loopback
+from callwright.gateway.observability.conversation_ids import ConversationIds
 from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.logs import is_quiet, log_request
 from callwright.gateway.observability.metrics import Metrics
@@ -28,12 +29,14 @@ class Observability:
     def __init__(self, config: Config, left: Left = dict, worker: int = 0) -> None:
         self.metrics = Metrics(left)
         level = inspect_level(config)
-        self.inspector = None if level == "off" else Inspector(level, worker, config.server.workers)
+        conversations = ConversationIds()
+        self.inspector = None if level == "off" else Inspector(level, conversations, worker, config.server.workers)
         keeps = config.record is not None or level == "full"
         self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
-            self._recorder = Recorder(path_of(record.dir), record.max_total_bytes, self.metrics.recorded)
+            folder = path_of(record.dir)
+            self._recorder = Recorder(folder, record.max_total_bytes, self.metrics.recorded, conversations)
         self._traces = is_available()
 
     def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:

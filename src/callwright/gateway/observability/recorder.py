@@ -20,6 +20,7 @@ from msgspec import Struct
 
 import callwright
 from callwright.errors import ConfigError
+from callwright.gateway.observability.conversation_ids import ConversationIds
 from callwright.gateway.request_context import RequestContext, current
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.observe import Ended, Observation
@@ -46,6 +47,7 @@ class _Waiting(Struct):
     seen: Observation
     context: RequestContext | None
     body: bytes | str | None
+    conversation: str
     time_s: float
     size: int
 
@@ -55,8 +57,9 @@ class Recorder:
     Raises `ConfigError` if it cannot write there.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, told: Told) -> None:
+    def __init__(self, folder: Path, max_bytes: int, told: Told, conversations: ConversationIds) -> None:
         self._told = told
+        self._conversations = conversations
         self._files = _Files(folder, max_bytes)
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue(_MAX_WAITING)
         self._waiting_bytes = 0
@@ -83,9 +86,12 @@ class Recorder:
         seen.keeps = max(seen.keeps, _MAX_TURN_BYTES)
         context = current()
         body = context.body if context is not None else None
-        return lambda: self._put(seen, context, body)
+        conversation = self._conversations.of(seen, context)
+        return lambda: self._put(seen, context, body, conversation)
 
-    def _put(self, seen: Observation, context: RequestContext | None, body: bytes | str | None) -> None:
+    def _put(
+        self, seen: Observation, context: RequestContext | None, body: bytes | str | None, conversation: str
+    ) -> None:
         kept = sum(seen.keeps - asked.raw.room for asked in seen.asked if asked.raw is not None)
         size = kept + 2 * len(body or b"")
         with self._counting:
@@ -95,7 +101,7 @@ class Recorder:
         try:
             if is_full:
                 raise queue.Full
-            self._waiting.put_nowait(_Waiting(seen, context, body, time.time(), size))
+            self._waiting.put_nowait(_Waiting(seen, context, body, conversation, time.time(), size))
         except queue.Full:
             if not is_full:
                 self._let_go(size)
@@ -211,6 +217,7 @@ def _line(waiting: _Waiting, most: int) -> bytes:
         endpoint=context.endpoint if context else None,
         reasoning_put_back=context.reasoning_put_back if context else 0,
         request=request_without_keys(waiting.body),
+        conversation=waiting.conversation,
     )
     line = encode(record) + b"\n"
     if len(line) > most:

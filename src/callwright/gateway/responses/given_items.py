@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from callwright.memo.json_values import made_along
+from callwright.memo.prefixes import fold
 from callwright.wire.responses.input_items import READ_WITHOUT_ID
 
 Items: TypeAlias = list[Mapping[str, Any]]
@@ -34,13 +34,13 @@ _OF_TOOLS: Final = ("additional_tools", "tool_search_output")
 
 def references(items: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
     """The numbers of the items that stand for others."""
-    return made_along(items, _NUMBERS, _references)
+    return fold(items, _NUMBERS, _references)
 
 
 def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
     """The items, with an id for each that has none."""
     ids = secrets.token_hex(20)
-    prefixes = made_along(items, _TEXTS, _prefixes)
+    prefixes = fold(items, _TEXTS, _prefixes)
     return [
         {**item, "id": f"{prefix}_{ids}{number:08x}"} if prefix else item
         for number, (item, prefix) in enumerate(zip(items, prefixes, strict=True))

@@ -31,7 +31,7 @@ from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
-from callwright.memo.json_values import made_with
+from callwright.memo.prefixes import once
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.reading.collect import settled
 from callwright.settings.bounds import Bounds
@@ -389,7 +389,7 @@ class ResponseService:
 def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour: ApiDialect) -> ResponseWriter:
     """What writes the response to a request, which names the `tools` as they came."""
     offer = asked.offer
-    echoed = made_with(tools, "echoed", offer.mark, lambda: _echoed(tools, offer))
+    echoed = once(tools, "echoed", lambda: _echoed(tools, offer), offer.taken)
     response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
     taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
     return ResponseWriter(response, offer.names, request, new_id=new_id, taken=taken, flavour=flavour)

@@ -36,7 +36,7 @@ function OpenOnBench({ state }) {
     ${isFull && html`<span class="failed" role="alert">It is too long to hand over: save and import it.</span>`}`;
 }
 
-function Again({ turn, gateway }) {
+export function Again({ turn, gateway }) {
   const { row } = turn;
   const [chosen, setChosen] = useState({ model: "", mode: "", dialect: "" });
   const [state, setState] = useState({ isRunning: false, error: null });

@@ -5,6 +5,7 @@ import { follow, liveStatus, rows, useLive } from "./live.js";
 import { usePolled } from "./polled.js";
 import { KeyForm } from "./key_form.js";
 import Home from "./home.js";
+import ProblemPage from "./problem_page.js";
 import Quality from "./quality.js";
 import Read from "./read.js";
 import Requests from "./requests.js";
@@ -24,6 +25,7 @@ const PAGES = {
   "/ui/read": { page: Read, title: "Reading bench" },
   "/ui/try": { page: Try, title: "Try it" },
   "/ui/quality": { page: Quality, title: "Quality" },
+  "/ui/problems": { page: ProblemPage, title: "Problems" },
 };
 
 /** The page at a path, with its properties and the link of the header that it belongs to; null where there is none. */
@@ -112,6 +114,7 @@ function State({ gateway, error, onForget }) {
   const isLost = error !== null || live.state === "broken";
   return html`<p class="state">
     <span title="Version">${gateway.version}</span>
+    ${gateway.docs && html`<a href=${gateway.docs}>Docs</a>`}
     ${isFromFiles ? html`<span>from files</span>` : html`<span>inspect <b>${gateway.inspect}</b></span>`}
     ${!isFromFiles && gateway.inspect !== "off" && html`<span><b>${running}</b> running</span>`}
     ${isLost && html`<span class="lost" role="status">not reached</span>`}

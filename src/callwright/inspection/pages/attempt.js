@@ -14,10 +14,10 @@ export function Attempt({ attempt, number, isOneOfMany }) {
   return html`
     ${told.length > 0 &&
     html`<section class="told">
-      <h3>What the model was told before attempt ${number}</h3>
+      <h2>Sent to the model before attempt ${number}</h2>
       ${told.map((text) => html`<pre>${marked(text)}</pre>`)}
     </section>`}
-    ${attempt.error && isOneOfMany && html`<p class="failed">${attempt.error}</p>`}
+    ${attempt.error && isOneOfMany && html`<p class="failed" role="alert"><b>This attempt failed.</b> ${attempt.error}</p>`}
     ${prompt &&
     html`<${Fold}
       class="part"
@@ -43,8 +43,8 @@ export function Attempt({ attempt, number, isOneOfMany }) {
       ${() => html`<pre class="said">${marked(constraint.text)}</pre>`}
     <//>`}
     <section class="part-open">
-      <h3>${isNative ? "What the server passed on" : "What the model wrote"}</h3>
-      ${isNative && reading && html`<p class="soft">The server read the model's output itself.</p>`}
+      <h2>${isNative ? "What the server sent" : "What the model wrote"}</h2>
+      ${isNative && reading && html`<p class="soft">The server parsed the model's output itself.</p>`}
       ${reading ? html`<${Source} reading=${reading} />` : html`<p class="soft">${unread(attempt)}</p>`}
     </section>
   `;

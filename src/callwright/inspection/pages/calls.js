@@ -27,9 +27,9 @@ function Head({ reading, call, link }) {
   const written = writtenName(reading, call);
   return html`<p class="call-head">
     <span class="piece name" data-link=${link}>${call.name}</span>
-    ${written && written !== call.name && html`<span class="soft">written <code>${marked(written)}</code></span>`}
+    ${written && written !== call.name && html`<span class="soft">model output <code>${marked(written)}</code></span>`}
     ${call.kind === "custom" && html`<span class="soft">custom tool: free text</span>`}
-    ${!call.complete && html`<strong class="failed">not complete: nobody may run it</strong>`}
+    ${!call.complete && html`<strong class="failed">incomplete: do not run it</strong>`}
     ${call.problems.map((number) => html`<${Badge} number=${number} kind=${reading.problems[number].kind} />`)}
   </p>`;
 }
@@ -65,7 +65,7 @@ function Changed({ call }) {
   const before = indented(call.written);
   const after = parsedJson(call.written) === undefined ? call.arguments : indented(call.arguments);
   if (before === after) return null;
-  return html`<${BeforeAndAfter} before=${before} after=${after} names=${["written", "goes out"]} />`;
+  return html`<${BeforeAndAfter} before=${before} after=${after} names=${["model output", "sent to client"]} />`;
 }
 
 const AROUND = 300; // characters of what is the same that are shown on either side of what differs

@@ -11,9 +11,9 @@ export function Filters({ filter, search, hasKeys, onChange, onClear }) {
       ref=${search}
       type="search"
       class="search"
-      aria-label="Search: ids, model, key, problems, error, endpoint"
+      aria-label="Search: question, tools, model, problems, error, ids"
       placeholder="Search  ( / )"
-      title="Ids, model, key, problems, error, endpoint"
+      title="Question, tools called, model, key, problems, error, ids"
       spellcheck=${false}
       autocomplete="off"
       value=${filter.q}

@@ -1,5 +1,6 @@
 // Quality at a glance: the outcomes of the last day, and the problems that came last.
 import { html, Failed, Link, number } from "./lib.js";
+import { sentence } from "./explained.js";
 import { minute } from "./moments.js";
 import { ORDER, Outcome } from "./outcome.js";
 import { usePolled } from "./polled.js";
@@ -74,7 +75,7 @@ function LastProblems({ buckets }) {
       <tbody>
         ${[...kinds].slice(0, LAST).map(
           ([kind, { at, count }]) => html`<tr key=${kind}>
-            <td><${Link} href=${`/ui?problem=${encodeURIComponent(kind)}`}><code>${kind}</code><//></td>
+            <td><${Link} href=${`/ui?problem=${encodeURIComponent(kind)}`} title=${sentence(kind)}><code>${kind}</code><//></td>
             <td class="count soft">${minute(at)}</td>
             <td class="count">${number(count)}</td>
           </tr>`,

@@ -11,9 +11,9 @@ export default function Home() {
     <h1>Callwright</h1>
     <p class="lead">
       ${isFromFiles
-        ? "These are turns from files: what was asked, what the model wrote, and how it is read by this version."
-        : `A gateway between your clients and your model servers: it gives each model tools in its own format, reads
-          what the model writes as it streams, and checks and mends the calls.`}
+        ? "Requests from files: the question, the model's output, and how this version reads it."
+        : `A gateway between your clients and your model servers: it gives each model tools in its own format, parses
+          the output as it streams, and validates and repairs the calls.`}
     </p>
     <${Facts} gateway=${gateway} />
     ${!isFromFiles && html`<${Models} models=${gateway.models} />`}
@@ -67,17 +67,20 @@ function Models({ models }) {
   </section>`;
 }
 
+const STATES = { well: "Healthy", failing: "Failing", unknown: "Unknown" };
+
 function State({ model }) {
-  return html`<span class=${`health ${model.state}`}>${model.state}</span>
+  return html`<span class=${`health ${model.state}`}>${STATES[model.state]}</span>
     ${model.why && html`<span class="health-why">${model.why}</span>`}`;
 }
 
 function Ways({ gateway }) {
   const ways = [
-    ["/ui", "Requests", "each request as it comes, and what became of it"],
-    ["/ui/read", "Reading bench", "paste what a model wrote, and see how it is read"],
-    ["/ui/try", "Try it", "talk to a model with tools, and see what it really wrote"],
+    ["/ui", "Requests", "each request live: what was asked, called, and how it ended"],
+    ["/ui/read", "Reading bench", "paste a model's output and see how it is parsed"],
+    ["/ui/try", "Try it", "ask a model with tools, and see its raw output"],
     ["/ui/quality", "Quality", "how well each model calls tools, over time"],
+    ["/ui/problems", "Problems", "each problem by name, and what to do"],
   ];
   const shown = gateway.source === "files" ? ways.filter(([path]) => path !== "/ui/try") : ways;
   return html`<section aria-labelledby="ways">

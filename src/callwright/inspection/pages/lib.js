@@ -100,10 +100,10 @@ export function clock(seconds) {
 }
 
 export const OUTCOMES = {
-  right: "right at once",
-  text: "text, no call",
-  mended: "mended",
-  asked_again: "asked again",
+  right: "OK",
+  text: "text",
+  mended: "repaired",
+  asked_again: "retried",
   ambiguous: "ambiguous",
   invalid: "invalid call",
   failed: "failed",

@@ -1,6 +1,7 @@
 // The output of a model with each character in the colour of what became of it.
 import { html, Component } from "./lib.js";
-import { isMended, visible } from "./pieces.js";
+import { isRepaired } from "./explained.js";
+import { visible } from "./pieces.js";
 
 const FOLD = 24_000; // characters: above it the middle is folded
 const EDGE = 8_000; // what stays on either side of it
@@ -55,7 +56,7 @@ class Block extends Component {
 
 function piece(segment, reading, known, link) {
   const kinds = segment.problems.filter((number) => known.has(number)).map((number) => reading.problems[number]?.kind);
-  const problem = kinds.length ? (kinds.every(isMended) ? "is-mended" : "is-wrong") : "";
+  const problem = kinds.length ? (kinds.every(isRepaired) ? "is-mended" : "is-wrong") : "";
   let number;
   if (segment.part === "name") number = link.name(segment.call);
   else if (segment.part === "arguments") number = link.argument(segment.call, segment.argument);
@@ -68,7 +69,7 @@ function badge(reading, number) {
   const { kind } = reading.problems[number];
   return html`<button
     type="button"
-    class=${`badge ${isMended(kind) ? "is-mended" : "is-wrong"}`}
+    class=${`badge ${isRepaired(kind) ? "is-mended" : "is-wrong"}`}
     data-mark=${number}
     aria-label=${`Problem ${number + 1}: ${kind}`}
     title=${kind}
@@ -86,22 +87,22 @@ export function scrollTo(box, element) {
 }
 
 const PARTS = {
-  content: "content: goes out as text",
+  content: "content: sent as text",
   reasoning: "reasoning",
   name: "name of a call",
   arguments: "arguments of a call",
-  markup: "markup: goes nowhere",
+  markup: "markup: removed",
 };
 
 export function Legend({ reading }) {
   const parts = new Set(reading.pieces.map((piece) => piece.part));
-  const mended = reading.problems.some((problem) => isMended(problem.kind));
-  const wrong = reading.problems.some((problem) => !isMended(problem.kind));
+  const mended = reading.problems.some((problem) => isRepaired(problem.kind));
+  const wrong = reading.problems.some((problem) => !isRepaired(problem.kind));
   return html`<ul class="source-legend" aria-label="Legend">
     ${Object.entries(PARTS).map(
       ([part, words]) => parts.has(part) && html`<li><span class=${`piece ${part}`}>${words}</span></li>`,
     )}
-    ${mended && html`<li><span class="piece is-mended">mended or noted</span></li>`}
+    ${mended && html`<li><span class="piece is-mended">repaired or noted</span></li>`}
     ${wrong && html`<li><span class="piece is-wrong">wrong</span></li>`}
   </ul>`;
 }

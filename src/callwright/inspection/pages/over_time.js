@@ -145,7 +145,7 @@ function roundedUp(count) {
 
 function Table({ slots, seen, isShares }) {
   const shown = slots.filter(({ outcomes }) => over(outcomes)).toReversed();
-  return html`<div class="wide tall" tabindex="0" role="region" aria-label="Outcomes over time, as a table">
+  return html`<div class="wide tall" tabindex="0" role="group" aria-label="Outcomes over time, as a table">
     <table>
       <thead>
         <tr>

@@ -2,19 +2,6 @@
 
 const BLOCK = 4_000; // characters: small enough to be drawn anew at each step of a playback
 
-// Problems that were put right, or that are notes only. All others are of what went out as it was.
-const MENDED = new Set(
-  `input_unwrapped json_repaired argument_coerced argument_renamed argument_dropped arguments_unwrapped
-  tool_name_repaired arguments_decoded arguments_trailing_text markup_repaired foreign_format markers_in_value
-  call_in_text call_repeated call_unread call_retried answer_repaired answer_retried recipient_sanitized
-  duplicate_recipient namespace_stripped recipient_from_constrain recipient_from_channel recipient_guessed_by_schema
-  control_tokens_stripped malformed_header missing_channel missing_header missing_message_token missing_start
-  missing_stop redundant_stop stray_header_prefix stray_text text_after_call_discarded unknown_channel
-  unopened_reasoning wrong_stop`.split(/\s+/),
-);
-
-export const isMended = (kind) => MENDED.has(kind);
-
 /** Segments: {begin, end, text, part, call, argument, problems, before: [problems whose mark stands before it]}. */
 export function segments(reading) {
   const marks = placesOf(reading);

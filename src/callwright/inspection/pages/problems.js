@@ -1,7 +1,7 @@
 // The problems of a reading as a numbered list; each number is a way into the text, and back.
 import { html } from "./lib.js";
 import { marked } from "./output.js";
-import { isMended } from "./pieces.js";
+import { Explained, isRepaired, ProblemLink, sentence } from "./explained.js";
 
 /** `shown`: the numbers of those to be listed. */
 export function Problems({ reading, shown }) {
@@ -25,23 +25,24 @@ export function wayOf(event) {
 export function Badge({ number, kind }) {
   return html`<button
     type="button"
-    class=${`badge ${isMended(kind) ? "is-mended" : "is-wrong"}`}
+    class=${`badge ${isRepaired(kind) ? "is-mended" : "is-wrong"}`}
     data-mark-of=${number}
     aria-label=${`Problem ${number + 1}, ${kind}: show it in the text`}
-    title=${kind}
+    title=${sentence(kind) ?? kind}
   >
     ${number + 1}
   </button>`;
 }
 
 function Item({ problem, number }) {
-  const state = isMended(problem.kind) ? "is-mended" : "is-wrong";
+  const state = isRepaired(problem.kind) ? "is-mended" : "is-wrong";
   return html`<li data-item=${number} tabindex="-1">
     <${Badge} number=${number} kind=${problem.kind} />
     <div>
-      <code class=${state}>${problem.kind}</code> ${problem.detail}
+      <span class=${state}><${ProblemLink} name=${problem.kind} /></span> ${problem.detail}
       ${Number.isInteger(problem.call) && html` <span class="soft">· call ${problem.call + 1}</span>`}
       ${problem.text && html`<pre>${marked(problem.text)}</pre>`}
+      <${Explained} name=${problem.kind} />
     </div>
   </li>`;
 }

@@ -2,6 +2,7 @@
 import { html, Failed, Link, OUTCOMES, number, useContext, useEffect, useState } from "./lib.js";
 import { Gateway } from "./gateway.js";
 import { ORDER, Outcome } from "./outcome.js";
+import { Explained, sentence } from "./explained.js";
 import { OverTime } from "./over_time.js";
 import { usePolled } from "./polled.js";
 import { ShareBar } from "./share_bar.js";
@@ -73,8 +74,8 @@ function Findings({ data, choice, source }) {
   const to = endOf(data, source);
   const its = data.buckets.filter(({ model }) => !choice.model || model === choice.model);
   const length_s = RANGES.find(([id]) => id === choice.range)[2];
-  const begin = its.reduce((first, { at }) => Math.min(first, at), to - data.bucket_s);
-  const from = length_s === null ? begin : to - length_s;
+  const begin = its.reduce((first, { at }) => Math.min(first, at), to);
+  const from = length_s === null ? begin : Math.max(begin, to - length_s); // no empty time before the first data
   const buckets = its.filter(({ at }) => at + data.bucket_s > from);
   if (!buckets.length) return html`<p>No requests in this time.</p>`;
   const models = byModel(buckets);
@@ -91,7 +92,7 @@ function Models({ models }) {
   const seen = ORDER.filter((outcome) => models.some(({ outcomes }) => outcomes[outcome]));
   return html`<section aria-labelledby="by-model">
     <h2 id="by-model">Outcomes by model</h2>
-    <div class="wide" tabindex="0" role="region" aria-labelledby="by-model">
+    <div class="wide" tabindex="0" role="group" aria-labelledby="by-model">
       <table class="by-model">
         <thead>
           <tr>
@@ -149,7 +150,10 @@ function Problems({ models, sum, model }) {
           <tbody>
             ${kinds.map(
               ([kind, count]) => html`<tr key=${kind}>
-                <th scope="row"><${Link} href=${href(kind)}><code>${kind}</code><//></th>
+                <th scope="row">
+                  <${Link} href=${href(kind)} title=${sentence(kind)}><code>${kind}</code><//>
+                  <${Explained} name=${kind} />
+                </th>
                 <td>
                   <svg class="count-bar" aria-hidden="true" viewBox="0 0 100 10" preserveAspectRatio="none">
                     <rect width=${(100 * count) / most} height="10" />

@@ -74,7 +74,7 @@ export default function ReadPage() {
     <${Settings} bench=${bench} dialects=${gateway?.dialects ?? []} error=${error} at=${at} onChange=${change} />
     ${error && !at && html`<p class="failed" role="alert">${error.message}</p>`}
     ${bench.then && isRead && html`<${AsThen} then=${bench.then} now=${resultOf(reading)} />`}
-    ${reading && !error && html`<div aria-busy=${!isRead}><${Source} reading=${reading} /></div>`}
+    ${reading && !error && html`<div aria-busy=${!isRead}><h2 class="hidden">Result</h2><${Source} reading=${reading} /></div>`}
   </div>`;
 }
 

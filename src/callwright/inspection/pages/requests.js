@@ -3,11 +3,12 @@ import { html, go, number, useContext, useEffect, useLayoutEffect, useMemo, useR
 import { Filters } from "./filters.js";
 import { Gateway } from "./gateway.js";
 import { liveStatus, rows, tryNow, useLive } from "./live.js";
-import { FILTERS, filterOf, frozen, matching, queryOf } from "./rows.js";
+import { ORDER } from "./outcome.js";
+import { FILTERS, filterOf, frozen, grouped, matching, queryOf } from "./rows.js";
 import { List } from "./row_list.js";
 import { NoRequests } from "./no_requests.js";
 
-const remembered = { selected: null, top: 0 }; // for who comes back from a turn
+const remembered = { selected: null, top: 0, open: new Set() }; // for who comes back from a turn
 const isTyping = (target) => target.closest?.("input, select, textarea, [contenteditable]");
 
 export default function Requests() {
@@ -16,6 +17,7 @@ export default function Requests() {
   const [filter, setFilter] = useState(() => filterOf(location.search));
   const [paused, setPaused] = useState(null); // {order, changes} as they were then
   const [selected, setSelected] = useState(remembered.selected);
+  const [open, setOpen] = useState(remembered.open); // conversations
   const search = useRef(null);
   const list = useRef(null);
 
@@ -25,9 +27,11 @@ export default function Requests() {
     return () => removeEventListener("popstate", onMove);
   }, []);
   remembered.selected = selected;
+  remembered.open = open;
 
   const order = paused ? paused.order : rows.order;
   const found = useMemo(() => matching(order, filter), [paused ?? changes, filter]);
+  const shown = useMemo(() => grouped(found, open, ORDER), [found, open]);
   const waiting = paused ? rows.order.filter((entry) => entry.change > paused.changes).length : 0;
 
   const change = (name, value) => {
@@ -42,12 +46,14 @@ export default function Requests() {
   const pause = () => setPaused(paused ? null : { order: frozen(rows.order), changes: rows.changes });
 
   const step = (by) => {
-    if (!found.length) return;
-    const at = found.findIndex((row) => row.id === selected);
-    const { id } = found[at < 0 ? 0 : Math.min(Math.max(at + by, 0), found.length - 1)];
+    if (!shown.length) return;
+    const at = shown.findIndex((row) => row.id === selected);
+    const { id } = shown[at < 0 ? 0 : Math.min(Math.max(at + by, 0), shown.length - 1)];
     setSelected(id);
     list.current.wanted = id;
   };
+  const toggle = (conversation) => setOpen(new Set([conversation]).symmetricDifference(open));
+  const chosen = () => shown.find((row) => row.id === selected);
   const onKey = (event) => {
     if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return;
     if (isTyping(event.target)) {
@@ -59,7 +65,9 @@ export default function Requests() {
     else if (event.key === "k" || event.key === "ArrowUp") step(-1);
     else if (event.key === "Escape" && selected !== null) setSelected(null);
     else if (event.key === "Enter" && selected !== null && !event.target.closest?.("a, button, summary")) {
-      go(`/ui/turns/${encodeURIComponent(selected)}`);
+      go(`/ui/turns/${encodeURIComponent(chosen()?.goes ?? selected)}`);
+    } else if (["ArrowRight", "ArrowLeft"].includes(event.key) && chosen()?.turns) {
+      if (chosen().isOpen !== (event.key === "ArrowRight")) toggle(chosen().conversation);
     } else return;
     event.preventDefault();
   };
@@ -102,13 +110,14 @@ export default function Requests() {
             <p><button type="button" onClick=${clear}>Clear the filter</button></p>
           </div>`
         : html`<${List}
-            rows=${found}
+            rows=${shown}
             hasKeys=${gateway.has_keys}
             problem=${filter.problem}
             selected=${selected}
             handle=${list}
             remembered=${remembered}
             onSelect=${setSelected}
+            onToggle=${toggle}
           />`}
   </div>`;
 }

@@ -9,14 +9,11 @@ const HEIGHTS = { wide: 28, narrow: 48 }; // px; as requests.css draws them
 const COLUMNS = [
   ["time", "Time"],
   ["key", "Key"],
-  ["api", "API"],
-  ["model", "Model"],
-  ["mode", "Mode · dialect"],
-  ["calls", "Tools→calls"],
+  ["asked", "Asked"],
+  ["ended", "How it ended"],
   ["outcome", "Outcome"],
   ["problems", "Problems"],
-  ["attempts", "Tries"],
-  ["first", "First byte"],
+  ["model", "Model"],
   ["seconds", "Duration"],
   ["tokens", "Tokens in / out"],
 ];
@@ -25,7 +22,7 @@ const COLUMNS = [
  * `handle.current.wanted` is the id of a row to be scrolled to and focused when it is next drawn. What is looked at
  * stays where it is when rows come above it: the selected row, or the first that is seen in a list scrolled down.
  */
-export function List({ rows, hasKeys, problem, selected, handle, remembered, onSelect }) {
+export function List({ rows, hasKeys, problem, selected, handle, remembered, onSelect, onToggle }) {
   const isNarrow = useNarrow();
   const height = isNarrow ? HEIGHTS.narrow : HEIGHTS.wide;
   const scroller = useRef(null);
@@ -98,6 +95,7 @@ export function List({ rows, hasKeys, problem, selected, handle, remembered, onS
         isSelected=${row.id === selected}
         isStop=${isDrawn ? row.id === selected : index === firstSeen}
         onSelect=${onSelect}
+        onToggle=${onToggle}
       />`,
     );
   }

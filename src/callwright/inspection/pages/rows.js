@@ -99,6 +99,69 @@ export function matching(order, filter) {
 }
 
 function wordsOf(row) {
-  const { id, request_id, model, key, error, endpoint } = row;
-  return [id, request_id, model, key, error, endpoint, ...Object.keys(row.problems)].join("\n").toLowerCase();
+  const { id, request_id, conversation, model, key, error, endpoint, asked } = row;
+  return [id, request_id, conversation, model, key, error, endpoint, asked, ended(row)]
+    .concat(row.called, Object.keys(row.problems))
+    .join("\n")
+    .toLowerCase();
+}
+
+const ENDED = {
+  answered: "answered with text",
+  cut: "stopped at the token limit",
+  filtered: "stopped by a content filter",
+  declined: "declined to answer",
+  refused: "request refused",
+  failed: "no answer",
+  left: "client left",
+};
+
+/** How a request ended, in words; empty while it runs. */
+export function ended({ ended: how, called, calls, tools }) {
+  if (how !== "called") return ENDED[how] ?? "";
+  if (called.length) return `called ${[...new Set(called)].join(", ")}`;
+  return `${calls} ${calls === 1 ? "call" : "calls"}, ${tools} ${tools === 1 ? "tool" : "tools"} offered`;
+}
+
+/**
+ * Rows, newest first, with the requests of one conversation with a model in one row at the place of the newest: {head} has the count
+ * in `turns`. `open` has the conversations whose requests follow their row, each with `isInner`.
+ */
+export function grouped(found, open, order) {
+  const groups = Map.groupBy(found, (row) => (row.conversation ? `${row.conversation} ${row.model}` : row.id));
+  return [...groups].flatMap(([conversation, rows]) => {
+    if (rows.length === 1) return rows;
+    const isOpen = open.has(conversation);
+    const inner = isOpen ? rows.map((row) => ({ ...row, isInner: true })) : [];
+    return [headOf(conversation, rows, isOpen, order), ...inner];
+  });
+}
+
+/** The row of a conversation: the newest request, with the worst outcome, to which it leads. */
+function headOf(conversation, rows, isOpen, order) {
+  const [newest] = rows;
+  const oldest = rows.at(-1);
+  const sum = (name) => rows.reduce((all, row) => all + (row[name] ?? 0), 0);
+  const worst = rows.reduce((one, row) => (order.indexOf(row.outcome) > order.indexOf(one.outcome) ? row : one), newest);
+  const problems = {};
+  for (const row of rows) {
+    for (const [kind, count] of Object.entries(row.problems)) problems[kind] = (problems[kind] ?? 0) + count;
+  }
+  return {
+    ...newest,
+    id: `conversation ${conversation}`,
+    conversation,
+    goes: worst.id,
+    turns: rows.length,
+    isOpen,
+    outcome: newest.over ? worst.outcome : newest.outcome,
+    error: worst.error,
+    problems,
+    called: rows.toReversed().flatMap(({ called }) => called),
+    calls: sum("calls"),
+    seconds: newest.at + (newest.seconds ?? 0) - oldest.at,
+    input_tokens: sum("input_tokens"),
+    output_tokens: sum("output_tokens"),
+    again_of: null,
+  };
 }

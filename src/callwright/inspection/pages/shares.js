@@ -44,13 +44,15 @@ export function percent(part, whole) {
 }
 
 /**
- * The buckets from `from` to `to` in at most `most` slots of one width, which is a round number of minutes:
+ * The buckets from `from` to `to` in at most `most` slots of one width, which is a round number of minutes (buckets
+ * of more than an hour ago have five):
  * {width_s, slots: [{at, …sum}]}. Slots in which nothing was are there, too.
  */
 export function slotted(buckets, bucket_s, from, to, most) {
-  const rounds = [1, 2, 3, 4, 6, 12, 24, 36, 72, 144, 288];
+  const rounds = [5, 10, 15, 20, 30, 60, 120, 180, 360, 720, 1440];
+  if (to - from <= 3600) rounds.unshift(1);
   const needed = (to - from) / bucket_s / most;
-  const width_s = bucket_s * (rounds.find((round) => round >= needed) ?? 288 * Math.ceil(needed / 288));
+  const width_s = bucket_s * (rounds.find((round) => round >= needed) ?? 1440 * Math.ceil(needed / 1440));
   const begin = Math.floor(from / width_s) * width_s;
   const slots = [];
   for (let at = begin; at < to; at += width_s) slots.push({ at, its: [] });

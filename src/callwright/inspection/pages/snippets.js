@@ -1,7 +1,7 @@
 // How clients connect to this gateway, as texts to copy: its address, a model of it, a place for the key.
 
 const QUESTION = "What is the weather in Oslo?";
-const SMALLEST_WINDOW = 8192; // that `callwright codex` and `callwright claude` take
+const SMALLEST_WINDOW = 8192; // that `callwright launch` takes
 
 /** The model that examples name: the first that has a name of its own. */
 export const firstModel = (models) =>
@@ -14,7 +14,7 @@ export function snippets(origin, model, hasKeys) {
     { name: "curl", about: "A first call, with one tool.", text: curl(made) },
     { name: "OpenAI for Python", about: "Any client of OpenAI's API works the same way.", text: openai(made) },
     { name: "LangChain", about: "With langchain-openai installed.", text: langchain(made) },
-    { name: "Codex", about: "Writes a configuration for Codex into codex-home, and starts it.", text: codex(made) },
+    { name: "Codex", about: "Starts Codex with a configuration for this model.", text: codex(made) },
     { name: "Claude Code", about: "Starts Claude Code with the environment that it needs.", text: claude(made) },
   ];
 }
@@ -76,19 +76,17 @@ answer = model.bind_tools([get_weather]).invoke("${QUESTION}")
 print(answer.tool_calls)`;
 }
 
-function codex({ origin, model, hasKeys }) {
-  const lines = [];
-  if (hasKeys) lines.push("export CALLWRIGHT_KEY=YOUR_KEY");
-  lines.push(`callwright codex --url ${origin}/v1 --model ${quoted(model.name)} \\`);
-  lines.push(` ${window(model)} --write codex-home`);
-  if (hasKeys) lines.push(`echo 'env_key = "CALLWRIGHT_KEY"' >> codex-home/config.toml`);
-  lines.push("CODEX_HOME=$PWD/codex-home codex");
-  return lines.join("\n");
+function codex(choice) {
+  return launched("codex", choice);
 }
 
-function claude({ origin, model, hasKeys }) {
+function claude(choice) {
+  return launched("claude", choice);
+}
+
+function launched(agent, { origin, model, hasKeys }) {
   const key = hasKeys ? " --key-env CALLWRIGHT_KEY" : "";
-  const command = `callwright claude --url ${origin} --model ${quoted(model.name)} \\\n ${window(model)}${key} --start`;
+  const command = `callwright launch ${agent} --url ${origin} --model ${quoted(model.name)}${window(model)}${key}`;
   return hasKeys ? `export CALLWRIGHT_KEY=YOUR_KEY\n${command}` : command;
 }
 

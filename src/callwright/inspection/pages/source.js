@@ -115,7 +115,7 @@ function Read({ reading, known, link }) {
   `;
 }
 
-/** Content or reasoning as it went out; nothing where there is none. */
+/** Content or reasoning as the client gets it; nothing if there is none. */
 export function Said({ title, text }) {
   if (!text) return null;
   const body = html`<pre class="said">${marked(text)}</pre>`;

@@ -15,7 +15,7 @@ const KINDS = [
 export function Times({ models, bounds }) {
   return html`<section aria-labelledby="times">
     <h2 id="times">Times by model</h2>
-    <div class="wide" tabindex="0" role="region" aria-labelledby="times">
+    <div class="wide" tabindex="0" role="group" aria-labelledby="times">
       <table class="times">
         <thead>
           <tr>

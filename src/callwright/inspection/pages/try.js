@@ -7,7 +7,15 @@ import { toolsOf, toolsText } from "./tools_field.js";
 import { Ask, Message } from "./try_form.js";
 import { Round } from "./try_round.js";
 
-const FIRST = { message: TOOLS[0].message, tools: toolsText(TOOLS[0].tools), tool_choice: "auto", mcp: [] };
+const FIRST = {
+  message: TOOLS[0].message,
+  tools: toolsText(TOOLS[0].tools),
+  tool_choice: "auto",
+  mcp: [],
+  instructions: "",
+  temperature: "",
+  max_output_tokens: "",
+};
 
 export default function TryPage() {
   const gateway = useContext(Gateway);
@@ -78,7 +86,7 @@ export default function TryPage() {
   />`;
   return html`<div class="page try">
     <h1>Try it</h1>
-    <p class="soft">Asks a model through this gateway. Functions are not run: you say what they answer.</p>
+    <p class="soft">Ask a model through this gateway. Functions are not run: you write their output. For another mode or dialect run an answered request again.</p>
     <${Ask}
       asked=${asked}
       models=${names}
@@ -117,7 +125,7 @@ function saidBy({ before, sent, answer }) {
   return items.length ? [...before, ...sent, ...items] : before;
 }
 
-function bodyOf({ model, tool_choice, mcp }, tools, input) {
+function bodyOf({ model, tool_choice, mcp, instructions, temperature, max_output_tokens }, tools, input) {
   const all = [
     ...(tools ?? []).map(flatTool),
     ...mcp.map((label) => ({ type: "mcp", server_label: label, require_approval: "never" })),
@@ -125,7 +133,12 @@ function bodyOf({ model, tool_choice, mcp }, tools, input) {
   const choice = { auto: null, none: "none", required: "required" };
   const chosen = tool_choice in choice ? choice[tool_choice] : choiceOf(all, tool_choice);
   const given = all.length ? { tools: all, ...(chosen && { tool_choice: chosen }) } : {};
-  return { model, input, ...given, stream: true, store: false };
+  const settings = {
+    ...(instructions.trim() && { instructions }),
+    ...(temperature !== "" && { temperature: Number(temperature) }),
+    ...(max_output_tokens !== "" && { max_output_tokens: Number(max_output_tokens) }),
+  };
+  return { model, input, ...settings, ...given, stream: true, store: false };
 }
 
 /** The choice of one tool by its name. */

@@ -1,6 +1,12 @@
 // What a model is asked: which model, with which tools, and the message.
 import { html } from "./lib.js";
+import { ToolForm } from "./tool_form.js";
 import { ToolsField, toolsOf, toolsText } from "./tools_field.js";
+
+const NUMBERS = [
+  ["temperature", "Temperature", { min: 0, max: 2, step: "any" }],
+  ["max_output_tokens", "Max tokens", { min: 1, step: 1 }],
+];
 
 /** `isOpen`: the gateway takes any name of a model. */
 export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
@@ -31,6 +37,30 @@ export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
           ${choices.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
         </select>
       </div>
+      <div class="field">
+        <label for="try-system">System message</label>
+        <textarea
+          id="try-system"
+          rows="2"
+          value=${asked.instructions}
+          onInput=${(event) => onChange({ instructions: event.target.value })}
+        ></textarea>
+      </div>
+      <div class="try-numbers">
+        ${NUMBERS.map(
+          ([name, label, limits]) => html`<div class="field" key=${name}>
+            <label for=${`try-${name}`}>${label}</label>
+            <input
+              id=${`try-${name}`}
+              type="number"
+              placeholder="default"
+              ...${limits}
+              value=${asked[name]}
+              onInput=${(event) => onChange({ [name]: event.target.value })}
+            />
+          </div>`,
+        )}
+      </div>
       ${mcp.length > 0 &&
       html`<fieldset class="field try-mcp">
         <legend>MCP servers of the gateway</legend>
@@ -49,6 +79,7 @@ export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
       onChange=${(tools) => onChange({ tools })}
       onExample=${({ tools, message }) => onChange({ tools: toolsText(tools), message, tool_choice: "auto" })}
     />
+    <${ToolForm} text=${asked.tools} onChange=${(tools) => onChange({ tools })} />
   </form>`;
 }
 

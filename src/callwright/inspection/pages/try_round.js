@@ -1,7 +1,9 @@
 // One request and its answer: what was sent, the answer as a client gets it, and beside it what the model wrote.
-import { html, getJson, number as count, Link, useEffect, useRef, useState } from "./lib.js";
+import { html, getJson, number as count, Link, useContext, useEffect, useRef, useState } from "./lib.js";
+import { Again } from "./actions.js";
 import { Arguments, Value } from "./calls.js";
 import { outputOf } from "./examples.js";
+import { Gateway } from "./gateway.js";
 import { indented } from "./json_text.js";
 import { rows, useLive } from "./live.js";
 import { Outcome } from "./outcome.js";
@@ -21,7 +23,7 @@ export function Round({ round, gateway, onOutputs }) {
     <div class="round-sent">${sent.map((item, at) => html`<${Sent} key=${at} item=${item} />`)}</div>
     <div class="round-both">
       <div class="round-answer source-side">
-        <h3>Answer</h3>
+        <h2>Answer</h2>
         ${answer.items.map((item, at) => item && html`<${Item} key=${at} shown=${item} />`)}
         ${state === "running" &&
         html`<p class="soft" role="status">${answer.items.length ? "…" : "Waiting for the model"}</p>`}
@@ -30,7 +32,7 @@ export function Round({ round, gateway, onOutputs }) {
         ${onOutputs && open.length > 0 && html`<${Outputs} calls=${open} onSend=${onOutputs} />`}
       </div>
       <div class="round-raw">
-        <h3>What the model wrote</h3>
+        <h2>What the model wrote</h2>
         ${whyNot(gateway) ??
         (id
           ? html`<${Raw} key=${id} id=${id} isOver=${state === "over"} />`
@@ -126,6 +128,7 @@ function Raw({ id, isOver }) {
 }
 
 function TurnRead({ id, outcome }) {
+  const gateway = useContext(Gateway);
   const [state, setState] = useState({ turn: null, error: null });
   const leaving = useRef(null);
   useEffect(() => {
@@ -140,9 +143,14 @@ function TurnRead({ id, outcome }) {
   }, [id, outcome]);
   const attempt = state.turn?.attempts.at(-1);
   return html`<p class="round-turn">
-      <${Link} href=${`/ui/turns/${encodeURIComponent(id)}`}>Turn ${id}<//> <${Outcome} of=${outcome} />
+      <${Link} href=${`/ui/turns/${encodeURIComponent(id)}`}>Request ${id}<//> <${Outcome} of=${outcome} />
     </p>
     ${state.error && html`<p class="failed">${state.error.message}</p>`}
+    ${state.turn &&
+    html`<details class="more-facts">
+      <summary>Run again in another mode or dialect</summary>
+      <${Again} turn=${state.turn} gateway=${gateway} />
+    </details>`}
     ${attempt?.reading && html`<${Source} reading=${attempt.reading} />`}
     ${attempt && !attempt.reading && html`<p class="soft">Nothing of it was kept.</p>`}`;
 }

@@ -5,6 +5,7 @@ import { Attempt } from "./attempt.js";
 import { Calls } from "./answer.js";
 import { Compare } from "./compare.js";
 import { Fold, JsonView } from "./json_view.js";
+import { marked } from "./output.js";
 import { Said } from "./source.js";
 import { Tabs } from "./tabs.js";
 import { Timeline } from "./timeline.js";
@@ -37,7 +38,7 @@ function useTurn(id) {
 
 function NoTurn({ error }) {
   return html`<div class="page">
-    <h1>Turn</h1>
+    <h1>Request</h1>
     <${Failed} error=${error} />
     <p><${Link} href="/ui">All requests<//></p>
   </div>`;
@@ -47,11 +48,11 @@ function Turn({ turn }) {
   const { row, attempts, request } = turn;
   const names = attempts.map((_, at) => `Attempt ${at + 1}`);
   const [chosen, setChosen] = useState(null);
-  const at = chosen === null ? attempts.length - 1 : names.indexOf(chosen);
+  const at = chosen === null ? telling(attempts) : names.indexOf(chosen);
   const attempt = attempts[at];
   const isFull = turn.contents === "full";
   return html`<div class="page turn">
-    <h1>Turn <code>${row.id}</code></h1>
+    <h1 class=${row.asked ? "asked" : ""}>${row.asked ? marked(row.asked, false) : html`Request <code>${row.id}</code>`}</h1>
     <${Why} turn=${turn} />
     <${Facts} row=${row} />
     <${Actions} turn=${turn} attempt=${attempt} />
@@ -73,12 +74,21 @@ function Turn({ turn }) {
   </div>`;
 }
 
-/** The answer as it went out. It is unfolded where no reading above shows the same. */
+/** The number of the attempt to open: the last in which the model wrote anything, else the last. */
+function telling(attempts) {
+  const found = attempts.findLastIndex(
+    ({ ended, first_s, reading }) =>
+      (ended !== "failed" || first_s !== null) && (reading?.output || reading?.calls.length), // not a prefill alone
+  );
+  return found < 0 ? attempts.length - 1 : found;
+}
+
+/** The answer as it was sent. Unfolded if no reading above shows the same. */
 function Answer({ turn }) {
   const { answer, attempts, error } = turn;
   const isSeen = attempts.at(-1)?.reading;
   if (!answer || (error && !answer.content && !answer.reasoning && !answer.calls.length)) return null;
-  return html`<${Fold} class="part" title="The answer as it went out" isOpen=${!isSeen}>
+  return html`<${Fold} class="part" title="Answer as sent to the client" isOpen=${!isSeen}>
     ${() => html`<div class="source-side">
       <${Calls} calls=${answer.calls} />
       <${Said} title="Content" text=${answer.content} />
@@ -89,10 +99,10 @@ function Answer({ turn }) {
 }
 
 const WITHOUT = {
-  metadata: html`What was said is not kept: this gateway keeps facts only. With <code>inspect = "full"</code> in${" "}
-    <code>[server]</code>, or <code>callwright serve --inspect full</code>, later requests are kept whole, in memory.`,
-  gone: "What was said had to make room for later requests. Only the facts are left.",
-  operators: "What was said is for operators' keys only.",
+  metadata: html`This gateway stores facts only, no contents. With <code>inspect = "full"</code> in${" "}
+    <code>[server]</code>, or <code>callwright serve --inspect full</code>, later requests are stored whole, in memory.`,
+  gone: "The contents were evicted to make room for later requests. Only the facts are left.",
+  operators: "Contents are for operators' keys only.",
 };
 
 function NoContents({ turn }) {

@@ -34,19 +34,34 @@ function Begin({ at }) {
   return html`<time datetime=${date.toISOString()} title=${date.toISOString()}>${day}${clock(at)}</time>`;
 }
 
+const FIRST = ["model", "mode · dialect", "duration", "tokens"];
+
+/** Four facts, and the rest in a fold. */
 export function Facts({ row }) {
-  return html`<dl class="facts">
-    ${facts(row).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
-    <div><dt>id</dt><dd><code>${row.id}</code> <${Copy} text=${row.id} /></dd></div>
-    ${row.request_id &&
-    html`<div><dt>request id</dt><dd><code>${row.request_id}</code> <${Copy} text=${row.request_id} /></dd></div>`}
-    ${row.again_of &&
-    html`<div>
-      <dt>run again of</dt>
-      <dd>
-        <${Link} href=${`/ui/turns/${encodeURIComponent(row.again_of)}`}>${row.again_of}<//>${", "}
-        <${Link} href=${`/ui/turns/${encodeURIComponent(row.again_of)}?with=${encodeURIComponent(row.id)}`}>compare<//>
-      </dd>
-    </div>`}
-  </dl>`;
+  const all = facts(row);
+  const put = ([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+  return html`<dl class="facts">${all.filter(([name]) => FIRST.includes(name)).map(put)}</dl>
+    <details class="more-facts">
+      <summary>All facts</summary>
+      <dl class="facts">
+        ${all.filter(([name]) => !FIRST.includes(name)).map(put)}
+        ${[["id", row.id], ["request id", row.request_id], ["conversation", row.conversation]].map(
+          ([name, id]) =>
+            id &&
+            html`<div class="is-id">
+              <dt>${name}</dt>
+              <dd><code>${id}</code> <${Copy} text=${id} /></dd>
+            </div>`,
+        )}
+      </dl>
+    </details>
+    ${row.again_of && html`<${RunAgainOf} row=${row} />`}`;
+}
+
+function RunAgainOf({ row }) {
+  const before = `/ui/turns/${encodeURIComponent(row.again_of)}`;
+  return html`<p>
+    Run again of <${Link} href=${before}>${row.again_of}<//>,${" "}
+    <${Link} href=${`${before}?with=${encodeURIComponent(row.id)}`}>compare<//>
+  </p>`;
 }

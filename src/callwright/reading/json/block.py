@@ -6,7 +6,7 @@ the caller's.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -197,22 +197,27 @@ class MarkedJson:
             self._emit(CallEnded(index))
             self._calls([_keyed_form(member) for member in given], members)
             return
+        self._end_with(index, name, arguments, members, given, is_sure=is_sure)
+
+    def _end_with(
+        self, index: int, name: str, arguments: str, members: str, given: Sequence[Member], *, is_sure: bool
+    ) -> None:
+        """Tell the end of a call with `given` behind its arguments, as `members` has it; none if that is broken."""
         again = [_part_of_call(member, name if self._keyed else "") for member in given]
         first = read_json(f'{{"name":{encode(name).decode()},"arguments":{arguments}}}')
         _, others = given_once([*(first.members if first else ()), *filter(None, again)])
+        is_twice = bool(others) or (any(again) and not first)
         tool = self._tools.get(name)
         own = properties(tool.parameters) if tool else {}
         beside = [member.name for member, part in zip(given, again, strict=True) if not part]
-        if others or (any(again) and not first) or not behind:
+        if is_twice or not given:
             detail = "the name or the arguments may be given twice, with different values"
             self._emit(Problem("argument_repeated", detail, call=index, text=members))
         elif any(again) and IGNORED_KEYS.issuperset(beside):
             self._emit(Problem("argument_dropped", "given twice, with the same value", call=index, text=members))
         else:
             self._trailing(members)
-        doubtful = (
-            others or not behind or not is_sure or (any(again) and not first) or any(key in own for key in beside)
-        ) or is_record(beside, own)
+        doubtful = is_twice or not given or not is_sure or any(key in own for key in beside) or is_record(beside, own)
         self._emit(CallEnded(index, complete=not doubtful))
 
     def _is_call(self, member: Member, before: str) -> bool:

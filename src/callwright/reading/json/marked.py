@@ -221,7 +221,7 @@ class MarkedCalls(CallReader):
             ahead = source.ahead(_MAX_FENCE)
             if found := _FENCE(ahead):
                 return source.take(source.at + found.end())
-            if not source.more(_MAX_FENCE) or not _MAY_BE_FENCE(ahead):
+            if not _MAY_BE_FENCE(ahead) or not source.more(_MAX_FENCE):
                 return ""
             yield
 

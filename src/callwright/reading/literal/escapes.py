@@ -1,8 +1,8 @@
 """Escapes in strings of notations that look like program code."""
 
 import re
-from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from callwright.events import Markup
@@ -34,16 +34,6 @@ def unescaped(escape: str) -> str:
             return halves.encode("utf-16", "surrogatepass").decode("utf-16")
         return chr(min(int(escape[2:], 16), 0x10FFFF))
     return chr(int(escape[1:], 8)) if mark in "01234567" else escape
-
-
-@cache
-def with_escapes(firsts: str) -> Callable[[str], re.Match[str] | None]:
-    """What matches a whole text in which short escapes are all that matters; the group is the half of one at its end.
-
-    `firsts`: the characters that matter, as the first of something.
-    """
-    others = f"[^{re.escape(firsts)}]*+"
-    return re.compile(rf"{others}(?:{_SHORT_ESCAPE}{others}|(?!))*+(\\?)\Z", re.DOTALL).match
 
 
 def read_escape(source: StreamReader, *, raw: bool) -> Parse[str]:

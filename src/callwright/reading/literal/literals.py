@@ -127,24 +127,30 @@ class LiteralReader:
                 depth += (mark in _OPENERS) - (mark in CLOSERS)
                 depth = max(depth, 0)
                 said.append(source.take(source.at + 1))
-            elif (yield from comes_next(source, *self._form.verbatim, '"', "'")):
-                quote = yield from self._strings.quote()
-                said.append(quote)
-                closed = yield from self._strings.read(quote, said)
-                said.append(quote if closed else "")
             else:
-                word, marker = yield from read_until(source, self._marks.tokens, _MAX_WORD)
-                if marker == "'" and word:  # an apostrophe
-                    word += marker
-                else:
-                    source.unread(marker)
-                said.append(word)
+                yield from self._foreign_text(said)
         written = "".join(said)
         if source.done and written.replace("_", "").isalnum():  # a name that was cut off
             source.markup(written)
             return
         self._brackets.tell("arguments_trailing_text", "text that is no value", written)
         level.parted = level.parted and not text
+
+    def _foreign_text(self, said: list[str]) -> Parse[None]:
+        """Read a string or a word in such text into `said`."""
+        source = self._source
+        if (yield from comes_next(source, *self._form.verbatim, '"', "'")):
+            quote = yield from self._strings.quote()
+            said.append(quote)
+            closed = yield from self._strings.read(quote, said)
+            said.append(quote if closed else "")
+            return
+        word, marker = yield from read_until(source, self._marks.tokens, _MAX_WORD)
+        if marker == "'" and word:  # an apostrophe
+            word += marker
+        else:
+            source.unread(marker)
+        said.append(word)
 
     # --- keys ---
 
@@ -217,18 +223,8 @@ class LiteralReader:
         is missing.
         """
         source, brackets = self._source, self._brackets
-        pieces: list[str] = []
         bare = self._bare(key) if len(self._levels) == 1 and key is not None else ""
-        while True:
-            piece, marker = yield from read_until(source, self._marks.words, _MAX_WORD)
-            pieces.append(piece)
-            goes_on = bare and (
-                (marker == "'" and piece) or (marker == "," and (yield from self._goes_on(level, pieces)))
-            )
-            if not goes_on:
-                break
-            pieces.append(marker)
-        text = "".join(pieces)
+        text, marker = yield from self._bare_text(level, is_text=bare != "")
         if source.done and not marker:
             source.markup(text)
             return
@@ -255,6 +251,19 @@ class LiteralReader:
             yield from self._foreign(level, written + text)
             return
         level.end_value()
+
+    def _bare_text(self, level: Level, *, is_text: bool) -> Parse[tuple[str, str]]:
+        """Read a value without quotes, and what ends it; where it may be text (`is_text`), not at the first comma."""
+        pieces: list[str] = []
+        while True:
+            piece, marker = yield from read_until(self._source, self._marks.words, _MAX_WORD)
+            pieces.append(piece)
+            goes_on = is_text and (
+                (marker == "'" and piece) or (marker == "," and (yield from self._goes_on(level, pieces)))
+            )
+            if not goes_on:
+                return "".join(pieces), marker
+            pieces.append(marker)
 
     def _goes_on(self, level: Level, pieces: list[str]) -> Parse[bool]:
         """Whether a bare text goes on behind a comma: it is no literal, and neither a name nor the end follows."""

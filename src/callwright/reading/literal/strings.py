@@ -7,12 +7,12 @@ arguments uncertain: `Brackets.sound` is False from there on.
 import re
 from typing import Final
 
-from callwright.events import ArgumentsDelta, Markup
+from callwright.events import Markup
 from callwright.reading.literal.brackets import Brackets, closes_more
 from callwright.reading.literal.ends import StringEnds
-from callwright.reading.literal.escapes import CERTAIN_ESCAPE, read_escape, read_escapes, with_escapes
+from callwright.reading.literal.escapes import CERTAIN_ESCAPE, read_escape, read_escapes
 from callwright.reading.literal.form import QUOTES, LiteralForm, looked_for
-from callwright.streaming.reader import BLANKS, Markers, Parse, StreamReader, Stretch, Taken, comes_next, read_blanks
+from callwright.streaming.reader import BLANKS, Markers, Parse, StreamReader, Stretch, comes_next, read_blanks
 from callwright.tolerant_json.codec import encode_inside
 
 # Characters of a string's text that are looked at before a quote in it, and at its end.
@@ -94,24 +94,20 @@ class StringReader:
                 text_of.put((yield from read_escape(source, raw=self._raw)), escape=True)
                 continue
             if marker == quote:
-                inner = False
-                if not (yield from self._ends.closes(quote, odd=odd)):
-                    before = text_of.before(text)
-                    if not odd and (opening := self._opening(before)):
-                        # Its closer is missing: what it opens is the next value.
-                        text_of.put(text)
-                        source.unread(opening + quote)
-                        self._brackets.tell("markup_repaired", "a text without its closing quote")
-                        return False
-                    begins = not source.ahead(1).isspace() and _BEFORE_QUOTATION(before[-1:]) is not None
-                    in_word = before[-1:].isalnum() and source.ahead(1).isalnum()
-                    inner = not verbatim and (odd or begins or in_word)
-                    odd = not odd and begins
-                if not inner:
+                if (yield from self._ends.closes(quote, odd=odd)):
+                    is_inner = False
+                elif not odd and (opening := self._opening(text_of.before(text))):
+                    # Its closer is missing: what it opens is the next value.
+                    text_of.put(text)
+                    source.unread(opening + quote)
+                    self._brackets.tell("markup_repaired", "a text without its closing quote")
+                    return False
+                else:
+                    is_inner, odd = self._is_inner(quote, text_of.before(text), odd=odd)
+                if not is_inner:
                     text_of.put(text)
                     source.emit(Markup(quote))
-                    if quotes:
-                        self._quoted(text_of.whole, odd=odd)
+                    self._quoted(text_of, quotes, odd=odd)
                     return True
                 quotes += 1
             elif marker in ends.begins and verbatim and (size := (yield from self._ends.whole_calls(quote))):
@@ -121,10 +117,7 @@ class StringReader:
                 continue
             elif marker and (yield from self._ends.ends_call(marker, quote)):
                 source.unread(marker)
-                self._swallowed(text, text_of, doubt=quotes > 0 or quote in QUOTES[:2])
-                # A quote that cannot be escaped closes as it opens: one that is missing leaves all others open.
-                if marker in ends.begins and verbatim:
-                    self._brackets.lost, self._brackets.sound = True, False
+                self._swallowed(text, text_of, quote, doubt=quotes > 0, begins=marker in ends.begins)
                 return False
             text += marker
             if source.done:
@@ -141,6 +134,15 @@ class StringReader:
                     stretch.held = stretch.held[:-1]
                     source.text, source.at = "\\" + source.text[source.at :], 0
 
+    def _is_inner(self, quote: str, before: str, *, odd: bool) -> tuple[bool, bool]:
+        """Whether a quote that was just read behind the text `before` is one of the text; and whether a quotation is
+        open in it then. `odd`: so it was.
+        """
+        ahead = self._source.ahead(1)
+        begins = not ahead.isspace() and _BEFORE_QUOTATION(before[-1:]) is not None
+        in_word = before[-1:].isalnum() and ahead.isalnum()
+        return quote not in self._form.verbatim and (odd or begins or in_word), not odd and begins
+
     def _opening(self, before: str) -> str:
         """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""
         levels = self._brackets.levels
@@ -151,13 +153,19 @@ class StringReader:
         found = re.search(opening, before)
         return found.group() if found else ""
 
-    def _quoted(self, text: str, *, odd: bool) -> None:
-        """Name the quotes in a text. If a quotation is open, or members seem to stand in it, it may be another text."""
-        doubt = odd or self._member(r"[,(]", text)
+    def _quoted(self, text_of: "_StringText", quotes: int, *, odd: bool) -> None:
+        """Name the quotes in a text, if there are any. If a quotation is open, or members seem to stand in it, it may
+        be another text.
+        """
+        if not quotes:
+            return
+        doubt = odd or self._member(r"[,(]", text_of.whole)
         self._brackets.tell("markers_in_value", "quotes in a text", doubt=doubt)
 
-    def _swallowed(self, text: str, text_of: "_StringText", *, doubt: bool) -> None:
-        """Write the rest of a string that was never closed, without closers at its end: `f(a="x)` is `f(a="x")`."""
+    def _swallowed(self, text: str, text_of: "_StringText", quote: str, *, doubt: bool, begins: bool) -> None:
+        """Write the rest of a string that was never closed, without closers at its end: `f(a="x)` is `f(a="x")`.
+        `begins`: the next call does.
+        """
         levels = self._brackets.levels
         listed = levels[0].closer == ")" and text.rstrip().endswith("]")  # the `]` of a list of calls, too
         found = re.search(rf"[)\]}}]{{1,{len(levels) + listed}}}\s*\Z", text[-_MAX_END:])
@@ -165,8 +173,13 @@ class StringReader:
         text_of.put(text[:end])
         self._source.markup(text[end:])
         whole = text_of.whole
-        doubt = doubt or self.holds_piece(whole) or self._member(",", whole) or closes_more(whole)
+        doubt = (
+            doubt or quote in QUOTES[:2] or self.holds_piece(whole) or self._member(",", whole) or closes_more(whole)
+        )
         self._brackets.tell("markup_repaired", "a text without its closing quote", doubt=doubt)
+        # A quote that cannot be escaped closes as it opens: one that is missing leaves all others open.
+        if begins and quote in self._form.verbatim:
+            self._brackets.lost, self._brackets.sound = True, False
 
     def _member(self, before: str, text: str) -> bool:
         """Whether a member of an open bracket seems to begin in a text, after a pattern."""
@@ -191,7 +204,7 @@ class _StringText:
         self._brackets = brackets
         self._markers = markers
         self._aside = aside
-        self._escapes = with_escapes(markers.firsts) if escapes else None
+        self._escapes = escapes
         self._said: list[str] = []
         self._plain = 0  # from where on it holds no escape
 
@@ -217,8 +230,6 @@ class _StringText:
     def stretch(self) -> Stretch:
         """What reads it, where nothing but text and whole escapes come."""
         return Stretch(
-            self._take,
-            self._made,
             self._markers.firsts,
             self._markers.literals,
             holds=_SWALLOWABLE,
@@ -226,37 +237,22 @@ class _StringText:
             call=self._brackets.call,
             certain=CERTAIN_ESCAPE if self._escapes else "",
             inside=self._inside,
-            marks=self._marks if self._escapes else None,
-            note=lambda text: self._made(text).text,
+            marks=_escapes_of if self._escapes else None,
+            note=self._note,
         )
 
     def _inside(self, text: str) -> str:
         return read_escapes(text).inside if self._escapes and "\\" in text else encode_inside(text)
 
-    def _marks(self, text: str) -> None:
-        if self._escapes and "\\" in text:
-            self._source.emit(read_escapes(text).markup)
-
-    def _made(self, text: str) -> ArgumentsDelta:
+    def _note(self, text: str) -> str:
         if not self._escapes or "\\" not in text:
             self._said.append(text)
-            return self._brackets.make(encode_inside(text))
+            return self._brackets.make(encode_inside(text)).text
         read = read_escapes(text)
         self._said += read.said
         self._plain = len(self._said) - 1
-        return self._brackets.make(read.inside)
+        return self._brackets.make(read.inside).text
 
-    def _take(self, stretch: Stretch, text: str) -> Taken:
-        whole, half = stretch.held + text, ""
-        if self._markers.first(whole):
-            found = self._escapes(whole) if self._escapes else None
-            if found is None:
-                return None
-            half = found[1]
-        flowing = whole.removesuffix(half).rstrip(_SWALLOWABLE)
-        held = whole[len(flowing) :]
-        if len(held) > _MAX_SWALLOWED:
-            return None
-        stretch.held = held
-        self._marks(flowing)
-        return [self._made(flowing)] if flowing else ()
+
+def _escapes_of(text: str) -> Markup:
+    return read_escapes(text).markup

@@ -56,6 +56,28 @@ class TaggedValue(NamedTuple):
         return "".join(self.pieces)
 
 
+class _Value:
+    """One value while it is read. `own`: its closer; `key`: its name; `around`: the closers of the elements that hold
+    it; `declares`: whether a parameter of a name may follow.
+    """
+
+    def __init__(self, own: str, key: str, declares: Callable[[str], bool], around: tuple[str, ...]) -> None:
+        self.own = own
+        self.key = key
+        self.declares = declares
+        self.around = around
+        self.pieces: list[str] = []
+        self.text = ""  # before the latest tag
+        self.between = ""  # the text between the tags after its closer
+        self.closed_by = ""  # the latest tag
+        self.stray = ""  # a closer of a call that was not opened in it, with which it may end
+        self.ends_odd = ""
+        self.is_odd = False
+        self.holds = False  # tags
+        self.hopeless = False  # an opening in it is never closed
+        self.opened = False  # an opening was in it
+
+
 class ValueReader:
     """Reads values of one format. `lines`: a line break on each side of a value is the format's; `gap`: so is this
     before a missing closer.
@@ -72,15 +94,7 @@ class ValueReader:
         self._never_closed: set[int] = set()
         self._doubt_to = -1
         self._lost = False
-        # Of the value that is being read: its closer and its key, the names of the elements around it, the parameters
-        # that may come next, its text, the text between the tags behind its closer, and what is odd about its end.
-        self._own = self._key = ""
-        self._around: tuple[str, ...] = ()
-        self._declares: Callable[[str], bool] = bool
-        self._pieces: list[str] = []
-        self._text = self._between = ""
-        self._ends_odd = ""
-        self._is_odd = False
+        self._value = _Value("", "", bool, ())  # that is being read
 
     @property
     def lost(self) -> bool:
@@ -101,42 +115,23 @@ class ValueReader:
         `writer` writes the pieces of a value that flows. `declares`: whether a parameter of this name may come next.
         `around` are the closers of the elements that hold it.
         """
-        source, marks, lines, others = self._reader.source, self._known.flowing, self._lines, self._known.others
-        self._own, self._key, self._declares, self._around = own, key, declares, around
-        pieces = self._pieces = []
-        keep = pieces.append
-        holds, lost, begun = False, self.lost, ""
-        self._ends_odd, self._is_odd = "", False
-        if lines:
-            while source.more(1):
-                yield
-            if source.text.startswith("\n", source.at):
-                begun = source.take(source.at + 1)
-                source.markup(begun)
-        keeps = len(self._gap) + lines
-        stretch = written_stretch(marks, writer, keep, holds="\n" if keeps else "", most=keeps)
-        tag: Tag | None = None
-        hopeless = opened = False  # an opening in it was never closed; something was opened in it
-        stray = ""  # a closer of a call that nothing opened, with which the value may end
+        source, marks, others = self._reader.source, self._known.flowing, self._known.others
+        value = self._value = _Value(own, key, declares, around)
+        lost, begun = self.lost, ""
+        if self._lines:
+            begun = yield from self._line_feed()
+        keeps = len(self._gap) + self._lines
+        stretch = written_stretch(marks, writer, value.pieces.append, holds="\n" if keeps else "", most=keeps)
         while True:
             text, literal = source.scan(marks)
             text, held, stretch.held = stretch.held + text, "", ""  # held: the last line breaks may be the format's
             ending: Ending | None = None
             if text.strip():
-                stray = ""
+                value.stray = ""
             if literal == OTHER_CLOSER:
                 text += literal + (yield from others.rest(source, key))
             elif literal and (tag := (yield from self._reader.tag(literal))):
-                self._text = text
-                ending, inside = yield from self._judge(tag, hopeless=hopeless)
-                if ending is None:
-                    text += tag.text + (inside or "")
-                    holds = holds or inside != "" or not tag.opens
-                    hopeless, opened = hopeless or inside is None, opened or tag.opens
-                    is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (opened or (inside or "").strip())
-                    stray = tag.text if is_stray else ""
-                elif ending is Ending.MISSING:
-                    self._lost = self._in_doubt() or hopeless
+                text, ending = yield from self._take_tag(text, tag)
             elif literal:
                 text += literal
             elif source.done:
@@ -148,25 +143,65 @@ class ValueReader:
                 kept = max(at - keeps, len(text[:at].rstrip("\n"))) if keeps else at
                 text, stretch.held = text[:kept], text[kept:]
             if text:
-                keep(text)
+                value.pieces.append(text)
                 if writer is not None:
                     writer.text(text)
             if ending is not None:
-                break
+                source.markup(held)
+                return self._made(ending, begun, held, was_lost=lost)
             if not literal:
                 source.wait_in(stretch)
                 yield
-        source.markup(held)
+
+    def _line_feed(self) -> Parse[str]:
+        """Read the line feed before a value, which is the format's; `""` if there is none."""
+        source = self._reader.source
+        while source.more(1):
+            yield
+        if not source.text.startswith("\n", source.at):
+            return ""
+        source.markup(source.take(source.at + 1))
+        return "\n"
+
+    def _take_tag(self, text: str, tag: Tag) -> Parse[tuple[str, Ending | None]]:
+        """Take a tag, which was just read behind `text`: the text with what is the value's, and how the value ends."""
+        value = self._value
+        value.text = text
+        ending, inside = yield from self._judge(tag)
+        if ending is Ending.MISSING:
+            self._lost = self._in_doubt() or value.hopeless
+        value.closed_by = tag.text
+        if ending is not None:
+            return text, ending
+        value.holds = value.holds or inside != "" or not tag.opens
+        value.hopeless = value.hopeless or inside is None
+        value.opened = value.opened or tag.opens
+        inside = inside or ""
+        is_stray = tag.closes and tag.kind is not TagKind.VALUE and not (value.opened or inside.strip())
+        value.stray = tag.text if is_stray else ""
+        return text + tag.text + inside, None
+
+    def _made(self, ending: Ending, begun: str, held: str, *, was_lost: bool) -> TaggedValue:
+        """The value, which ended so. `begun` and `held` are the format's on its two sides; `was_lost`: nothing is
+        certain since an earlier value.
+        """
+        value, pieces, known = self._value, self._value.pieces, self._known
         whole = "".join(pieces)
         if ending is Ending.MISSING:
-            self._lost = self._lost or self._known.is_markup(whole) or (self._known.named and f"</{own}" in whole)
-            self._is_odd = self._is_odd or not pieces  # it never came
-        elif tag is not None and ending is Ending.CLOSED:
-            holds = holds or tag.text[:-1] in whole
-            self._is_odd = self._is_odd or (stray != "" and whole.strip() != stray)
-            if lines and bool(begun) != bool(held) and any(pieces):
-                self._ends_odd = self._ends_odd or "a line break stands on one side of a value only"
-        return TaggedValue(pieces, ending, holds, self._ends_odd, (lost or not self._lost) and not self._is_odd)
+            self._lost = self._lost or known.is_markup(whole) or (known.named and f"</{value.own}" in whole)
+            value.is_odd = value.is_odd or not pieces  # it never came
+        elif ending is Ending.CLOSED:
+            value.holds = value.holds or value.closed_by[:-1] in whole
+            value.is_odd = value.is_odd or (value.stray != "" and whole.strip() != value.stray)
+            if self._lines and bool(begun) != bool(held) and any(pieces):
+                value.ends_odd = value.ends_odd or "a line break stands on one side of a value only"
+        return TaggedValue(
+            pieces,
+            ending,
+            value.holds,
+            value.ends_odd,
+            (was_lost or not self._lost) and not value.is_odd,
+        )
 
     def _in_doubt(self) -> bool:
         """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
@@ -179,8 +214,8 @@ class ValueReader:
         said, others = text, self._known.others
         if ending is Ending.MISSING:
             at = others.place(text, key)
-            closes = at < len(text) and others.closes(self._pieces, text, at)
-            closes = closes and not self._known.pieces.search("".join((*self._pieces, text[:at])))
+            closes = at < len(text) and others.closes(self._value.pieces, text, at)
+            closes = closes and not self._known.pieces.search("".join((*self._value.pieces, text[:at])))
             said = text[:at] if closes else text.removesuffix(self._gap)
         if self._lines:
             said = said.removesuffix("\n")
@@ -188,25 +223,25 @@ class ValueReader:
 
     # --- what a tag in a value means ---
 
-    def _judge(self, tag: Tag, *, hopeless: bool) -> Parse[tuple[Ending | None, str | None]]:
+    def _judge(self, tag: Tag) -> Parse[tuple[Ending | None, str | None]]:
         """How a tag, which was just read, ends the value. If it does not: None, and the text behind it that is the
         value's, too; no text if the tag opens what is never closed.
         """
         source = self._reader.source
-        if tag.closes and tag.closer == self._own:
+        if tag.closes and tag.closer == self._value.own:
             return (yield from self._closer(tag))
         if tag.opens:
-            inside = None if hopeless else (yield from self._balanced(tag))
+            inside = None if self._value.hopeless else (yield from self._balanced(tag))
             if inside is not None:
                 return None, inside
             is_next = self._is_next(tag)
             is_value = tag.kind is TagKind.VALUE
-            self._is_odd = self._is_odd or (tag.key == self._key if is_value else is_next)
+            self._value.is_odd = self._value.is_odd or (tag.key == self._value.key if is_value else is_next)
             if is_next:
                 source.unread(tag.text)
                 return Ending.MISSING, ""
             return None, None
-        if tag.closes and tag.kind is TagKind.VALUE and tag.closer not in self._around:
+        if tag.closes and tag.kind is TagKind.VALUE and tag.closer not in self._value.around:
             return None, ""
         ending = Ending.MISSING if tag.closes else Ending.CUT
         inside = None
@@ -223,11 +258,11 @@ class ValueReader:
 
     def _is_next(self, tag: Tag) -> bool:
         """Whether an opening is that of a neighbour: the next parameter, or a call of a known tool."""
-        return self._declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
+        return self._value.declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
 
     def _may_follow(self, tag: Tag, ending: Ending) -> bool:
         """Whether a tag behind another closer, or a stop token, shows that this one is markup."""
-        if self._around or tag.kind is TagKind.BLOCK:
+        if self._value.around or tag.kind is TagKind.BLOCK:
             return tag.opens or ending is Ending.MISSING
         return tag.kind is TagKind.CALL if tag.opens else ending is Ending.MISSING and tag.kind is TagKind.STOP
 
@@ -236,17 +271,17 @@ class ValueReader:
         source = self._reader.source
         follows = yield from self._what_follows()
         if follows is None and (again := (yield from self._comes_again())):
-            if self._known.others.is_open(self._pieces, self._text):
+            if self._known.others.is_open(self._value.pieces, self._value.text):
                 source.unread(again)
                 return None, ""
             source.markup(closer.text + again)
-            self._ends_odd = f"{closer.text} stands there more than once"
+            self._value.ends_odd = f"{closer.text} stands there more than once"
             yield from self._closes_again()
             return Ending.CLOSED, ""
         if follows is None:
             inside = yield from self._up_to_closer()
-            if inside is not None and not self._known.pieces.search(self._between):
-                self._is_odd = self._is_odd or inside.lstrip().startswith(self._known.openings)
+            if inside is not None and not self._known.pieces.search(self._value.between):
+                self._value.is_odd = self._value.is_odd or inside.lstrip().startswith(self._known.openings)
                 return None, inside
             source.unread(inside or "")
         elif not follows.opens and follows.kind is not TagKind.VALUE and follows is not _NO_TAG:
@@ -264,7 +299,7 @@ class ValueReader:
         while follows is None and len(read) < 2 * _MAX_AGAIN:
             blanks = yield from self._reader.gap()
             tag = yield from self._next()
-            if tag is None or not tag.closes or tag.closer != self._own:
+            if tag is None or not tag.closes or tag.closer != self._value.own:
                 source.unread(blanks)
                 break
             read += (blanks, source.take(source.at + len(tag.text)))
@@ -285,7 +320,7 @@ class ValueReader:
             read.append((yield from self._reader.gap()))
             tag = yield from self._next()
             is_value = tag is not None and tag.kind is TagKind.VALUE
-            if tag is None or tag.opens or (is_value and tag.closer != self._own):
+            if tag is None or tag.opens or (is_value and tag.closer != self._value.own):
                 break
             read.append(source.take(source.at + len(tag.text)))
             is_own = is_value
@@ -302,13 +337,18 @@ class ValueReader:
         if tag is not None and tag.kind is TagKind.STOP:  # with other text behind it, it is only mentioned
             source.take(source.at + len(tag.text))
             behind = yield from self._reader.gap()
-            is_over = (yield from self._literal()) not in ("", self._own) or source.done
+            is_over = (yield from self._literal()) not in ("", self._value.own) or source.done
             source.unread(tag.text + behind)
             tag = tag if is_over else None
         if tag is None and source.done:
             tag = _NO_TAG
         source.unread(blanks)
-        is_again = tag is not None and tag.closes and tag.closer == self._own and self._own not in self._around
+        is_again = (
+            tag is not None
+            and tag.closes
+            and tag.closer == self._value.own
+            and self._value.own not in self._value.around
+        )
         return None if is_again else tag
 
     def _next(self) -> Parse[Tag | None]:
@@ -344,9 +384,9 @@ class ValueReader:
         while True:
             text, literal = source.scan(self._known.in_value)
             tag = (yield from self._reader.tag(literal)) if literal else None
-            if tag is not None and tag.closes and tag.closer == self._own:
+            if tag is not None and tag.closes and tag.closer == self._value.own:
                 source.unread(tag.text)
-                self._between = "".join((*between, text))
+                self._value.between = "".join((*between, text))
                 return "".join((*read, text))
             between += (text, "\0" if tag else literal)
             read += (text, tag.text if tag else literal)
@@ -370,21 +410,15 @@ class ValueReader:
         start = self._here()
         if start in self._never_closed:
             return None
-        nesting = Nesting(self._own, named=self._known.named)
+        shown = _Shown(
+            Nesting(self._value.own, named=self._known.named), self._reader.is_foreign, self._known.outermost
+        )
         if opening is not None:
-            nesting.opens(opening.closer)
+            shown.open(opening)
         read: list[str] = []
         between: list[str] = []
-        fit = Fit.OUTER
-        call, foreign = "", False  # the tool that it came by last, and whether it has parameters of another
-        shows_answer = opening is not None  # an answer is shown, whose own opening the prompt writes
-        tag = opening
-        while True:
-            if tag is not None and tag.opens:
-                if tag.kind is TagKind.CALL:
-                    call = tag.key
-                elif tag.kind is TagKind.VALUE and call and not foreign:
-                    foreign = self._reader.is_foreign(call, tag.key)
+        fit = Fit.INSIDE
+        while fit is Fit.INSIDE:
             text, literal = source.scan(self._known.in_value)
             tag = (yield from self._reader.tag(literal)) if literal else None
             between += (text, "\0" if tag else literal)
@@ -395,31 +429,26 @@ class ValueReader:
                         break
                     yield
             elif tag.opens:
-                shows_answer = shows_answer or not nesting.is_open()
-                nesting.opens(tag.closer, source.place)
+                shown.open(tag, source.place)
             elif tag.closes:
-                fit = nesting.closes(tag.closer)
-                if fit is Fit.OWN:
-                    source.unread(read.pop())
-                    return "".join(read)
-                if fit is Fit.OUTER and shows_answer and tag.closer == self._known.outermost and not nesting.is_open():
-                    shows_answer = False
-                elif fit is Fit.UNKNOWN or (fit is Fit.OUTER and self._is_outer(tag)):
-                    yield from self._closes_again()
-                    break
-        written = "".join(read)
-        unclosed = source.done and nesting.is_open(self._own, self._known.call_closer)
+                fit = shown.close(tag, is_outer=self._is_outer(tag))
+        if fit is Fit.OWN:
+            source.unread(read.pop())
+            return "".join(read)
+        if fit is not Fit.INSIDE:
+            yield from self._closes_again()
+        unclosed = source.done and shown.nesting.is_open(self._value.own, self._known.call_closer)
         broken = self._known.pieces.search("".join(between)) is not None
-        if fit is Fit.UNKNOWN or unclosed or foreign or broken:
+        if fit is Fit.UNKNOWN or unclosed or shown.has_foreign or broken:
             self._doubt_to = max(self._doubt_to, self._here())
         # No search has to begin there again.
-        self._never_closed.update((start, *nesting.never_closed))
-        source.unread(written)
+        self._never_closed.update((start, *shown.nesting.never_closed))
+        source.unread("".join(read))
         return None
 
     def _is_outer(self, tag: Tag) -> bool:
         """Whether a closer is that of a call, or of an element that holds the value."""
-        return tag.kind is not TagKind.VALUE or tag.closer in self._around
+        return tag.kind is not TagKind.VALUE or tag.closer in self._value.around
 
     def _here(self) -> int:
         """The place that comes next. What is known of places is known of one source."""
@@ -427,6 +456,39 @@ class ValueReader:
         if source is not self._source:
             self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
         return source.place
+
+
+class _Shown:
+    """What is shown in a value, from an opening in it, or a stop token, on. `is_foreign`: whether a tool lacks a
+    parameter; `outermost`: the closer of an answer's calls.
+    """
+
+    def __init__(self, nesting: Nesting, is_foreign: Callable[[str, str], bool], outermost: str) -> None:
+        self.nesting = nesting
+        self.has_foreign = False  # a tool has parameters of another
+        self._is_foreign = is_foreign
+        self._outermost = outermost
+        self._call = ""  # the tool that it came by last
+        self._is_answer = False  # an answer is shown, whose own opening the prompt writes
+
+    def open(self, tag: Tag, place: int = -1) -> None:
+        """Take an opening, at a place."""
+        if tag.kind is TagKind.CALL:
+            self._call = tag.key
+        elif tag.kind is TagKind.VALUE and self._call:
+            self.has_foreign = self.has_foreign or self._is_foreign(self._call, tag.key)
+        self._is_answer = self._is_answer or not self.nesting.is_open()
+        self.nesting.opens(tag.closer, place)
+
+    def close(self, tag: Tag, *, is_outer: bool) -> Fit:
+        """Take a closer, which may be that of what holds the value (`is_outer`)."""
+        fit = self.nesting.closes(tag.closer)
+        if fit is not Fit.OUTER:
+            return fit
+        if self._is_answer and tag.closer == self._outermost and not self.nesting.is_open():
+            self._is_answer = False
+            return Fit.INSIDE
+        return Fit.OUTER if is_outer else Fit.INSIDE
 
 
 def too_many_parameters(tools: Toolset) -> str:

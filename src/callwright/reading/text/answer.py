@@ -10,7 +10,7 @@ from copy import copy
 from typing import Final
 
 from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem, ReasoningDelta
-from callwright.free_text.intent import find_runs, is_announcement, verdict
+from callwright.free_text.intent import Runs, find_runs, is_announcement, verdict
 from callwright.free_text.places import begins_apart
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
@@ -236,12 +236,7 @@ class AnswerReader:
         left, calls = self._foreign.left, copy(self.calls)
         trial = self._try(held)
         found = find_runs(held, trial.places(len(held)), before[3], text.tools.is_text)
-        demanded = text.tools.choice != "auto"
-        names = {event.name for event in trial.events if isinstance(event, CallStarted)}
-        is_sure = demanded or all(trial.spans[number].is_sure for run in found.runs for number in run)
-        own = own and all(trial.spans[number].own for run in found.runs for number in run)
-        decided = verdict(found, own=own, demanded=demanded, names=names) if is_sure else "ambiguous"
-        meant = not trial.spans or decided == "certain"
+        meant = _is_meant(trial, found, own=own, demanded=text.tools.choice != "auto")
         begin = trial.spans[found.runs[0][0]].begin if meant and found.runs else 0
         if meant and begin == (trial.spans[0].begin if trial.spans else 0):
             for event in trial.events:
@@ -445,3 +440,15 @@ def _skip_openers(text: AnswerText, opening: str, channel: str) -> Parse[None]:
     while (yield from text.comes(opening)):
         text.emit(Markup(text.take(opening)))
     yield from text.skip(channel)
+
+
+def _is_meant(trial: Trial, found: Runs, *, own: bool, demanded: bool) -> bool:
+    """Whether the calls of held text are meant, for certain. `own`: the tag that opens it is the format's; `demanded`:
+    the request demands a call.
+    """
+    spans = [trial.spans[number] for run in found.runs for number in run]
+    if not (demanded or all(span.is_sure for span in spans)):
+        return not trial.spans
+    names = {event.name for event in trial.events if isinstance(event, CallStarted)}
+    own = own and all(span.own for span in spans)
+    return not trial.spans or verdict(found, own=own, demanded=demanded, names=names) == "certain"

@@ -306,7 +306,7 @@ def read_foreign(text: str, ways: Sequence[Way], tools: Toolset) -> Reading | No
 
 def _best(text: str, ways: tuple[Way, ...], tools: Toolset) -> Reading | None:
     best: Reading | None = None
-    for way in _likeliest(text, ways):
+    for way in likeliest(text, ways):
         reading = _read(text, way, tools)
         if reading.good + reading.bad and (best is None or reading.worth > best.worth):
             best = reading
@@ -319,18 +319,35 @@ def _best(text: str, ways: tuple[Way, ...], tools: Toolset) -> Reading | None:
 _kept = lru_cache(maxsize=8)(_best)
 
 
-def _likeliest(text: str, ways: tuple[Way, ...]) -> Sequence[Way]:
-    """The ways to read a text, those first of whose layout it has most."""
-    if len(ways) == 1:
+def likeliest(text: str, ways: tuple[Way, ...], at: int = 0) -> Sequence[Way]:
+    """The ways to read a text from `at` on, those first of whose layout it has most."""
+    if len(ways) < 2:
         return ways
-    begin = "".join(text[:_MAX_PARAMETER].split())
+    longest = max(len(head) for way in ways for head in _heads(way))
+    return _by_begin("".join(text[at : at + _MAX_PARAMETER].split())[:longest], ways)
 
+
+@lru_cache(maxsize=256)
+def _by_begin(begin: str, ways: tuple[Way, ...]) -> Sequence[Way]:
+    # A call that was cut, or that differs soon, agrees with as much of a layout as it has.
     def agreed(way: Way) -> int:
-        layout = way.form.layout
-        heads = ["".join(_head(head).partition("\0")[0].split()) for head in (layout.open + layout.begin, layout.begin)]
-        return max((len(head) for head in heads if begin.startswith(head)), default=0)
+        return max((_common(head, begin) for head in _heads(way)), default=0)
 
     return sorted(ways, key=agreed, reverse=True)[:_MAX_WAYS]
+
+
+def _common(one: str, other: str) -> int:
+    """The number of characters in which two texts begin alike."""
+    shorter = min(len(one), len(other))
+    return next((place for place in range(shorter) if one[place] != other[place]), shorter)
+
+
+@lru_cache(maxsize=512)
+def _heads(way: Way) -> Sequence[str]:
+    """What calls and blocks of calls of a way begin with, up to the name of the tool, without white space."""
+    layout = way.form.layout
+    heads = (_head(head).partition("\0")[0] for head in (layout.open + layout.begin, layout.begin))
+    return ["".join(head.split()) for head in heads]
 
 
 def _read(text: str, way: Way, tools: Toolset) -> Reading:

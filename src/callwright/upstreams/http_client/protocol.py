@@ -27,6 +27,7 @@ _MAX_HEAD_BYTES: Final = 65_536
 _SLICE_BYTES: Final = 65_536
 _FIRST_FINAL: Final = 200  # what is less comes before the answer
 _NO_BODY: Final = (204, 304)
+_OTHER_PROTOCOLS: Final = (b"R", b"I")  # RTSP and ICE, which httptools accepts
 
 
 class HttpConnection(asyncio.Protocol):
@@ -146,7 +147,12 @@ class HttpConnection(asyncio.Protocol):
         if response is None:
             self.abort()
             return
+        is_first = not response.has_answered
         response.has_answered, response.since = True, self._loop.time()
+        if is_first and data[:1] in _OTHER_PROTOCOLS:
+            self._break("its status line does not begin with HTTP/1")
+            response.wake()
+            return
         try:
             if self._unread + len(data) < _MAX_HEAD_BYTES:
                 self._unread += len(data)

@@ -7,7 +7,8 @@ the other.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -62,72 +63,85 @@ def chosen_word(choices: Sequence[str], conversation: Conversation) -> Assistant
 
 def _wanted(conversation: Conversation, asked: str, outputs: Sequence[Output]) -> list[Call]:
     """The calls that are still to be made now."""
-    choice, tools = conversation.tool_choice, conversation.tools
-    if isinstance(choice, NamedTool):
-        tools = tuple(tool for tool in tools if tool.name == choice.name)
-    elif conversation.allowed_tools is not None:
-        tools = tuple(tool for tool in tools if tool.name in conversation.allowed_tools)
+    choice, tools = conversation.tool_choice, _offered(conversation)
     failed = any(output.failed and not output.refused for output in outputs)
     if choice == "none" or not tools or (choice == "auto" and (failed or forbids_calls(asked))):
         return []
     made = Counter(output.name for output in outputs if not output.refused)
-    others = sum(number for name, number in made.items() if name not in {tool.name for tool in conversation.tools})
+    parts = [(tools[0], asked)] if isinstance(choice, NamedTool) else _tasks(tools, asked)
     left = made.copy()
     calls: list[Call] = []
-    for call in _planned(tools, [(tools[0], asked)] if isinstance(choice, NamedTool) else _tasks(tools, asked)):
+    for call in _planned(tools, parts):
         left[call.name] -= 1
         if left[call.name] < 0:
             calls.append(call)
-    calls = calls[others:]  # made through other tools
+    names = {tool.name for tool in conversation.tools}
+    calls = calls[sum(number for name, number in made.items() if name not in names) :]  # made through other tools
     if not calls and choice != "auto":
         # All is done, but a call is demanded: of the tool with the fewest calls, then of the most suitable one.
         tool = min(tools, key=lambda tool: (made[tool.name], -_worth(tool, asked)))
         calls = _calls(tool, asked)[:1]
-    ready: list[Call] = []
-    for call in calls if conversation.parallel_tool_calls else calls[:1]:
-        if any(path in call.arguments for before in ready for path in _paths(before)):
-            break  # it waits for a call that names the same file
-        ready.append(call)
-    return ready
+    return _ready(calls) if conversation.parallel_tool_calls else calls[:1]
+
+
+def _offered(conversation: Conversation) -> Sequence[FunctionTool]:
+    """The tools that may be called."""
+    choice, allowed = conversation.tool_choice, conversation.allowed_tools
+    if isinstance(choice, NamedTool):
+        allowed = (choice.name,)
+    return [tool for tool in conversation.tools if allowed is None or tool.name in allowed]
+
+
+def _ready(calls: Sequence[Call]) -> list[Call]:
+    """The calls up to the first that waits for another which names the same file."""
+    for number, call in enumerate(calls):
+        if any(path in call.arguments for before in calls[:number] for path in _paths(before)):
+            return list(calls[:number])
+    return list(calls)
 
 
 # --- the tasks of a request ---
 
 
 def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool, str]]:
-    """The parts of a request with the tool for each. A part for no other tool belongs to the part before it; what is
-    to be done then (`…, then …`) is a part of its own.
+    """The parts of a request with the tool for each. A part for no other tool belongs to the part before it; a part
+    after `then` is one of its own.
     """
     found: list[tuple[FunctionTool, int]] = []
-    texts = [span for span in spans(asked) if span.kind == "quoted"]
-    cuts = [cut for cut in _CONJUNCTION.finditer(asked) if not any(s.start <= cut.start() < s.end for s in texts)]
-    begin, then = 0, False
-    for cut in (*cuts, None):
-        tool = _best(tools, asked[begin : cut.start() if cut else len(asked)])
-        if tool is not None and (not found or then or tool is not found[-1][0]):
+    for begin, end, is_new in _cut(asked):
+        tool = _best(tools, asked[begin:end])
+        if tool is not None and (is_new or not found or tool is not found[-1][0]):
             found.append((tool, begin if found else 0))
-        if cut:
-            begin, then = cut.end(), "then" in cut[0].lower()
     if len(found) < 2:  # the whole has more words than its parts
         named = (tool for tool in tools if tool.parameters is not None and is_all_named(tool.parameters, asked))
         tool = _best(tools, asked) or next(named, None)
         return [(tool, asked)] if tool is not None else []
     parts: list[tuple[FunctionTool, str]] = []
     file = ""
-    ends = [*(start for _, start in found[1:]), len(asked)]
-    for (tool, start), end in zip(found, ends, strict=True):
+    for (tool, start), (_, end) in pairwise([*found, (found[0][0], len(asked))]):
         part = asked[start:end]
-        required = (tool.parameters or {}).get("required") or ()
-        if files := _files(part):
-            file = files[-1]
-        elif file and any(_FILE in meanings(name_words(str(key))) for key in required):  # the one named before
-            part = f"{part} in {file}"
+        files = [span.forms[0] for span in spans(part) if span.kind == "path"]
+        if file and not files and _takes_file(tool):
+            part = f"{part} in {file}"  # the file of the part before
+        file = files[-1] if files else file
         parts.append((tool, part))
     return parts
 
 
-def _files(asked: str) -> list[str]:
-    return [span.forms[0] for span in spans(asked) if span.kind == "path"]
+def _cut(asked: str) -> Iterator[tuple[int, int, bool]]:
+    """The parts between conjunctions, by begin and end; and whether `then` is before one."""
+    texts = [span for span in spans(asked) if span.kind == "quoted"]
+    begin, is_new = 0, True
+    for cut in _CONJUNCTION.finditer(asked):
+        if not any(text.start <= cut.start() < text.end for text in texts):
+            yield begin, cut.start(), is_new
+            begin, is_new = cut.end(), "then" in cut[0].lower()
+    yield begin, len(asked), is_new
+
+
+def _takes_file(tool: FunctionTool) -> bool:
+    required = (tool.parameters or {}).get("required") or ()
+    return any(_FILE in meanings(name_words(str(key))) for key in required)
 
 
 def _best(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:

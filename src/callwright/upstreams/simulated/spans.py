@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator
-from datetime import date, timedelta
+from contextlib import suppress
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ _TIME: Final = r"(?i:\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\b\.?)?|\d{1,2} ?[ap]\
 _CAPITAL: Final = r"[A-ZÀ-ÖØ-Þ](?:[\w'’-]*\w)?"
 _NUMBER: Final = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _OPERATORS: Final = {"plus": "+", "minus": "-", "times": "*", "multiplied by": "*", "divided by": "/"}
-_EXPRESSION = re.compile(
+_EXPRESSION: Final = re.compile(
     rf"\(*-?{_NUMBER}\)*(?:\s*(?:[-+*/^×÷]|\*\*|{'|'.join(_OPERATORS)})\s*\(*-?{_NUMBER}\)*)+(?!\w)", re.IGNORECASE
 )
 # The kinds of spans by their form, the most certain first.
@@ -35,11 +36,9 @@ _KINDS: Final = [
         ("quoted", r"[\"“`]([^\"”`]{1,400})[\"”`]|(?<!\w)'([^']{1,400})'(?!\w)"),
         ("url", r"\bhttps?://[^\s<>\"]*[\w/]"),
         ("email", r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
-        ("datetime", r"\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?"),
         ("datetime", rf"\b{_DATE},? ?(?:at |on )?{_TIME}|\b{_TIME},? ?(?:on )?{_DATE}"),
         ("date", rf"\b{_DATE}"),
         ("time", rf"\b{_TIME}"),
-        ("phone", r"(?<![\w.])(?:\+\d[\d ()-]{6,}\d|\d{3}[ -]\d{3}[ -]\d{4})\b"),
         ("path", r"(?<![\w/])(?:~|\.{1,2})?/[\w.~-]+(?:/[\w.~-]*)*"),
         ("path", r"(?<![\w.])(?:[\w-]+/)*(?:[\w-]{2,}\.[A-Za-z]\w{0,4}|[\w-]\.[A-Za-z]\w{1,4})\b"),
         ("number", rf"(?<![\w.,#-])-?{_NUMBER}(?=(?:°?[A-Za-z]{{1,3}}|[%°€])?(?![\w-]))(?!\.\d)"),
@@ -57,8 +56,6 @@ _CUES: Final = frozenset(
 )
 _ARTICLES: Final = frozenset("a an the my me our your please".split())
 _EDGES: Final = _ARTICLES.union([""], "and or now right is are it be do".split())  # add nothing at an end of a phrase
-# A verb at the start: the task, not a value.
-_VERB = re.compile(rf"\s*[^\W\d_]+(?=\s+(?:{'|'.join(sorted(_ARTICLES | _CUES))})\b)")
 _CUT = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|:|[.?!;](?=\s|$)|\n")
 _ENDS: Final = frozenset(".?!;\n")
 _START = re.compile(r"(?:\A|[.?!:;]\s+|\n\s*)\Z")
@@ -95,8 +92,8 @@ def spans(
     """
     atoms = _listed(asked, _atoms(asked, known))
     expressions = [Span(*match.span(), "expression", (_signs(match[0]),)) for match in _EXPRESSION.finditer(asked)]
-    phrases = _phrases(asked, sorted([*atoms, *members], key=lambda span: span.start), known, cues)
-    return [*atoms, *expressions, *phrases]
+    cuts = sorted([*atoms, *members], key=lambda span: span.start)
+    return [*atoms, *expressions, *_phrases(asked, cuts, known, _CUES.union(cues))]
 
 
 # --- spans with a form ---
@@ -119,8 +116,6 @@ def _forms(kind: str, match: re.Match[str]) -> tuple[str, ...]:
     match kind:
         case "quoted":
             return (match[1] or match[2],)
-        case "datetime" if text[10:11] == "T":
-            return text, f"{text[:16]}:00Z"
         case "datetime":
             clock = next(found[0] for found in re.finditer(_TIME, text) if not re.match(_DATE, text[found.start() :]))
             day, time = _day(low.replace(clock.lower(), "").strip(" ,")), _clock(clock.lower())
@@ -148,19 +143,17 @@ def _name(asked: str, match: re.Match[str], known: Collection[str]) -> tuple[str
 
 def _day(text: str) -> str:
     """A day in ISO form; empty if there is no such day."""
-    last = re.sub(r"\W*(?:at|on)?$", "", text).split()[-1]
-    if last in _AHEAD:
-        return (TODAY + timedelta(_AHEAD[last])).isoformat()
-    if last in _DAYS:
-        return (TODAY + timedelta((_DAYS.index(last) - TODAY.weekday() - 1) % 7 + 1)).isoformat()
-    if iso := re.match(r"\d{4}-\d{2}-\d{2}", text):
-        return iso[0]
-    numbers = [int(number) for number in re.findall(r"\d+", text)]
-    month = next(number for number, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name}", text))
-    try:
-        return date(numbers[1] if len(numbers) > 1 else TODAY.year, month, numbers[0]).isoformat()
-    except ValueError:
-        return ""
+    words = re.sub(r"(?<=\d)(?:st|nd|rd|th)|[,.]|\b(?:of|at|on|next|this)\b", "", text).split()
+    if words[-1] in _AHEAD:
+        return (TODAY + timedelta(_AHEAD[words[-1]])).isoformat()
+    if words[-1] in _DAYS:
+        return (TODAY + timedelta((_DAYS.index(words[-1]) - TODAY.weekday() - 1) % 7 + 1)).isoformat()
+    words = [word if word[0].isdigit() else word[:3] for word in words]
+    for form in ("%Y-%m-%d", "%d %b %Y", "%b %d %Y"):
+        with suppress(ValueError):
+            written = " ".join(words if len(words) != 2 else [*words, str(TODAY.year)])
+            return datetime.strptime(written, form).date().isoformat()
+    return ""
 
 
 def _clock(text: str) -> str:
@@ -210,49 +203,38 @@ def _listed(asked: str, atoms: list[Span]) -> list[Span]:
 # --- the phrases between them ---
 
 
-def _phrases(asked: str, atoms: list[Span], known: Collection[str], names: Collection[str]) -> Iterator[Span]:
-    """The phrases and tails of each sentence. `names`: further words that lead to a value."""
+def _phrases(asked: str, atoms: list[Span], known: Collection[str], cues: Collection[str]) -> Iterator[Span]:
+    """The phrases of each sentence, from cue or span to the next, and from each of them its tail to the end."""
     cuts = [
         (*cut.span(), cut[0].lower())
         for cut in _CUT.finditer(asked)
         if not any(atom.start <= cut.start() < atom.end for atom in atoms)
+        and (cut[0] in _ENDS or cut[0].lower() in cues)
     ]
     cuts = sorted([*cuts, *((atom.start, atom.end, "") for atom in atoms), (len(asked), len(asked), ".")])
-    sentence = end = 0
-    start = _begin(asked, 0)
+    sentence = start = end = 0
     cue = ""
     tails: list[Span] = []
     for at, after, word in cuts:
-        ends = word in _ENDS
-        if word and not ends and word not in _CUES and word not in names:
-            continue
         first, last = _trimmed(asked, start, at, cue, known)
         if not meanings(words(asked[first:last])) <= {*known}:
             before = tuple(word.lower() for word in words(asked[sentence:first]))[-2:]
-            phrase = Span(first, last, "phrase", (asked[first:last],), cue, before)
-            yield phrase
+            tails.append(Span(first, last, "phrase", (asked[first:last],), cue, before))
+            yield tails[-1]
             pieces = [piece for piece in _PIECES.split(asked[first:last]) if piece]
             for piece in pieces if len(pieces) > 1 else ():
-                first = asked.index(piece, first)
-                yield replace(
-                    phrase, start=first, end=first + len(piece), forms=(piece,), group=len(atoms) + phrase.start
-                )
+                at_piece = asked.index(piece, first)
+                end = at_piece + len(piece)
+                yield replace(tails[-1], start=at_piece, end=end, forms=(piece,), group=len(atoms) + first)
             end = last
-            tails.append(phrase)
         start, cue = after, word
         if not word:
             end = after
-        elif ends:
+        elif word in _ENDS:
             for tail in tails:
                 last = at if tail.cue == ":" else end
                 yield replace(tail, end=last, kind="tail", forms=(asked[tail.start : last].rstrip(" ,"),))
-            tails, cue, sentence, start = [], "", after, _begin(asked, after)
-
-
-def _begin(asked: str, at: int) -> int:
-    """The start of a sentence, after its verb."""
-    verb = _VERB.match(asked, at)
-    return verb.end() if verb else at
+            tails, cue, sentence = [], "", after
 
 
 def _trimmed(asked: str, start: int, stop: int, cue: str, known: Collection[str]) -> tuple[int, int]:

@@ -43,7 +43,6 @@ SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week"
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|°[CF]\b|\*\*|(?<=[\d)])\s*[+*/^×÷-](?=\s*[\d(])|[%$€£¥]")
 _NAME_WORD = re.compile(r"\d+|[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|[^\w\s]")
 _ENDING = re.compile(r"(?<=...)(?:ations?|ating|ate[sd]?|ions?|ings?|ies|ied|ed|es|s|e|y)$|(?<=.{5})ers?$")
-_SHORT: Final = 4  # the length of a stem that may be that of another word
 
 
 def _lines(table: str) -> list[list[str]]:
@@ -55,9 +54,9 @@ def _stem(word: str) -> str:
 
 
 _GROUPS: Final = {word: group for group in _lines(_SYNONYMS) for word in group}
-_OF_STEMS: Final = {
-    stem: group for word, group in _GROUPS.items() if len(stem := _stem(word)) >= _SHORT or stem == word
-}
+
+
+_OF_STEMS: Final = {_stem(word): group for word, group in _GROUPS.items() if len(_stem(word)) >= 4}
 
 
 def _synonyms(word: str) -> list[str]:

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from msgspec import Struct
-
 from callwright.calls.tool_search import SEARCH_TOOL, found_schemas, found_text, found_words, search_id
 from callwright.calls.web_search import NAME as WEB_SEARCH
 from callwright.calls.web_search import SearchResult
@@ -24,8 +22,9 @@ from callwright.conversation import (
     Reasoning,
     Role,
     TextPart,
+    shared_item,
 )
-from callwright.memo.json_values import KnownObject, keep_along, known_along
+from callwright.memo.prefixes import fold
 from callwright.openai_format.errors import missing, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.wire.anthropic.inputs import read_input
@@ -34,7 +33,7 @@ from callwright.wire.anthropic.searches import read_result
 from callwright.wire.anthropic.tools import find_tool, is_direct
 from callwright.wire.anthropic.types import MessageParam
 from callwright.wire.instructions import instructions
-from callwright.wire.pairing import Found, found_before
+from callwright.wire.pairing import Found, copied
 from callwright.wire.sealed import SealedTexts
 from callwright.wire.searches import Unsealer
 from callwright.wire.server_words import call_words, tool_failure
@@ -47,48 +46,24 @@ _UNTIL_USER: Final = "next_user_message"
 _SEVERAL: Final = 2
 
 
-class _Begin(Struct, frozen=True):
-    """What so many messages say where tools with this mark are offered, behind so many `told` instructions: the state
-    of their reader. Of what was `found` so many are `done`. `shown` are the tools that were deferred and are shown by
-    now; `rooms` are those for sealed texts and for searches.
-    """
-
-    mark: object
-    told: int
-    number: int = 0
-    found: tuple[Found, ...] = ()
-    done: int = 0
-    dropped: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
-    sources: Mapping[int, SearchResult] = {}
-    searches: Mapping[str, str] = {}
-    shown: tuple[str, ...] = ()
-    rooms: tuple[int, int] = (0, 0)
-
-
-_BEGIN: Final = "messages"  # under which name a list keeps it
-
-
 class MessageReader:
     """Reads messages in order: `told` are the instructions before all of them, `found` the items of the conversation.
-    So many of these are `steady`: they are the same ones where the known list that the messages came in goes on.
     `dropped` are the types of blocks that were left out. `removed` are the flat names of tools that may not be called
     any more, `sources` the results of searches of the web, by their number.
 
-    Tools that a message refers to are shown by the catalogue from then on, and their schemas stand where it does.
+    Tools that a message refers to are shown by the `catalog` from then on, and their schemas stand where it does.
     """
 
     def __init__(self, catalog: ToolCatalog) -> None:
+        self.catalog = catalog
         self.told: list[Message] = []
         self.found: list[Found] = []
-        self.steady = 0
         self.dropped: set[str] = set()
         self.removed: set[str] = set()
         self.sources: dict[int, SearchResult] = {}
         self._unsealer = Unsealer()
         self._sealed = SealedTexts()
-        self._catalog = catalog
-        self._done = 0  # how many messages among `found` are whole
+        self._done = 0  # the number of messages in `found` that are whole
         self._searches: dict[str, str] = {}  # ids of searches that ran here, as the model is shown them
 
     def read_system(self, given: str | Sequence[Mapping[str, Any]] | None) -> None:
@@ -105,76 +80,24 @@ class MessageReader:
         """Say something behind the instructions before all messages."""
         self.told.append(instructions(words))
 
-    def read(self, messages: Sequence[MessageParam], given: Sequence[Any]) -> None:
-        """More messages; `given` are the same as they came: of a known list, what was read of its begin is not read
-        again. Raises `RequestError` that names the field.
-        """
-        begin = self._go_on(given)
-        last_user = max([number for number, message in enumerate(messages) if message.role == "user"], default=-1)
-        is_steady = True
-        for number, message in enumerate(messages[begin.number :], begin.number):
-            path, before, raw = f"messages[{number}]", len(self.found), given[number]
-            match message.role:
-                case "user":
-                    self._user(_blocks(message), path)
-                case "assistant":
-                    self._assistant(_blocks(message), path)
-                case "system":
-                    is_passing = message.clear_at == _UNTIL_USER
-                    if is_steady and is_passing and number >= last_user:  # until a message of a user follows
-                        self._keep(given, begin, number)
-                        is_steady = False
-                    if not (is_passing and number < last_user):
-                        self._system(_blocks(message), path, is_first=number == 0)
-            if type(raw) is KnownObject and not self._swells:
-                self.found[before:] = found_before(raw.kept, self.found[before:])
-        if is_steady:
-            self._keep(given, begin, len(messages))
-        self._make_whole(len(self.found))
-
-    def _go_on(self, given: Sequence[Any]) -> _Begin:
-        """What was read of the begin of these messages already, with the same tools: this reader goes on from it."""
-        nothing = _Begin(self._catalog.mark, len(self.told))
-        begin, _ = known_along(given, _BEGIN, nothing)
-        if begin.mark is not nothing.mark or begin.told != nothing.told:
-            return nothing
-        if begin.number:
-            self.found, self._done = [*begin.found], begin.done
-            self.dropped, self.removed = {*begin.dropped}, {*begin.removed}
-            self.sources, self._searches = {**begin.sources}, {**begin.searches}
-            self._sealed.left, self._unsealer.left = begin.rooms
-            for name in begin.shown:
-                self._catalog.show_deferred(name)
-        return begin
-
-    def _keep(self, given: Sequence[Any], begin: _Begin, number: int) -> None:
-        """The messages before this number come again with whatever goes on from them, but where they bring tools."""
-        if number > begin.number and self._catalog.mark is begin.mark and not self._swells:
-            last = len(self.found) - 1
-            self._make_whole(last)  # to the last one may be said more
-            begin = _Begin(
-                begin.mark,
-                begin.told,
-                number,
-                tuple(self.found),
-                self._done,
-                frozenset(self.dropped),
-                frozenset(self.removed),
-                {**self.sources},
-                {**self._searches},
-                self._catalog.found,
-                (self._sealed.left, self._unsealer.left),
-            )
-        is_open = bool(begin.found) and isinstance(begin.found[-1].item, Message | Reasoning)
-        self.steady = len(begin.found) - is_open
-        keep_along(given, _BEGIN, begin)
-
     @property
-    def _swells(self) -> bool:
+    def swells(self) -> bool:
+        """Whether a sealed text was much longer than the bytes of the request that hold it."""
         return self._sealed.swells or self._unsealer.swells
 
-    def _make_whole(self, until: int) -> None:
-        """Make the messages among so many of what was found whole."""
+    def read(self, number: int, message: MessageParam) -> None:
+        """One more message, with its number. Raises `RequestError` that names the field."""
+        path = f"messages[{number}]"
+        match message.role:
+            case "user":
+                self._user(_blocks(message), path)
+            case "assistant":
+                self._assistant(_blocks(message), path)
+            case "system":
+                self._system(_blocks(message), path, is_first=number == 0)
+
+    def make_whole(self, until: int) -> None:
+        """Join the texts of the first `until` items of `found`, each of which is a message of several texts."""
         done = self._done
         self.found[done:until] = [_whole(one) for one in self.found[done:until]]
         self._done = max(done, until)
@@ -210,11 +133,11 @@ class MessageReader:
                 case "thinking":
                     self._thought(block)
                 case "tool_use":
-                    name = self._catalog.names.flat(text_of(block, at, "name"))
-                    self._catalog.show_deferred(name)  # it was found once, in messages that a summary may stand for now
+                    name = self.catalog.names.flat(text_of(block, at, "name"))
+                    self.catalog.show_deferred(name)  # it was found once, in messages that a summary may stand for now
                     self._add(Call(name, _arguments(block, at), id=text_of(block, at, "id")), at)
                 case "mcp_tool_use":
-                    flat = self._catalog.names.flat(text_of(block, at, "name"), text_of(block, at, "server_name"))
+                    flat = self.catalog.names.flat(text_of(block, at, "name"), text_of(block, at, "server_name"))
                     self._add(Call(flat, _arguments(block, at), id=text_of(block, at, "id")), at)
                 case "mcp_tool_result":
                     told = "".join(part.text for part in self._result(block, at) if isinstance(part, TextPart))
@@ -326,32 +249,32 @@ class MessageReader:
         name = block.get("tool_name") or block.get("name")
         if not isinstance(name, str):
             raise missing(f"{at}.tool_name")
-        flat = self._catalog.names.flat(name)
-        self._catalog.show_deferred(flat)
+        flat = self.catalog.names.flat(name)
+        self.catalog.show_deferred(flat)
         self.removed.discard(flat)
-        return self._catalog.shown(flat)
+        return self.catalog.shown(flat)
 
     def _addition(self, given: object, at: str) -> list[Part]:
         """A tool that can be called from here on."""
         tool = _tool_object(given, at)
         if tool.get("type") == "tool_definition" and isinstance(tool.get("definition"), Mapping):
             definition = tool["definition"]
-            read, _ = find_tool(definition, f"{at}.definition", self._catalog.rules)
+            read, _ = find_tool(definition, f"{at}.definition", self.catalog.rules)
             if not is_direct(definition):
                 return []
-            if not self._catalog.names.has(read.name, None):
-                self._catalog.offer_tool(read, definition, f"{at}.definition", is_deferred=True)
+            if not self.catalog.names.has(read.name, None):
+                self.catalog.offer_tool(read, definition, f"{at}.definition", is_deferred=True)
             return self._reference({"tool_name": read.name}, at)
         return [part for name in self._named(tool, at) for part in self._reference({"tool_name": name}, at)]
 
     def _removal(self, given: object, at: str) -> list[Part]:
         names = self._named(_tool_object(given, at), at)
-        self.removed |= {self._catalog.names.flat(name) for name in names}
+        self.removed |= {self.catalog.names.flat(name) for name in names}
         return [TextPart(f"These tools cannot be called any more: {', '.join(names)}.")] if names else []
 
     def _named(self, tool: Mapping[str, Any], at: str) -> list[str]:
         """The flat names of the tools that a reference means."""
-        names = self._catalog.names
+        names = self.catalog.names
         match tool.get("type"):
             case "tool_reference":
                 return [text_of(tool, at, "name")]
@@ -359,7 +282,7 @@ class MessageReader:
                 return [names.flat(text_of(tool, at, "name"), text_of(tool, at, "server_name"))]
             case "mcp_toolset_reference":
                 server = text_of(tool, at, "server_name")
-                offered = (*self._catalog.tools, *self._catalog.deferred)
+                offered = (*self.catalog.tools, *self.catalog.deferred)
                 return [one.name for one in offered if names.client(one.name).namespace == server]
             case kind:
                 self.dropped.add(str(kind))
@@ -377,7 +300,7 @@ class MessageReader:
             self._add(Message(role, said), path)
 
     def _add(self, item: Item, path: str) -> None:
-        self.found.append(Found(item, path))
+        self.found.append(Found(shared_item(item), path))
 
 
 def _unbilled(text: str) -> str:
@@ -438,4 +361,30 @@ def _whole(found: Found) -> Found:
     item = found.item
     if not isinstance(item, Message) or len(item.parts) < _SEVERAL:
         return found
-    return item.once("whole", lambda _: Found(Message(item.role, _joined(item.parts)), found.path))
+    return Found(shared_item(Message(item.role, _joined(item.parts))), found.path)
+
+
+def read_messages(reader: MessageReader, messages: Sequence[MessageParam], given: Sequence[Any]) -> MessageReader:
+    """The reader after all messages; `given` has them as JSON. Messages that an earlier request began with are not read
+    again. Raises `RequestError` that names the field.
+    """
+    last_user = max([number for number, message in enumerate(messages) if message.role == "user"], default=-1)
+    passing = {n for n, one in enumerate(messages) if one.role == "system" and one.clear_at == _UNTIL_USER}
+    # A message that is shown until the user's next one differs from request to request.
+    steady = min([number for number in passing if number >= last_user], default=len(messages))
+
+    def read_on(before: MessageReader, given: Sequence[Any], start: int) -> MessageReader:
+        reader = copied(before)
+        for number in range(start, len(given)):
+            if number not in passing or number >= last_user:
+                reader.read(number, messages[number])
+        reader.make_whole(len(reader.found) - 1)  # the next message may continue the last one
+        return reader
+
+    begin = given if steady == len(given) else type(given)(given[:steady])  # type: ignore[call-arg]
+    read = copied(fold(begin, reader, read_on, (reader.catalog.taken, len(reader.told)), "messages"))
+    if steady < len(given):
+        read = read_on(read, given, steady)
+    read.told = reader.told
+    read.make_whole(len(read.found))
+    return read

@@ -13,7 +13,7 @@ from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.schema.strict import schema_problems
 from callwright.wire.anthropic import searches
-from callwright.wire.anthropic.blocks import MessageReader
+from callwright.wire.anthropic.blocks import MessageReader, read_messages
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits, clears_thinking
 from callwright.wire.anthropic.errors import thread_unsupported
 from callwright.wire.anthropic.tools import NO_WEB_SEARCH, offered_tools, read_choice
@@ -93,20 +93,21 @@ def read_request(
     `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. `searches_web`: the gateway can search
     the web. Raises `RequestError`.
     """
-    catalog = offered_tools(given.get("tools"), servers, eager=_EAGER in betas, searches_web=searches_web, rules=rules)
-    listed = catalog.tools
-    reader = MessageReader(catalog)
+    offered = offered_tools(given.get("tools"), servers, eager=_EAGER in betas, searches_web=searches_web, rules=rules)
+    listed = offered.tools
+    reader = MessageReader(offered)
     reader.read_system(request.system)
-    if any(kind.startswith(searches.KIND) for kind in catalog.left_out):
+    if any(kind.startswith(searches.KIND) for kind in offered.left_out):
         reader.tell(NO_WEB_SEARCH)
-    reader.read(request.messages, given["messages"])
+    reader = read_messages(reader, request.messages, given["messages"])
+    catalog = reader.catalog
     found = catalog.tools
     choice, parallel = read_choice(request.tool_choice, catalog, reader.removed)
     known = {tool.name for tool in found}
     # the one that is chosen, if nothing named it
     listed += tuple([tool for tool in catalog.tools if tool.name not in known])
     told = reader.told
-    items = paired(reader.found, mend=True, given=given["messages"], steady=reader.steady, behind=len(told))
+    items = paired(reader.found, mend=True, behind=len(told))
     items = (*told, *items)
     if not (items or counts):
         raise RequestError(

@@ -7,6 +7,7 @@ reference in the conversation names them.
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from callwright.conversation import FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.memo.by_text import kept_by_text
-from callwright.memo.json_values import KnownList, made_once
+from callwright.memo.prefixes import once
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.mcp_tools import AskedServer, McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
@@ -32,7 +33,6 @@ _SHOWN: Final = 100
 _DIRECT: Final = "direct"
 _TOOLSET: Final = "mcp_toolset"
 NO_WEB_SEARCH: Final = "The web cannot be searched here. Say so, and answer from what you know."
-_NO_TOOLS: Final = KnownList([])
 _CHOICES: Final = ("auto", "any", "tool", "none")
 
 
@@ -84,16 +84,15 @@ def offered_tools(
     until it is known to fit. `searches_web`: the gateway can search the web.
     """
 
-    def made(tools: Sequence[Mapping[str, Any]]) -> ToolCatalog:
+    def made() -> ToolCatalog:
         catalog = ToolCatalog(servers, checks=False, searches_web=searches_web, rules=rules)
-        _add_tools(catalog, tools, eager=eager)
+        _add_tools(catalog, given or (), eager=eager)
         return catalog
 
     if not servers:
-        return made_once(
-            given or _NO_TOOLS, f"offer of messages, {eager=} {searches_web=} {rules.is_lenient}", made
-        ).copy()
-    catalog = made(given or ())
+        name = f"offer of messages, {eager=} {searches_web=} {rules.is_lenient}"
+        return copy(once(given or (), name, made))
+    catalog = made()
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
     return catalog
 

@@ -8,7 +8,7 @@ or named by their type where they are read. Source: the types of the `anthropic`
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.memo.json_values import made_along, made_once
+from callwright.memo.prefixes import fold, once
 from callwright.wire.anthropic.tools import is_direct
 
 _CACHED: Final = frozenset({"type", "cache_control"})
@@ -71,10 +71,11 @@ _AS_IT_IS: Final[Mapping[str, tuple[Any, ...]]] = {
 def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     """The names of what is not read of a request as it was decoded and checked, such as `image.transformations`."""
     found = {name for what, known in _OBJECTS.items() for name in _beside(what, given.get(what), known)}
-    found |= made_once(given.get("tools") or (), "unread", _of_tools)
+    tools = given.get("tools") or ()
+    found |= once(tools, "unread", lambda: _of_tools(tools))
     found.update(name for server in given.get("mcp_servers") or () for name in _beside("mcp_servers", server, _SERVER))
     found |= _of_blocks(given.get("system"), is_past=False)
-    of_messages: frozenset[str] = made_along(given.get("messages") or (), _NONE, _of_messages)
+    of_messages: frozenset[str] = fold(given.get("messages") or (), _NONE, _of_messages)
     return of_messages.union(found)
 
 

@@ -6,13 +6,14 @@ the conversation, and `write_messages` joins them again. Fields of a message tha
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from callwright.conversation import Call, Conversation, Item, NamedTool
 from callwright.errors import RequestError
-from callwright.memo.json_values import keep_along, known_along
+from callwright.memo.prefixes import fold
 from callwright.openai_format.errors import from_validation, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.message_types import ChatMessage
@@ -47,7 +48,9 @@ CONSUMED = frozenset(
     }
 )
 _REFUSED = ("audio",)
-_HISTORY = "chat history"  # under which name messages keep what they say
+
+
+_NO_MESSAGES: tuple[ChatMessage, ...] = ()
 
 
 class _Fields(ChatRequestBody, kw_only=True):
@@ -68,13 +71,10 @@ class _History(msgspec.Struct, frozen=True):
 
 
 class DecodedChat(msgspec.Struct, frozen=True):
-    """A request whose fields have the right types, and all as it came: what was read of its messages before, and those
-    behind.
-    """
+    """A request whose fields and messages have the right types, and all fields as JSON."""
 
     body: ChatRequestBody
-    history: _History
-    messages: Sequence[ChatMessage | ReadMessage]
+    messages: Sequence[ChatMessage]
     given: dict[str, Any]
     rules: RequestRules = STRICT
 
@@ -121,8 +121,7 @@ def decode_request(given: object, *, mend: bool = False, rules: RequestRules = S
     try:
         request = msgspec.convert(given, _Fields)
         assert isinstance(given, dict)
-        history, start = known_along(given["messages"], _HISTORY, _History())
-        messages = type_messages(request.messages, start)
+        messages = fold(given["messages"], _NO_MESSAGES, _typed)
     except msgspec.ValidationError as error:
         raise _fault(given) from error
     _refuse_unsupported(request, given)
@@ -137,7 +136,7 @@ def decode_request(given: object, *, mend: bool = False, rules: RequestRules = S
             "Invalid request: 'functions' and 'tools' cannot both be provided. 'functions' are deprecated; use the "
             "'tools' parameter instead."
         )
-    return DecodedChat(request, history, messages, given, rules)
+    return DecodedChat(request, messages, given, rules)
 
 
 def _fault(given: object) -> RequestError:
@@ -162,7 +161,7 @@ def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, sear
     runs_here = bool(servers) or request.web_search_options is not None
     offer = _offer(request, servers, rules) if runs_here or rules.is_lenient else None
     conversation = (_legacy_conversation if legacy else _conversation)(request, given, offer)
-    history = _read_on(decoded, given["messages"])
+    history = fold(given["messages"], _History(), partial(_read_on, decoded), rules.is_lenient, "chat history")
     if history.waiting:
         raise _unanswered(history.waiting, history.number - 1)
     fields = {key: value for key, value in given.items() if key not in CONSUMED and value is not None}
@@ -264,45 +263,44 @@ def _legacy_conversation(request: ChatRequestBody, given: Mapping[str, Any], off
     return conversation
 
 
-def _read_on(decoded: DecodedChat, given: Sequence[Any]) -> _History:
-    """What `given` says, of which the last are the messages that were decoded. Raises `RequestError`."""
-    history, messages = decoded.history, decoded.messages
-    if not messages:
-        return history
-    read = read_typed_messages(messages, given, history.number, decoded.rules)
-    items = items_of(read, history.items)
-    asked, waiting = _paired(history, read)
-    history = _History(len(given), items, asked, waiting)
-    keep_along(given, _HISTORY, history)
-    return history
+def _typed(before: tuple[ChatMessage, ...], messages: Sequence[Any], start: int) -> tuple[ChatMessage, ...]:
+    return (*before, *type_messages(messages, start))
 
 
-def _paired(history: _History, messages: Sequence[ReadMessage]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Each call is answered right behind its message, and each answer has its call. Answers which were asked last, and
-    which wait.
+def _read_on(decoded: DecodedChat, history: _History, given: Sequence[Any], start: int) -> _History:
+    """The history with the messages from number `start` on. Raises `RequestError`."""
+    # One message after the other: the first fault counts, whatever was read before.
+    read: list[ReadMessage] = []
+    asked, waiting = history.asked, history.waiting
+    for message in read_typed_messages(decoded.messages, given, start, decoded.rules):
+        asked, waiting = _paired(asked, waiting, message)
+        read.append(message)
+    return _History(len(given), items_of(read, history.items), asked, waiting)
+
+
+def _paired(
+    asked: Mapping[str, int], waiting: Mapping[str, int], message: ReadMessage
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """How often each id was asked last, and how often each waits, after this message: each call is answered directly
+    after its message, and each answer has its call. Raises `RequestError`.
     """
-    waiting = dict(history.waiting)  # how often each id waits, in order
-    asked = history.asked
-    for message in messages:
-        id_ = message.answers
-        if id_ is not None:
-            if id_ not in asked:
-                raise RequestError(
-                    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-                    "'tool_calls'.",
-                    param=f"messages.[{message.number}].role",
-                )
-            times = waiting.get(id_, 0)
-            if times > 1:
-                waiting[id_] = times - 1
-            elif times:
-                del waiting[id_]
-            continue
+    id_ = message.answers
+    if id_ is None:
         if waiting:
             raise _unanswered(waiting, message.number)
-        asked = message.asks
-        waiting = dict(asked)
-    return asked, waiting
+        return message.asks, message.asks
+    if id_ not in asked:
+        raise RequestError(
+            "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+            "'tool_calls'.",
+            param=f"messages.[{message.number}].role",
+        )
+    left = dict(waiting)
+    if left.get(id_, 0) > 1:
+        left[id_] -= 1
+    else:
+        left.pop(id_, None)
+    return asked, left
 
 
 def _unanswered(waiting: Mapping[str, int], number: int) -> RequestError:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from callwright.memo.json_values import made_along, made_once
+from callwright.memo.prefixes import fold, once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 _SEARCH: Final = frozenset({"search_context_size", "user_location"})
@@ -20,10 +20,11 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     """The names of what is not read of a request as it was decoded and checked."""
     streaming = given.get("stream_options")
     obfuscates = isinstance(streaming, Mapping) and streaming.get("include_obfuscation")
-    of_messages = made_along(given.get("messages") or (), _NONE, _of_messages)
+    of_messages = fold(given.get("messages") or (), _NONE, _of_messages)
     found = set(of_messages)
     found.update(_beside("web_search_options", given.get("web_search_options"), _SEARCH))
-    found.update(made_once(given.get("tools") or (), "unread", _of_tools))
+    tools = given.get("tools") or ()
+    found.update(once(tools, "unread", lambda: _of_tools(tools)))
     found.update(_of_instructions(given.get("messages") or ()))
     return frozenset(found | ({"stream_options.include_obfuscation"} if obfuscates else set()))
 

@@ -4,8 +4,7 @@ Calls and outputs are paired by their call_id only; ids and states of items mean
 server could run again are dropped, or told in words, never refused.
 """
 
-from collections.abc import Mapping, Sequence, Set
-from operator import is_
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -26,13 +25,14 @@ from callwright.conversation import (
     Reasoning,
     TextPart,
     parts_text,
+    shared_item,
 )
 from callwright.errors import RequestError
-from callwright.memo.json_values import KnownObject, keep_along, known_along
+from callwright.memo.prefixes import fold
 from callwright.openai_format.errors import listed, missing, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
-from callwright.wire.pairing import Found, found_before
+from callwright.wire.pairing import Found, copied
 from callwright.wire.responses import item_types as types
 from callwright.wire.responses.compaction import kept_beside_summary, unpack
 from callwright.wire.responses.output_schema import unfit_words
@@ -52,37 +52,17 @@ _DROPPED: Final = frozenset(
 )
 
 
-_CONVERTED: Final = "responses item"  # what is made of an item whose bytes are known
 # Items of these types are read without their id.
 READ_WITHOUT_ID: Final = (
     *("message", "reasoning", "function_call", "function_call_output"),
     *("custom_tool_call", "custom_tool_call_output"),
 )
-# What an item of these types says depends on the tools that are offered and on what stands before it, and it changes
-# nothing of that.
-_STEADY: Final = frozenset(types.BY_TYPE[kind] for kind in READ_WITHOUT_ID)
-
-
-class _Begin(msgspec.Struct, frozen=True):
-    """What so many items say where tools with this mark are offered: the state of their reader."""
-
-    mark: object
-    param: str
-    number: int = 0
-    found: tuple[Found, ...] = ()
-    called: Mapping[str, str] = {}
-    ids: Set[str] = frozenset()
-    room: int = 0  # for sealed texts
-
-
-_BEGIN: Final = "responses input"  # under which name a list keeps it
 
 
 class InputItemReader:
-    """Reads items in order: `found` are those of the conversation. So many of them are `steady`: they are the same ones
-    where the known list that they came in goes on.
+    """Reads items in order: `found` are those of the conversation.
 
-    Tools that come with items join the offer. `effort` and `format` are what a configuration update set last;
+    Tools that come with items join the `offer`. `effort` and `format` are what a configuration update set last;
     `compacts`: the input ends in the wish to compact the conversation. `approved` are calls of MCP tools that a person
     approved and that nobody has run, by the id of the request for it; they have an output that says so. `listed` are
     the labels of the MCP servers whose tools a former response has told. `sources` are the results of searches of the
@@ -91,11 +71,11 @@ class InputItemReader:
 
     def __init__(self, offer: ToolCatalog) -> None:
         self.found: list[Found] = []
-        self.steady = 0
         self.effort: str | None = None
         self.format: dict[str, Any] | None = None
         self.compacts = False
-        self._offer = offer
+        self.offer = offer
+        self._ids: set[str] = set()  # of the items of the request
         self._searched: list[str] = []  # ids of searches without an output
         self._searches = 0
         self.approved: dict[str, Call] = {}
@@ -108,67 +88,37 @@ class InputItemReader:
         self._called: dict[str, str] = {}  # flat names of tools, by the ids of their calls
         self._summed_up: set[str] = set()  # ids of calls that a summary stands for
 
-    def read(self, items: Sequence[Any], param: str, *, again: bool = False, given: Sequence[Any] = ()) -> None:
-        """Read more items. Raises `RequestError` that names the field.
+    @property
+    def swells(self) -> bool:
+        """Whether a sealed text was much longer than the bytes of the request that hold it."""
+        return self._sealed.swells or self._unsealer.swells
 
-        `again`: they were taken before, each with the request that it came with. `given` is the list that they came in,
-        where none stand before them: what was read of the begin of a known one is not read again.
+    def read(self, items: Sequence[Any], param: str, start: int = 0, *, again: bool = False) -> None:
+        """Read the items from number `start` on. Raises `RequestError` that names the field.
+
+        `again`: they were taken before, each with the request that it was part of.
         """
-        begin = self._go_on(given, items, param)
-        ids = set(begin.ids)
-        is_steady = True
-        for number, one in enumerate(items[begin.number :], begin.number):
-            path = f"{param}[{number}]"
-            known = one.kept if type(one) is KnownObject else None
-            item = (known.get(_CONVERTED) if known else None) or _converted(one, path)
-            if is_steady and not (type(item) in _STEADY and number < len(given) and one is given[number]):
-                self._keep(given, begin, number, ids)
-                is_steady = False
+        for number in range(start, len(items)):
+            given, path = items[number], f"{param}[{number}]"
+            item = _converted(given, path)
             if item is None:
-                self._list(one)
+                self._list(given)
                 continue
-            if item.id and not isinstance(item, types.Reference):
-                if item.id in ids and not again:
+            if item.id and not again and not isinstance(item, types.Reference):
+                if item.id in self._ids:
                     raise RequestError(
                         f"Duplicate item found with id {item.id}. Remove duplicate items from your input and try "
                         "again.",
                         param=param,
                     )
-                ids.add(item.id)
+                self._ids.add(item.id)
             before = len(self.found)
             self._read(item, path)
-            if known is not None and not self._sealed.swells:
-                known[_CONVERTED] = item
-                if all(found.path == path for found in self.found[before:]):  # a summary moves what others have said
-                    self.found[before:] = found_before(known, self.found[before:])
             self.compacts = isinstance(item, types.CompactionTrigger)
-        if is_steady:
-            self._keep(given, begin, len(items), ids)
+            if len(self.found) > before:
+                self.found[before:] = map(_shared, self.found[before:])
         if again:
             self.approved = {}
-
-    def _go_on(self, given: Sequence[Any], items: Sequence[Any], param: str) -> _Begin:
-        """What was read of the begin of these items already, with the same tools: this reader goes on from it."""
-        mark = self._offer.mark
-        nothing = _Begin(mark, param)
-        begin, _ = known_along(given, _BEGIN, nothing)
-        if begin.mark is not mark or begin.param != param or len(items) < begin.number:
-            return nothing
-        if begin.number:
-            if not all(map(is_, given[: begin.number], items)):
-                return nothing
-            self.found, self._called = [*begin.found], {**begin.called}
-            self._sealed.left = begin.room
-        return begin
-
-    def _keep(self, given: Sequence[Any], begin: _Begin, number: int, ids: Set[str]) -> None:
-        """The items before this number come again with whatever goes on from them."""
-        if number > begin.number and not self._sealed.swells:
-            begin = _Begin(
-                begin.mark, begin.param, number, tuple(self.found), {**self._called}, {*ids}, self._sealed.left
-            )
-        self.steady = len(begin.found)
-        keep_along(given, _BEGIN, begin)
 
     def finish(self) -> None:
         """There are no more items: calls that nobody decided on were not approved."""
@@ -218,7 +168,7 @@ class InputItemReader:
             self._searched.append(id_)
             self._call(id_, "tool_search", _json(item.arguments), path, "tool search call")
             return
-        flat, complete = self._offer.names.flat(item.name, item.namespace), item.status != "incomplete"
+        flat, complete = self.offer.names.flat(item.name, item.namespace), item.status != "incomplete"
         is_custom = isinstance(item, types.CustomCall)
         arguments = input_arguments(item.input) if isinstance(item, types.CustomCall) else item.arguments
         words = "custom tool call" if is_custom else "function call"
@@ -241,7 +191,7 @@ class InputItemReader:
             case types.SearchOutput(tools=tools):
                 id_ = item.call_id or next(iter(self._searched), path)
                 self._searched = [other for other in self._searched if other != id_]
-                found = self._of_names(self._offer.load(tools, f"{path}.tools"))
+                found = self._of_names(self.offer.load(tools, f"{path}.tools"))
                 self._output(id_, (TextPart(found_text(found)),), path, "tool search call")
 
     def _read_shell_call(self, item: types.ShellCall | types.LocalShellCall | types.PatchCall, path: str) -> None:
@@ -264,7 +214,7 @@ class InputItemReader:
         if isinstance(item, types.McpResponse):
             self._decide(item.approval_request_id, item, path)
             return
-        flat, id_ = self._offer.names.flat(item.name, item.server_label), item.id or path
+        flat, id_ = self.offer.names.flat(item.name, item.server_label), item.id or path
         if isinstance(item, types.McpRequest):
             self._waiting[id_] = call = Call(flat, item.arguments, id=id_)
             self._add(call, path)
@@ -276,9 +226,9 @@ class InputItemReader:
 
     def _add_tools(self, tools: Any, path: str) -> None:
         """Offer more tools, and let the model know."""
-        before = {tool.openai_json for tool in self._offer.tools}
-        self._offer.add(tools, f"{path}.tools")
-        if added := [tool for tool in self._offer.tools if tool.openai_json not in before]:
+        before = {tool.openai_json for tool in self.offer.tools}
+        self.offer.add(tools, f"{path}.tools")
+        if added := [tool for tool in self.offer.tools if tool.openai_json not in before]:
             self._add(Message("developer", (TextPart(found_text(added)),)), path)
 
     def _web_search(self, item: types.WebSearchCall, path: str) -> None:
@@ -296,7 +246,7 @@ class InputItemReader:
 
     def _of_names(self, names: Sequence[str]) -> list[FunctionTool]:
         """The tools of these flat names that can be called."""
-        known = {tool.name: tool for tool in self._offer.tools}
+        known = {tool.name: tool for tool in self.offer.tools}
         return [known[name] for name in names if name in known]
 
     def _add(self, item: Item, path: str, words: str = "function call") -> None:
@@ -315,12 +265,12 @@ class InputItemReader:
     ) -> None:
         self._called[id_] = name
         if is_async is None:
-            is_async = self._offer.names.client(name).is_async
+            is_async = self.offer.names.client(name).is_async
         self.found.append(Found(Call(name, arguments, id=id_, complete=complete), path, words, is_async))
 
     def _unfit(self, id_: str, parts: Sequence[Part]) -> tuple[Part, ...]:
         """What the model is told behind an output that is not what its tool says that it answers."""
-        tool = self._offer.shown(self._called.get(id_, ""))
+        tool = self.offer.shown(self._called.get(id_, ""))
         if tool is None or tool.output_schema is None or not all(isinstance(part, TextPart) for part in parts):
             return ()
         words = unfit_words(tool, parts_text(tuple(parts)))
@@ -335,7 +285,7 @@ class InputItemReader:
     def _decide(self, id_: str, item: types.McpResponse, path: str) -> None:
         """Take what a person said of a call."""
         call = self._waiting.pop(id_, None)
-        if call is None and not self._offer.has_servers:
+        if call is None and not self.offer.has_servers:
             return  # of another server
         if call is None:
             raise RequestError(
@@ -484,3 +434,26 @@ def _part(part: types.Part, known: Sequence[str], path: str) -> Part:
 
 def _json(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()
+
+
+def read_along(reader: InputItemReader, items: Sequence[Any], given: Sequence[Any]) -> InputItemReader:
+    """The reader after all items of a request; `given` has them as JSON. Items that an earlier request began with are
+    not read again. Raises `RequestError` that names the field.
+    """
+
+    def read_on(before: InputItemReader, items: Sequence[Any], start: int) -> InputItemReader:
+        reader = copied(before)
+        reader.read(items, "input", start)
+        return reader
+
+    same = next((number for number, pair in enumerate(zip(items, given, strict=False)) if pair[0] is not pair[1]), None)
+    steady = min(len(items), len(given)) if same is None else same
+    begin = given if steady == len(given) else type(given)(given[:steady])  # type: ignore[call-arg]
+    read = copied(fold(begin, reader, read_on, reader.offer.taken, "input"))
+    read.read(items, "input", steady)
+    return read
+
+
+def _shared(found: Found) -> Found:
+    item = shared_item(found.item)
+    return found if item is found.item else msgspec.structs.replace(found, item=item)

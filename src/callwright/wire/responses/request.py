@@ -1,13 +1,14 @@
 """The Responses API: the request, checked the way OpenAI's API does."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
-from callwright.memo.json_values import KnownList, made_once
+from callwright.memo.prefixes import once
 from callwright.openai_format.errors import from_validation, listed, missing
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
@@ -19,7 +20,7 @@ from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 from callwright.wire.responses.compaction import ContextManagement, compact_threshold
-from callwright.wire.responses.input_items import InputItemReader
+from callwright.wire.responses.input_items import InputItemReader, read_along
 from callwright.wire.responses.item_types import Effort
 from callwright.wire.responses.metadata import check_metadata
 
@@ -132,7 +133,6 @@ _HANDED_ON: Final = (
     *("prompt_cache_key", "prompt_cache_retention", "moderation", "safety_identifier", "service_tier", "user"),
     *sorted(SAMPLING_FIELDS - {"reasoning"}),  # which is OpenAI's own here
 )
-_NO_TOOLS: Final = KnownList([])
 # What a message over WebSocket has beside the request.
 _OF_MESSAGES: Final = ("type", "stream_id", "generate")
 
@@ -230,19 +230,21 @@ def read_request(
     """
     if request.input is None and not history:
         raise missing("input")
-    offer = _offer(given.get("tools"), servers or {}, rules, searches_web=searches_web)
-    begun = offer.tools
-    came = () if history else given.get("input") or ()
-    reader = InputItemReader(offer)
-    reader.read(history, "previous_response_id", again=True)
+    reader = InputItemReader(_offer(given.get("tools"), servers or {}, rules, searches_web=searches_web))
+    begun = reader.offer.tools
+    if history:
+        reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
         reader.read([{"role": "user", "content": request.input}], "input")
+    elif history:
+        reader.read(request.input or (), "input")
     else:
-        reader.read(request.input or (), "input", given=came)
+        reader = read_along(reader, request.input or (), given.get("input") or ())
     reader.finish()
+    offer = reader.offer
     offer.check_run()
     found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
-    items = paired(reader.found, mend=mend or rules.is_lenient, given=came, steady=reader.steady)
+    items = paired(reader.found, mend=mend or rules.is_lenient)
     if request.instructions:
         items = (instructions(request.instructions), *items)
     wanted = _with_functions_named(request.tool_choice, offer, servers or {})
@@ -281,14 +283,14 @@ def _offer(
     each request: what is made of a known list is made once.
     """
 
-    def made(tools: Sequence[Mapping[str, Any]]) -> ToolCatalog:
+    def made() -> ToolCatalog:
         offer = ToolCatalog(servers, searches_web=searches_web, rules=rules)
-        offer.add(tools)
+        offer.add(given or ())
         return offer
 
     if not servers:
-        return made_once(given or _NO_TOOLS, f"offer of responses, {searches_web=} {rules.is_lenient}", made).copy()
-    offer = made(given or ())
+        return copy(once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", made))
+    offer = made()
     asked = {tool.get("server_label") for tool in given or () if tool.get("type") == "mcp"}
     offer.add([{"type": "mcp", "server_label": label} for label in servers if label not in asked])
     return offer

@@ -9,7 +9,7 @@ Source: the request types of OpenAI's library, November 2026.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.memo.json_values import made_along, made_once
+from callwright.memo.prefixes import fold, once
 from callwright.wire.mcp_tools import MCP_FIELDS
 
 _TOOL: Final = frozenset({"type", "name", "description", "allowed_callers", "defer_loading"})
@@ -60,8 +60,9 @@ def unread_fields(given: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) 
     A name within a tool, a part or an object has its type or name before it: `input_text.prompt_cache_breakpoint`.
     """
     found = set(_of_request(given))
-    found |= made_once(given.get("tools"), "unread fields", _of_tools)
-    of_items: frozenset[str] = made_along(items, _NONE, _of_items)
+    tools = given.get("tools")
+    found |= once(tools or (), "unread fields", lambda: _of_tools(tools))
+    of_items: frozenset[str] = fold(items, _NONE, _of_items)
     return of_items.union(found)
 
 

@@ -1,4 +1,4 @@
-"""Claude Code, in the environment that `callwright claude` gives it.
+"""Claude Code, in the environment that `callwright launch claude` gives it.
 
 python with_claude_code.py URL MODEL FOLDER PROMPT
 """

@@ -1,4 +1,4 @@
-"""Codex, as `callwright codex` configures it.
+"""Codex, as `callwright launch codex` configures it.
 
 python with_codex.py URL MODEL FOLDER PROMPT
 """

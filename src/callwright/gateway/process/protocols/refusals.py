@@ -32,6 +32,24 @@ def no_request(what: str = "an HTTP/1.1 request") -> RequestError:
     )
 
 
+def no_websocket(why: str) -> RequestError:
+    """The 400 for a handshake that does not lead to a WebSocket. It names the version, as RFC 6455, 4.2.2 demands."""
+    return RequestError(
+        f"Invalid WebSocket handshake: expected one by RFC 6455, version 13, got: {why}. Use a WebSocket client.",
+        code="invalid_http_request",
+        headers={"sec-websocket-version": "13"},
+    )
+
+
+def too_many_empty_lines(limit: int) -> RequestError:
+    """The 400 for a body in chunks that costs too much to read."""
+    return RequestError(
+        f"Request body broken: expected at most {limit} empty lines in a body in chunks, got more. Send it with a "
+        "content-length.",
+        code="invalid_http_request",
+    )
+
+
 def unknown_coding(coding: bytes) -> RequestError:
     """The 501 for a body that was made smaller, or else, on its way."""
     return RequestError(

@@ -7,20 +7,20 @@ nobody waiting. A message has so many pieces, and pings come so often, and no mo
 
 import logging
 from asyncio.transports import BaseTransport
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode, Frame
+from websockets.http11 import Request
 
 from callwright.gateway.connections import STATE, Connection
-from callwright.gateway.process.protocols.refusals import no_request, too_large, written
+from callwright.gateway.process.protocols.refusals import no_websocket, too_large, written
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
-
-    from callwright.gateway.process.protocols.settings import ProtocolSettings
 
 
 log = logging.getLogger("callwright.gateway")
@@ -35,8 +35,6 @@ _LINE_BYTES: Final = 8_192  # of a header, as the library bounds it
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
     """Stands before uvicorn's protocol."""
-
-    config: "ProtocolSettings"
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -107,6 +105,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self._fail(CloseCode.POLICY_VIOLATION, f"the message was not here within {limit_s:g} s")
 
     # --- uvicorn's steps ---
+
+    def handle_connect(self, event: Request) -> None:
+        """See uvicorn, which refuses in plain text: here, a handshake that is refused is not begun."""
+        if self.conn.accept(event).status_code == HTTPStatus.SWITCHING_PROTOCOLS:
+            super().handle_connect(event)
 
     def handle_cont(self, event: Frame) -> None:
         """See uvicorn."""
@@ -208,6 +211,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def _refuse_head(self, failure: Exception) -> None:
         """The library has bounds of its own, on each header and on their number."""
         is_large = isinstance(failure.__cause__, (SecurityError, RuntimeError))
-        error = too_large(_LINE_BYTES, is_head=True) if is_large else no_request("a WebSocket handshake")
+        error = too_large(_LINE_BYTES, is_head=True) if is_large else no_websocket(str(failure))
         self.transport.write(written(error, self.default_headers))
         self.transport.close()

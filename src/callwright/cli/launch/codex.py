@@ -1,26 +1,18 @@
-"""`callwright codex`: the configuration with which the Codex CLI runs on models of a gateway.
+"""Codex CLI: the configuration with which it runs on models of a gateway.
 
 Codex offers `apply_patch` and tool search only to models that its catalogue describes, so there are two files: the
-configuration with the provider, and a catalogue. Which fields Codex 0.169.0 reads is told in docs/codex.md.
+configuration with the provider, and a catalogue. docs/codex.md lists the fields that Codex 0.169.0 reads.
 """
 
 import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-import click
+from callwright.cli.launch.setup import KEY, Setup, Target, Variable
 
-from callwright.cli.gateway_models import DEFAULT_WINDOW, checked_url, searches_web, unlisted_warning, windows_of
-from callwright.errors import ConfigError
-
-CONFIG: Final = "config.toml"
-CATALOGUE: Final = "callwright-models.json"
-# By which a file is known that was written here.
-_HEADER: Final = "# Codex on a Callwright gateway. The catalogue lies beside this file."
-_URL: Final = "http://127.0.0.1:8642/v1"
-# Of the tokens that a model reads at once, so much may be the output of one tool; the rest of it Codex leaves out.
+_CONFIG: Final = "config.toml"
+_CATALOGUE: Final = "callwright-models.json"
+# The share of the window that the output of one tool may take; Codex leaves the rest of it out.
 _OUTPUT_SHARE: Final = 8
 _MAX_OUTPUT_TOKENS: Final = 10_000
 _EFFORTS: Final = {
@@ -28,7 +20,7 @@ _EFFORTS: Final = {
     "medium": "Thinks as long as most tasks need.",
     "high": "Thinks long, for hard tasks.",
 }
-# By whether the gateway searches the web; None where it does not say.
+# By whether the gateway searches the web; None if that is not known.
 _SEARCH: Final[Mapping[bool | None, str]] = {
     True: 'web_search = "live"                  # the gateway searches',
     False: 'web_search = "disabled"              # the gateway has no [search]',
@@ -67,56 +59,27 @@ numbers.
 """
 
 
-@click.command()
-@click.option("--model", metavar="NAME", help="The model; without it, all that the gateway serves, the first in use.")
-@click.option("--url", metavar="URL", default=_URL, show_default=True, help="The gateway, with its /v1.")
-@click.option(
-    "--context-window",
-    type=click.IntRange(8_192, 100_000_000),
-    metavar="TOKENS",
-    help="How much the model's server takes at once; Codex sums up before that is full.  [default: what "
-    f"the gateway says, else {DEFAULT_WINDOW}]",
-)
-@click.option("--images", is_flag=True, help="The model sees images.")
-@click.option(
-    "--write",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write the files, over earlier ones, instead of printing.",
-)
-def codex(model: str | None, url: str, context_window: int | None, images: bool, write: Path | None) -> None:
-    """Print the configuration of the Codex CLI for this gateway: config.toml and a model catalogue.
+def codex(target: Target) -> Setup:
+    """The setup of the Codex CLI."""
+    models = catalogue(target.windows, images=target.images)
+    return Setup(
+        variables=(Variable("CODEX_HOME", str(target.folder)), target.key()),
+        files={
+            _CONFIG: config(target.model, target.base, target.searches, has_key=target.key_env is not None),
+            _CATALOGUE: json.dumps(models, ensure_ascii=False, indent=2) + "\n",
+        },
+    )
 
-    \b
-    Examples:
-      callwright codex --model simulated
-      callwright codex --model simulated --write codex-home
+
+def config(model: str, url: str, has_search: bool | None = None, *, has_key: bool = False) -> str:
+    """The text of Codex's config.toml. `has_search`: whether the gateway searches the web; None if that is
+    not known. `has_key`: whether it asks for a key.
     """
-    url = _with_v1(url)
-    windows = windows_of(model, url, context_window)
-    names = list(windows)
-    if model is not None and (warning := unlisted_warning(model, url)):
-        click.echo(warning, err=True)
-    files = {
-        CONFIG: config(names[0], url, searches_web(url)),
-        CATALOGUE: json.dumps(catalogue(windows, images=images), ensure_ascii=False, indent=2) + "\n",
-    }
-    if write is None:
-        click.echo("".join(f"# --- {name} ---\n{text}" for name, text in files.items()), nl=False)
-        return
-    _write(write, files)
-    click.echo(f"Wrote {' and '.join(files)} into {write}. Start Codex with:\n  CODEX_HOME={write.absolute()} codex")
-
-
-def config(model: str, url: str, has_search: bool | None = None) -> str:
-    """The text of Codex's config.toml. `has_search`: whether the gateway searches the web; None where it
-    does not say.
-    """
+    key = f'env_key = "{KEY}"\n' if has_key else ""  # Codex refuses to start without a variable that it names
     return f"""\
-{_HEADER}
 model = {_quoted(model)}
 model_provider = "callwright"
-model_catalog_json = "{CATALOGUE}"
+model_catalog_json = "{_CATALOGUE}"
 {_SEARCH[has_search]}
 check_for_update_on_startup = false  # these two: Codex contacts the gateway and nothing else
 analytics.enabled = false
@@ -124,7 +87,7 @@ analytics.enabled = false
 [model_providers.callwright]
 name = "Callwright"
 base_url = {_quoted(url)}
-wire_api = "responses"
+{key}wire_api = "responses"
 supports_websockets = true
 request_max_retries = 0  # Codex multiplies the two: by default a request that fails is made 30 times
 stream_max_retries = 2
@@ -164,23 +127,3 @@ def _described(name: str, priority: int, context_window: int, images: bool) -> d
 def _quoted(text: str) -> str:
     """A string of TOML; JSON's escapes are the same."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def _with_v1(url: str) -> str:
-    url = checked_url(url, _URL)
-    if not url.endswith("/v1"):
-        raise ConfigError(f"--url: expected the gateway's base URL with its /v1, got {url!r}. Is it {url}/v1?")
-    return url
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write them, over those that this command wrote before. Raises `ConfigError` for a configuration of the user's."""
-    try:
-        there = folder / CONFIG
-        if os.path.lexists(there) and not there.read_bytes().startswith(_HEADER.encode()):
-            raise ConfigError(f"{there}: there already, and not from here. Choose another folder, or move it away.")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"Cannot write into {folder}: {error.strerror}.") from error

@@ -1,0 +1,1 @@
+"""`callwright launch`: coding agents on the models of a gateway."""
