@@ -168,7 +168,9 @@ dialect = "harmony"
 """,
 }
 # Examples that a plain machine cannot run name one of these.
-ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|callwright launch|fleet[.]toml|[.]yaml")
+ELSEWHERE = re.compile(
+    r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|callwright launch|fleet[.]toml|[.]yaml"
+)
 
 
 def command_page() -> str:
