@@ -185,11 +185,12 @@ class RunResult(Struct, Generic[T], frozen=True):
     """The result of a run.
 
     `output` is the answer, of the agent's `output_type`; without an answer `maybe_output` is None. `text` is the
-    model's last text, and raises if the run is `pending`; `last_text` never raises. `stop` is why the run ended, `detail` the same in words if it was not `completed`. `items` are
-    the conversation, without the instructions; each call in it has one output, except in a `pending` run. `pending` is
-    then plain JSON data for `resume`, in another process too: `pending["calls"]` are the calls to decide on. `calls`
-    are the answered calls, `call_count` the number that counts for `Limits(calls=…)`: those to run, in this run and
-    nested ones. `agent` is the name of the agent that answered.
+    model's last text, and raises if the run is `pending`; `last_text` never raises. `stop` is why the run ended,
+    `detail` the same in words if it was not `completed`. `items` are the conversation, without the instructions; each
+    call in it has one output, except in a `pending` run. `pending` is then plain JSON data for `resume`, in another
+    process too: `pending["calls"]` are the calls to decide on. `calls` are the answered calls, `call_count` the
+    number that counts for `Limits(calls=…)`: those to run, in this run and nested ones. `agent` is the name of the
+    agent that answered.
     """
 
     last_text: str
