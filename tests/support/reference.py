@@ -150,6 +150,8 @@ def get_weather(city: str) -> str:
 """,
     "outputs.jsonl": r"""{"output": "<tool_call>{\"name\": \"get_time\", \"arguments\": {\"tz\": \"UTC\"}}</tool_call>"}
 """,
+    "rows.jsonl": """{"completion": "<tool_call>\\n{\\"name\\": \\"add\\", \\"arguments\\": {\\"a\\": 1, \\"b\\": 2}}\\n</tool_call>"}
+""",
     "chats.jsonl": """{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]}
 """,
     "callwright.toml": """[[models]]
@@ -160,7 +162,7 @@ dialect = "harmony"
 """,
 }
 # Examples that a plain machine cannot run name one of these.
-ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start|fleet[.]toml|[.]yaml")
+ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start|fleet[.]toml|[.]yaml|launch(?! \w+ --print)")
 
 
 def command_page() -> str:
