@@ -150,7 +150,7 @@ def get_weather(city: str) -> str:
 """,
     "outputs.jsonl": r"""{"output": "<tool_call>{\"name\": \"get_time\", \"arguments\": {\"tz\": \"UTC\"}}</tool_call>"}
 """,
-    "rows.jsonl": """{"completion": "<tool_call>\\n{\\"name\\": \\"add\\", \\"arguments\\": {\\"a\\": 1, \\"b\\": 2}}\\n</tool_call>"}
+    "rows.jsonl": r"""{"completion": "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>"}
 """,
     "chats.jsonl": """{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]}
 """,
@@ -162,7 +162,9 @@ dialect = "harmony"
 """,
 }
 # Examples that a plain machine cannot run name one of these.
-ELSEWHERE = re.compile(r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start|fleet[.]toml|[.]yaml|launch(?! \w+ --print)")
+ELSEWHERE = re.compile(
+    r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start|fleet[.]toml|[.]yaml|launch(?!.*--print)"
+)
 
 
 def command_page() -> str:
