@@ -30,7 +30,7 @@ Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
 _NOT_QUICK: Final = ("tests/clients", "tests/gateway")
 # So many cases at most: of each test and dialect, and of a test that names no dialect.
-_CASES: Final[Mapping[str, tuple[int, int]]] = {"quick": (2, 2), "brief": (3, 24)}
+_CASES: Final[Mapping[str, tuple[int, int]]] = {"quick": (1, 2), "brief": (2, 8)}
 _TOGETHER: Final = 150  # so many tests of a module go to a worker at once
 _HOW: Final[Mapping[str, str]] = {
     "slow": "slow (scripts/test --all)",

@@ -154,9 +154,9 @@ def get_weather(city: str) -> str:
     \"\"\"Weather of a city.\"\"\"
     return f"14 degrees in {city}"
 """,
-    "rows.jsonl": """{"completion": "It rains in Oslo."}
-""",
     "outputs.jsonl": r"""{"output": "<tool_call>{\"name\": \"get_time\", \"arguments\": {\"tz\": \"UTC\"}}</tool_call>"}
+""",
+    "rows.jsonl": r"""{"completion": "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>"}
 """,
     "chats.jsonl": """{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]}
 """,
@@ -169,7 +169,7 @@ dialect = "harmony"
 }
 # Examples that a plain machine cannot run name one of these.
 ELSEWHERE = re.compile(
-    r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|callwright launch|fleet[.]toml|[.]yaml"
+    r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|fleet[.]toml|[.]yaml|launch(?!.*--print)"
 )
 
 

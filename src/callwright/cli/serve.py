@@ -47,7 +47,7 @@ from callwright.upstreams.simulated.faults import Faults
 @click.option(
     "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
 )
-@click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
+@click.option("--model", metavar="NAME", help="Serve this model only; without it every name is forwarded.")
 @server_options
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A callwright.toml instead of the above."

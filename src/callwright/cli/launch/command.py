@@ -68,7 +68,7 @@ def launch(
     Examples:
       callwright launch
       callwright launch claude --model simulated -- -p "Run the command 'echo hello'"
-      callwright launch codex --print
+      callwright launch codex --model simulated --print
     """
     name = _chosen_agent(agent)
     chosen = AGENTS[name]
