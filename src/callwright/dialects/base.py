@@ -98,7 +98,7 @@ class PromptFormat(Protocol):
         """The whole prompt, for completion endpoints (mode raw)."""
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
-        """Chat messages with the tools as text, for chat endpoints (mode prompt). They are shared: do not modify
+        """Chat messages with the tools as text, for chat endpoints (mode prompt). They are shared: never modify
         them.
         """
 
@@ -111,7 +111,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
     `model_globs` the words of their models' names, in lower case with `-` between them (`qwen-3` finds `Qwen3-8B`);
-    `*` matches any characters of a word, `^` and `$` for the ends of a name; `model_options` the options of models
+    `*` matches any characters of a word, `^` and `$` the ends of a name; `model_options` the options of models
     with such names, and of an alias, if not the defaults; `template_markers` texts in their chat templates, ` + `
     between those that belong together; `history_rules` what those templates ask of calls in a history.
     `source` is the source of the format, `tokenizers` the names of the families' tokenizers in
