@@ -63,7 +63,7 @@ _THINK: Final = ("<think>", "</think>")
 
 
 class TemplateFindings(Struct, frozen=True):
-    """The properties found in a template. `calls` is None if they are described in the prompt, and `why` is the reason;
+    """The properties found in a template. `calls`: None if they are described in the prompt, and `why` is the reason;
     `differs` names the cases in which the template's text is not read back, or not written, the same. `shows_tools`:
     the template shows them; else they are described in the prompt.
     """

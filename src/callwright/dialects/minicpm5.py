@@ -152,7 +152,7 @@ class _Call(TaggedCall):
         return marker != _CDATA_END
 
     def _opens_cdata(self) -> Parse[bool]:
-        """Whether a value begins with CDATA after white space, which are then consumed."""
+        """Whether a value begins with CDATA after white space; if so, consumes both."""
         blanks = yield from self.text.held_blanks()
         if (yield from self.text.comes(_CDATA)):
             self.text.emit(Markup(blanks + self.text.take(_CDATA)))
