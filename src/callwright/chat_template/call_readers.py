@@ -1,4 +1,4 @@
-"""The reader of calls that are written as a layout says: one of those that the declared formats are read with."""
+"""Chooses the reader for a layout of calls, among those of the declared formats."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _PAIRS: Final = re.compile(
 _PAIRS_HEAD: Final = re.compile(rf"(?P<call>{_TAG})\$\{{name\}}(?P<name_end>(?:{_TAG})?)(?P<gap>\s*)")
 _PAIRS_TAIL: Final = re.compile(rf"(?P<gap>\s*)(?P<call_end>{_TAG})\s*")
 _SLOTS: Final = {"name": r"([^\s<>{}\[\]]+?)", "number": r"\d*", "index": r"\d*", "id": r"[^\s<>{}\[\]]*?"}
-# The marker behind JSON in a layout.
+# The marker after JSON in a layout.
 _BEHIND_JSON: Final = re.compile(r"[^\]}`]*\Z")
 _SHORTEST_TAG: Final = 2
 _IN_JSON: Final = ('"', "\\")
@@ -34,8 +34,8 @@ _FIRST_WORD: Final = re.compile(r"\s*([^\s$\[{]+)")
 
 
 class ToldCalls(Struct, frozen=True):
-    """Calls as they are told in words: blocks of JSON in a text. `thoughts` are the tags around reasoning, `tags` what
-    stands around texts.
+    """Calls as described in the prompt: blocks of JSON in a text. `thoughts` are the tags around reasoning, `tags`
+    those around texts.
     """
 
     layout: CallLayout
@@ -54,10 +54,9 @@ def reader_of(
     ends: tuple[str, ...],
     tags: tuple[str, ...] = (),
 ) -> CallFormat | None:
-    """The reader; None where there is none for such calls.
+    """The reader; None if no reader can read such calls.
 
-    `is_token`: whether a text is a control token, which nobody types. `ends` are stop tokens, `tags` what stands around
-    texts.
+    `is_token`: whether a text is a control token. `ends` are stop tokens, `tags` those around texts.
     """
     match layout.arguments:
         case JsonArguments():
@@ -119,8 +118,8 @@ def _json(
 
 
 def _is_readable(form: CallMarks) -> bool:
-    """Whether no marker is one of reasoning, too, or begins as a text or escape in JSON does: nobody could tell then
-    where one ends.
+    """Whether the end of each part is unambiguous: no marker is one of reasoning, too, or begins like a text or escape
+    in JSON.
     """
     tags = {tag for pair in form.thoughts for tag in pair}
     marks = (*form.opens, *form.closes, *form.around)
@@ -128,18 +127,18 @@ def _is_readable(form: CallMarks) -> bool:
 
 
 def _words(layout: str) -> str:
-    """What stands in a layout, without its slots."""
+    """The text of a layout, without its slots."""
     return "".join(piece if isinstance(piece, str) else piece.lead for piece in pieces_of(layout))
 
 
 def _closes(end: str) -> tuple[str, ...]:
-    """What ends a call: a token, or else the words that stand there."""
+    """The closer of a call: a token, or else the words there."""
     words = end.strip()
     return tuple(special(end)[-1:]) or ((words,) if words and "${" not in words else ())
 
 
 def _header(text: str) -> re.Pattern[str]:
-    """What stands between the marker of a call and its arguments; its group is the tool's name."""
+    """The pattern between the marker of a call and its arguments; its group is the tool's name."""
     parts: list[str] = [r"\s*"]
     named = False
     for piece in pieces_of(text):
@@ -194,7 +193,7 @@ def _tagged(
     except AssertionError:
         return None
     if min(map(len, (found.call, found.parameter))) < _SHORTEST_TAG or not found.parameter_end:
-        return None  # a name that is a tag itself: nothing says where one begins
+        return None  # a name that is a tag itself: its begin is ambiguous
     blocks = tuple(block for block in found.blocks if all(block))
     control = is_token(blocks[0][0] if blocks else found.call)
     return ParameterForm(layout, ParameterTags.of(layout, blocks=blocks, control=control), thoughts, ends)

@@ -1,7 +1,7 @@
 """Which dialect a model speaks, by all that is known of it: its chat template, its names, its vocabulary.
 
-What the template renders decides. The name does where it cannot be rendered, where it shows neither tools nor calls,
-or where several dialects fit equally; marks in its text do last. A template whose calls no dialect writes becomes a
+The output of the template decides. If it cannot be rendered, shows neither tools nor calls, or fits several dialects
+equally, the name does; marks in its text are the last resort. A template whose calls no dialect writes becomes a
 dialect of its own.
 """
 
@@ -23,11 +23,11 @@ _BY = {
 def detect(
     template: ChatTemplate | None, names: Sequence[str], *, vocabulary: Collection[str] = (), raw: bool = False
 ) -> Detected | None:
-    """The dialect, with the reason; None where nothing tells it. The first of `names` that is known counts.
+    """The dialect, with the reason; None without any evidence. The first of `names` that is known counts.
     `vocabulary`: the tokens of the model, if they are at hand. With `raw`, the prompts are to be the dialect's, too: a
     template whose turns are its own is a dialect of its own then.
 
-    Raises `ConfigError` where nothing but the template is left to tell it, and it cannot be rendered.
+    Raises `ConfigError` if only the template is left as evidence, and it cannot be rendered.
     """
     tokens = vocabulary or (template.tokens if template is not None else ())
     named = next(filter(None, (by_name(name, tokens) for name in names)), None)

@@ -1,9 +1,9 @@
-"""A dialect out of a chat template: what the template does is found by rendering probes, and held to what it wrote.
+"""A dialect derived from a chat template by rendering probes, and checked against the rendered texts.
 
-A form of calls that was found counts only if a call that the template writes is read back as it was. What else is not
-(several calls, texts with quotes and line feeds, numbers, lists, objects, a text before them) is named. Where no call
-is read back, or where a template shows none, the tools and calls are told in words, as the dialect `json` tells them;
-the turns are the template's all the same.
+A form of calls that was found counts only if a call that the template writes is read back as it was. Other
+cases that are not (several calls, texts with quotes and line feeds, numbers, lists, objects, a text before them) are
+reported. If no call is read back, or a template shows none, the tools and calls are described in the prompt, as in the
+dialect `json`; the turns are still the template's.
 """
 
 import hashlib
@@ -63,9 +63,9 @@ _THINK: Final = ("<think>", "</think>")
 
 
 class TemplateFindings(Struct, frozen=True):
-    """What was found of a template. `calls` is None where they are told in words, and `why` says why; `differs` names
-    the cases in which what the template writes is not read, or not written, as it does. `shows_tools`: the template
-    does; else they are told in words.
+    """The properties found in a template. `calls`: None if they are described in the prompt, and `why` is the reason;
+    `differs` names the cases in which the template's text is not read back, or not written, the same. `shows_tools`:
+    the template shows them; else they are described in the prompt.
     """
 
     telling: Telling
@@ -96,7 +96,7 @@ def _template_dialect(given: ChatTemplate) -> Dialect:
 
 
 def find_format(given: ChatTemplate) -> TemplateFindings:
-    """What a template does. Raises `ConfigError` for one that cannot be rendered."""
+    """Analyse a template. Raises `ConfigError` for one that cannot be rendered."""
     render = render_with(given.template, given.bos_token, given.eos_token)
     return find_by_rendering(render, marks_in(given.template), given.eos_token, given.tokens)
 
@@ -104,7 +104,7 @@ def find_format(given: ChatTemplate) -> TemplateFindings:
 def find_by_rendering(
     render: RenderMessages, words: Sequence[str], eos_token: str = "", tokens: Sequence[str] = ()
 ) -> TemplateFindings:
-    """What a template does that this function renders; `words` are the marks in its own text. Raises `ConfigError`."""
+    """Analyse a template rendered by this function; `words` are the marks in its own text. Raises `ConfigError`."""
     probes = probes_of(render)
     try:
         bare, tooled = probes.text(tools=False), probes.text()
@@ -166,13 +166,13 @@ def _declared(probes: Probes) -> CallFormat | ParsedBy | None:
 
 
 def _is_written(calls: str, text: str) -> bool:
-    """Whether a text is these calls, perhaps with marks behind them that end the turn."""
+    """Whether a text is these calls, optionally followed by marks that end the turn."""
     behind = text.removeprefix(calls)
     return text.startswith(calls) and behind == "".join(special(behind))
 
 
 def _thoughts(turns: FoundTurns) -> tuple[tuple[str, str], ...]:
-    """The tags around reasoning: those of the template, and those that models write whatever it says."""
+    """The tags around reasoning: those of the template, and those that models write with any template."""
     found = [(turns.thought[0].strip(), turns.thought[1].strip())] if turns.thought else []
     return tuple(dict.fromkeys([*found, _THINK]))
 
@@ -183,7 +183,7 @@ def _is_token(tokens: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _looks_like_a_token(tag: str) -> bool:
-    """Whether nobody types it. Words without any brackets (`Action:`) stand in any text."""
+    """Whether a tag does not occur in ordinary text, unlike words without brackets (`Action:`)."""
     return bool(special(tag)) and is_token(tag)
 
 

@@ -1,7 +1,7 @@
-"""Finds how a chat template writes calls: as a `CallLayout`, from what it makes of the probes.
+"""Finds how a chat template writes calls: as a `CallLayout`, from the rendered probes.
 
-Three bodies are known: JSON, parameters between tags, and Python calls. What the template wrote is compared with what
-the layout writes by whoever asks (`dialect.py`): a layout that only looks right is none.
+Three bodies are known: JSON, parameters between tags, and Python calls. The caller (`dialect.py`) compares the text of
+the template with that of the layout, and rejects a layout that only looks right.
 """
 
 import json
@@ -41,12 +41,12 @@ _TYPED: Final = (
     ("object", "phi", '{"deep": 1}', r"""\{\s*["']deep"""),
     ("boolean", "theta", "true", "[tT]rue"),
 )
-# What is written before an id, which a call may not have: a key of an object, or a token.
+# The text before an optional id: a key of an object, or a token.
 _BEFORE_ID: Final = re.compile(rf'((?:,\s*"\w+":\s*)|(?:\[[A-Z_]+\]))?([{_ID}{_QUOTED_ID}])')
 
 
 class FoundCalls(Struct, frozen=True):
-    """How calls are written, and what stands between a text and the calls behind it."""
+    """How calls are written, and the gap between a text and the calls after it."""
 
     layout: CallLayout
     gap: str = ""
@@ -63,8 +63,8 @@ def region(answer: str, said: str) -> str:
 
 
 def find_calls(probes: Probes, thought: tuple[str, str] | None) -> FoundCalls | None:
-    """The layout of calls; None where a template shows none, or writes them in a way that is not known. `thought`
-    stands around reasoning, of which an empty one is no part of the calls.
+    """The layout of calls; None if a template shows none, or writes them in an unknown way. `thought`: the marks
+    around reasoning; empty reasoning is no part of the calls.
     """
     said = probes.answer(said=SAID)
     one = probes.answer(FIRST)
@@ -126,7 +126,7 @@ def _single_quoted(value: Any) -> str:
 
 
 def _between_tags(text: str, single: str, probes: Probes, said: str) -> CallLayout | None:
-    """Calls whose parameters stand between tags, a text as it is."""
+    """The layout of calls with parameters between tags, and unescaped text."""
     found = re.search(rf"{FIRST.name}(.*?)zeta(.*?)Brux(.*?)omega(.*?)Klem", single, re.DOTALL)
     if found is None or found[2] != found[4] or not found[2].strip():
         return None
@@ -151,13 +151,13 @@ def _between_tags(text: str, single: str, probes: Probes, said: str) -> CallLayo
 
 
 def _counted(head: str, other: str) -> str:
-    """What stands behind a name, with a slot where the call is counted: `other` begins with that of the second."""
+    """The text after a name, with a slot for the number of the call: `other` begins with that of the second."""
     mine = pieces(head)
     return "".join(COUNTED.get(pair, pair[0]) for pair in zip(mine, pieces(other)[: len(mine)], strict=False))
 
 
 def _value(between: str, probes: Probes, said: str) -> tuple[str, Mapping[str, str]]:
-    """What stands between a key and its value, and the words for the JSON types of values, if there are any."""
+    """The text between a key and its value, and the words for the JSON types of values, if there are any."""
     words = re.split(r"(\w+)", between)
     types: dict[str, str] = {}
     place: int | None = None
@@ -184,7 +184,7 @@ def _arguments(call: Call) -> Any:
 
 
 def _object(text: str, wanted: Any, start: int) -> tuple[int, int] | None:
-    """Where a JSON object that is equal to this stands."""
+    """The start and end of a JSON object equal to `wanted`, or None."""
     decoder = json.JSONDecoder()
     at = text.find("{", start)
     while at >= 0:

@@ -1,4 +1,4 @@
-"""Finds what stands around the parts of an answer in a chat template: reasoning, text, and what ends a turn."""
+"""Finds the marks in a chat template around the parts of an answer (reasoning, text), and the end of a turn."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,9 +17,9 @@ _MAX_STOP: Final = 32
 
 
 class FoundTurns(Struct, frozen=True):
-    """`thought` stands around reasoning, `answer` around a text. `stops` end a turn. `tokens` are what looks like a
-    token of its own in the prompts. `system`: the template takes a system message. `lead` is what an answer begins
-    with that the template does not write when it is asked for the begin of one.
+    """The marks of turns. `thought` surrounds reasoning, `answer` a text. `stops` end a turn. `tokens` look like tokens
+    in the prompts. `system`: the template takes a system message. `lead` is the begin of an answer that is missing
+    from the template's generation prompt.
     """
 
     thought: tuple[str, str] | None
@@ -36,7 +36,7 @@ def marks_in(template: str) -> tuple[str, ...]:
 
 
 def find_turns(probes: Probes, words: Sequence[str]) -> FoundTurns:
-    """What the probes show of turns. `words` are the marks in the template's own text."""
+    """The marks of turns in the probes. `words` are the marks in the template's own text."""
     head, _, tail = (probes.answer(said=SAID) or "").partition(SAID)
     header = common_start(head, probes.answer(FIRST) or probes.opening() or "")
     thought = _thought(probes, words, header)
@@ -53,8 +53,8 @@ def find_turns(probes: Probes, words: Sequence[str]) -> FoundTurns:
 
 
 def _lead(probes: Probes, head: str, header: str, thought: tuple[str, str] | None) -> str:
-    """What the prompt has to end with, for a template without a generation prompt: else the model would have to write
-    its own header, or would go on with the user's words.
+    """The end that the prompt needs for a template without a generation prompt: otherwise the model would have to write
+    its own header, or would continue the user's text.
     """
     if probes.opening() != "":
         return ""
@@ -65,8 +65,8 @@ def _lead(probes: Probes, head: str, header: str, thought: tuple[str, str] | Non
 
 
 def _thought(probes: Probes, words: Sequence[str], header: str) -> tuple[str, str] | None:
-    """The tags around reasoning. Behind the `header` of an answer they are what is new there; where a header holds them
-    already, their names belong together.
+    """The tags around reasoning. They are the marks after the `header` of an answer; if a header already contains them,
+    their names match.
     """
     for told in (
         probes.answer(said=SAID, thought=THOUGHT),
@@ -93,8 +93,8 @@ def _letters(tag: str) -> str:
 
 
 def _stops(probes: Probes, tail: str) -> tuple[str, ...]:
-    """What ends a turn, where it has no mark that looks like a token: whatever stands there, else what begins the turns
-    that can follow.
+    """The end of a turn without a mark that looks like a token: the text there, or else the begin of the turns that
+    can follow.
     """
     if tail.strip():
         return (tail.strip(),) if len(tail.strip()) <= _MAX_STOP else ()

@@ -1,4 +1,4 @@
-"""What a chat template is asked, to see how it writes: short conversations whose words stand in no template."""
+"""Probes for chat templates: short conversations whose words occur in no template."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -90,7 +90,7 @@ TELLINGS: Final = (
 
 
 def render_with(template: str, bos_token: str, eos_token: str) -> RenderMessages:
-    """What renders messages with a template, told these two tokens."""
+    """A function that renders messages with a template and these two tokens."""
     renderer = renderer_of(template)
     fixed = {"bos_token": bos_token, "eos_token": eos_token}
 
@@ -102,14 +102,14 @@ def render_with(template: str, bos_token: str, eos_token: str) -> RenderMessages
 
 
 class Probes:
-    """Renders the probes of one template, told in one way."""
+    """Renders the probes of one template, with the messages written in one way."""
 
     def __init__(self, render: RenderMessages, telling: Telling) -> None:
         self._render = render
         self.telling = telling
 
     def text(self, *messages: Message, tools: bool = True, answers: bool = False) -> str:
-        """The prompt of these messages behind the user's. Raises `TemplateFailureError`."""
+        """The prompt of these messages after the user's. Raises `TemplateFailureError`."""
         told = self.telling.messages([{"role": "user", "content": USER}, *messages])
         return self._render(told, TOOLS if tools else None, answers)
 
@@ -118,7 +118,7 @@ class Probes:
         return self._render(self.telling.messages(messages), TOOLS if tools else None, False)
 
     def answer(self, *calls: Call, said: str = "", thought: str = "") -> str | None:
-        """What stands behind the user's message where the assistant has answered so; None if the template refuses."""
+        """The text after the user message for this assistant answer; None if the template refuses it."""
         try:
             before, whole = self.text(), self.text(assistant(*calls, said=said, thought=thought))
         except TemplateFailureError:
@@ -131,7 +131,7 @@ class Probes:
         return answer is not None and FIRST.name in answer and "Brux" in answer
 
     def opening(self, *messages: Message) -> str | None:
-        """What an answer to the user begins behind; None if the template refuses."""
+        """The generation prompt after these messages; None if the template refuses them."""
         try:
             before, whole = self.text(*messages), self.text(*messages, answers=True)
         except TemplateFailureError:
@@ -153,7 +153,7 @@ def assistant(*calls: Call, said: str = "", thought: str = "") -> Message:
 
 
 def probes_of(render: RenderMessages) -> Probes:
-    """The probes of a template, told in the first way in which it shows a call; in the first of all if in none."""
+    """The probes of a template, written in the first way in which it shows a call, or else in the first of all."""
     parts = roles_of_parts(render)
     told = [Probes(render, replace(telling, parts=parts)) for telling in TELLINGS]
     return next((probes for probes in told if probes.shows_calls()), told[0])

@@ -1,7 +1,7 @@
 """Prompts by a model's own chat template.
 
-Whatever a client says goes into the template with the look-alikes of control tokens broken, so that every control token
-of what comes out is the template's.
+The client's texts are passed to the template with the look-alikes of control tokens escaped, so that every control
+token of the prompt is the template's.
 """
 
 import json
@@ -29,8 +29,8 @@ _TOLD: Final = "json"
 
 
 class TemplateOptions(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the template, `open` and `off` tell it `enable_thinking`. `reasoning_effort` and
-    `current_date` (YYYY-MM-DD) are told as they are. `variables` are further ones of the template.
+    """`thinking`: `model` leaves it to the template, `open` and `off` set its `enable_thinking`. `reasoning_effort` and
+    `current_date` (YYYY-MM-DD) are passed unchanged. `variables` are further variables of the template.
     """
 
     thinking: Literal["model", "open", "off"] = "model"
@@ -46,10 +46,10 @@ class TemplateOptions(RenderOptions, frozen=True, kw_only=True):
 class TemplatePrompt(Struct, frozen=True, eq=False):
     """A `PromptFormat` that renders with a chat template.
 
-    `fixed` are variables that are always told, such as `bos_token`. `calls` is how calls are written, behind
-    `gap` where there is a text. `told`: the tools and calls are told in words, as the dialect `json` tells them.
-    `shows_tools`: the template shows them; else they are told in words in the system message. `system`: the template
-    takes such a message. `lead`: what an answer begins with, for a template that does not begin one.
+    `fixed` are variables that are always set, such as `bos_token`. `calls` is the layout of calls, after `gap` if there
+    is text before them. `told`: the tools and calls are described as text, as in the dialect `json`.
+    `shows_tools`: the template shows the tools; else the system message describes them. `system`: the template takes
+    such a message. `lead`: the generation prompt, for a template without one.
     """
 
     template: str
@@ -158,7 +158,7 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
         return [{"role": "system", "content": "\n\n".join([*told, *notes])}, *messages[len(leads) :]]
 
     def _without_system(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """For a template that takes no system message: what it says begins the first user's."""
+        """Move the system message to the begin of the first user message, for a template that takes none."""
         if self.system or not messages or messages[0]["role"] != "system":
             return messages
         told, rest = messages[0]["content"], messages[1:]

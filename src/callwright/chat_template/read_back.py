@@ -1,4 +1,4 @@
-"""Whether a reader of calls reads what a template wrote of the probes as it was."""
+"""Checks whether a reader of calls reads back the calls that a template rendered from the probes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -29,7 +29,7 @@ class _Reads(Struct, frozen=True):
 
 
 def reads_back(reader: CallFormat | ParsedBy, text: str, calls: Sequence[Call], said: str = "") -> bool:
-    """Whether a text is read as these calls, and a text beside them."""
+    """Whether a text is read as these calls, with the content `said`."""
     parser = OutputParser(_Reads(reader), _tools(), PassThrough(), "assistant")
     turn = collect(parser.finish("stop", text))
     return (

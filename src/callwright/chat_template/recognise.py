@@ -1,9 +1,9 @@
-"""Recognises the declared dialect that a chat template follows, by what it renders.
+"""Recognises the declared dialect that a chat template follows, by its output.
 
 The same short conversations are rendered by the template and by every dialect, in each of its flavours. A dialect fits
-if the calls come out the same, but for what has no meaning: white space, the spacing and order of JSON, ids, an empty
-thought. Of several that fit, the one counts whose turns and outputs are most alike. A template that shows tools and
-drops the calls of a history is compared by how it shows the tools.
+if it renders the same calls, apart from insignificant differences: white space, the spacing and order of JSON, ids, an
+empty thought. If several fit, the one with the most similar turns and outputs wins. A template that shows tools
+and drops the calls of a history is compared by how it shows the tools.
 """
 
 import json
@@ -43,11 +43,11 @@ from callwright.openai_format.messages import read_conversation
 
 # Tools that are shown this much like a dialect's are shown as the dialect shows them.
 _ALIKE: Final = 0.8
-# Of what is said of tools, without their JSON, so many characters tell the dialect.
+# Minimum length of the text around tools, without their JSON, that identifies a dialect.
 _TELLING: Final = 100
-# What equal turns weigh, beside equal dialogs and equal words of tools with 1 each.
+# Weight of equal turns; equal dialogs and equal texts around tools weigh 1 each.
 _TURNS: Final = 0.3
-# What differs less does not decide between two dialects.
+# A smaller difference does not decide between two dialects.
 _EQUAL: Final = 0.005
 _IDS: Final = frozenset(("id", "tool_call_id", "call_id"))
 _ID: Final = re.compile(rf"{FIRST.id}|{SECOND.id}|\bcall\d{{5}}\b")
@@ -56,8 +56,8 @@ _DECODER: Final = json.JSONDecoder()
 
 
 class Recognised(Struct, frozen=True):
-    """A dialect that a template follows. `options` name its flavour, if it is not the usual one. `by` says what tells
-    it: that the `calls` are the same, or the `tools`, where no calls are shown, or that it alone `reads` the calls.
+    """A dialect that a template follows. `options` name its flavour, if it is not the usual one. `by` is the
+    evidence: the same `calls`, the same `tools` if no calls are shown, or that only this dialect `reads` the calls.
     `turns`: the turns are the same, too; else they are the template's own. `rivals` are other dialects that fit as
     well.
     """
@@ -76,9 +76,9 @@ class Unrecognised(Struct, frozen=True):
 
 
 class Shown(Struct, frozen=True):
-    """What is made of the probes, by a template or by a dialect. `asked` is a question, `tools` what tools add to it,
-    `said` an answer in words, `one` and `two` are answers of so many calls, `dialog` is all behind the user's words
-    where calls have outputs. Each is empty where it is refused, or not shown.
+    """The probes as rendered by a template or a dialect. `asked` is a question, `tools` the text that tools add to it,
+    `said` an answer in text, `one` and `two` are answers with one and two calls, `dialog` is everything after the
+    user's text if calls have outputs. Each is empty if the template refuses it or does not show it.
     """
 
     asked: str
@@ -89,7 +89,7 @@ class Shown(Struct, frozen=True):
     dialog: str = ""
 
     def calls(self, answer: str) -> str:
-        """The calls in an answer, without what means nothing."""
+        """The calls in an answer, without insignificant text."""
         return _plain(region(answer, self.said or SAID))
 
     def turn_mark(self) -> str:
@@ -98,8 +98,8 @@ class Shown(Struct, frozen=True):
 
 
 class _Flavour(Struct, frozen=True):
-    """A dialect in one of its flavours: how it writes one call and two, the marks of its turns, and what it says of
-    tools, without their JSON.
+    """A dialect in one of its flavours: how it writes one call and two, the marks of its turns, and its
+    text around tools, without their JSON.
     """
 
     dialect: str
@@ -148,7 +148,7 @@ def _by_calls(shown: Shown) -> Recognised | None:
 
 
 def _by_reading(shown: Shown) -> Recognised | None:
-    """The dialect that reads the calls, where it is but one: a form that is foreign to all of them many can read."""
+    """The dialect that reads the calls, if only one does: several dialects can read a form that is foreign to all."""
     readers = {
         name
         for name in dialect_names()
@@ -162,7 +162,7 @@ def _by_reading(shown: Shown) -> Recognised | None:
 
 
 def _by_tools(shown: Shown) -> Recognised | None:
-    """The dialect that shows tools so. Where it does with few words, the turns have to be the same, too."""
+    """The dialect that shows tools the same way. If its text around them is short, the turns must match, too."""
     told = _without_objects(shown.tools)
     found = [
         _fit(shown, flavour)
@@ -198,7 +198,7 @@ def _have_same_turns(one: Shown, other: Shown) -> bool:
 
 
 def _ends(text: str, calls: str, known: frozenset[str]) -> bool:
-    """Whether a text is these calls, perhaps with marks behind them that end a turn or begin the next."""
+    """Whether a text is these calls, optionally followed by marks that end a turn or begin the next."""
     behind = text.removeprefix(calls)
     marks = special(behind)
     return text.startswith(calls) and behind == "".join(marks) and known.issuperset(marks)
@@ -209,7 +209,7 @@ def _alike(one: str, other: str) -> float:
     return SequenceMatcher(None, pieces(_normal(one)), pieces(_normal(other)), autojunk=False).ratio()
 
 
-# --- what is rendered ---
+# --- rendering ---
 
 
 def _shown(probes: Probes) -> Shown:
@@ -287,7 +287,7 @@ def rendered_by(name: str, options: Mapping[str, object]) -> RenderMessages:
     return render
 
 
-# --- what means nothing ---
+# --- normal form ---
 
 
 def _plain(text: str) -> str:
@@ -312,7 +312,7 @@ def _normal(text: str) -> str:
 
 
 def _without_objects(text: str) -> str:
-    """A text without the JSON in it, which are the tools: what else is said of them."""
+    """The text around tools: without the JSON objects, which are the tools."""
     return _each_object(text, lambda _: "{}")
 
 

@@ -23,7 +23,7 @@ _PROGRAM: Final = Path(__file__).with_name("sandbox.py")
 
 
 class TemplateFailureError(Exception):
-    """A template could not be rendered. `refused`: it said so itself, of what it was given."""
+    """A template could not be rendered. `refused`: the template itself raised an error about its input."""
 
     def __init__(self, message: str, *, refused: bool = False) -> None:
         super().__init__(message)
@@ -31,8 +31,8 @@ class TemplateFailureError(Exception):
 
 
 class TemplateRenderer:
-    """One template. It has a process for each prompt that is rendered at once, two at most: so none waits for one that
-    takes long. A process begins with the first use, and again where it was ended.
+    """One template. It has at most two processes, for concurrent prompts, so that a slow prompt does not block all
+    others. A process is started on first use, and again after it was ended.
     """
 
     def __init__(self, template: str) -> None:
@@ -46,7 +46,7 @@ class TemplateRenderer:
         self._places = threading.BoundedSemaphore(_PROCESSES)
 
     def render(self, variables: Mapping[str, Any], today: str) -> str:
-        """The prompt. `today` is the date (YYYY-MM-DD) that the template is told. Raises `TemplateFailureError`."""
+        """The prompt. `today` is the date (YYYY-MM-DD) for the template. Raises `TemplateFailureError`."""
         with self._places:
             try:
                 process = self._idle.pop()
@@ -72,12 +72,12 @@ class TemplateRenderer:
         try:
             _text(self._asked(process, {"template": self._template}))
         except TemplateFailureError:
-            self._end(process)  # it has no template: what it said of the next conversation would be nonsense
+            self._end(process)  # it has no template: its answers would be wrong
             raise
         return process
 
     def _asked(self, process: "subprocess.Popen[str]", request: Mapping[str, Any]) -> dict[str, Any]:
-        """What a process answers. Raises `TemplateFailureError` if it does not, and it is ended."""
+        """The answer of a process. Raises `TemplateFailureError`, and ends the process, if there is no answer."""
         assert process.stdin is not None
         assert process.stdout is not None
         timer = threading.Timer(_SECONDS, process.kill)

@@ -1,4 +1,4 @@
-"""Finds what repeats in a text: what stands before and behind each of several things, between two, and around all.
+"""Finds repeated text: before and after each of several items, between two, and around all of them.
 
 It compares words and tags, not characters: `<parameter=` and `</parameter>` share no `parameter>`.
 """
@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-# Stand in a text for the number of a call: from 0, and from 1.
+# Placeholders in a text for the number of a call: from 0, and from 1.
 NUMBER: Final = "\ue010"
 INDEX: Final = "\ue011"
 _PIECE: Final = re.compile(r"<[^<>\s]*(?: [^<>\n]*)?>|\[/?[A-Z_]{2,}\]|\w+|\s|.", re.DOTALL)
@@ -18,7 +18,7 @@ COUNTED: Final = {("0", "1"): NUMBER, ("1", "2"): INDEX}
 
 
 class Repeats(Struct, frozen=True):
-    """`begin` and `end` stand around each, `between` two, `open` and `close` around all."""
+    """The repeated text: `begin` and `end` around each item, `between` two, `open` and `close` around all."""
 
     open: str
     begin: str
@@ -48,7 +48,7 @@ def common_end(one: str, other: str) -> str:
 
 
 def split_repeats(before: str, between: str, behind: str) -> Repeats:
-    """What stands around two things: `before` the first, `between` them, `behind` the second."""
+    """Split the text around two items: `before` the first, `between` them, `behind` the second."""
     begin = common_end(before, between)
     open_, rest = before[: len(before) - len(begin)], between[: len(between) - len(begin)]
     blanks = begin[: len(begin) - len(begin.lstrip())]

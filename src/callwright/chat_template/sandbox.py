@@ -1,12 +1,12 @@
 """The program of the process in which chat templates run. It reads requests from standard input, a JSON value a line,
 and answers in the same way; it imports nothing of ours, so that it starts fast.
 
-A template comes from strangers. Jinja's sandbox keeps it from Python; what the sandbox does not hold (time, memory, the
-length of a text) is held here: a template that takes too much ends this process, and the next request begins another.
+Templates are untrusted. Jinja's sandbox blocks access to Python; time, memory and the length of texts, which it does
+not limit, are limited here: a template that exceeds them ends this process, and the next request begins another.
 """
 
-# Filters, functions and errors of Jinja load what is marked F401 when they are first used: too late, as no file can be
-# opened then.
+# Filters, functions and errors of Jinja import the modules marked F401 on first use: too late, as no file can be opened
+# then.
 import html  # noqa: F401
 import json
 import pprint  # noqa: F401
@@ -29,7 +29,7 @@ _MAX_TEXT = 16_777_216
 
 
 class _Generation(Extension):
-    """The block in which templates mark what a model wrote: its text stays."""
+    """The block in which templates mark the output of a model: its text is rendered."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -89,7 +89,7 @@ def _joined(pieces: Iterator[str]) -> str:
 
 def _answer(request: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]:
     if "template" in request:
-        state["now"] = [datetime(2026, 1, 1)]  # a day, told with each request
+        state["now"] = [datetime(2026, 1, 1)]  # a day, set by each request
         state["template"] = _environment(state["now"]).from_string(request["template"])
         return {"text": ""}
     state["now"][0] = datetime.fromisoformat(f"{request['today']}T12:00:00")
@@ -98,12 +98,12 @@ def _answer(request: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]
 
 def main(memory: int, seconds: int) -> None:
     """Answer until the input ends."""
-    _environment([]).from_string("{{ 'a' | tojson }}{% for _ in [1] %}{% endfor %}").render()  # loads what it needs
+    _environment([]).from_string("{{ 'a' | tojson }}{% for _ in [1] %}{% endfor %}").render()  # loads all modules
     _limit(memory)
     state: dict[str, Any] = {}
     for line in sys.stdin:
         if hasattr(signal, "alarm"):
-            signal.alarm(seconds)  # ends this process, also where nobody waits for it any more
+            signal.alarm(seconds)  # ends this process, even if the parent no longer waits
         try:
             answer = _answer(json.loads(line), state)
         except MemoryError:

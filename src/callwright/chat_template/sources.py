@@ -1,4 +1,4 @@
-"""Where chat templates are kept: a Jinja file, `tokenizer_config.json`, a model's folder, a GGUF file.
+"""Reads chat templates from their sources: a Jinja file, `tokenizer_config.json`, a model's folder, a GGUF file.
 
 Sources: the format of `tokenizer_config.json`, huggingface.co/docs/transformers/chat_templating; of GGUF, the page that
 `callwright.upstreams.embedded.gguf` names.
@@ -22,7 +22,7 @@ _NAMES: Final = ("tool_use", "default")
 
 
 class ChatTemplate(Struct, frozen=True):
-    """A chat template, and what its tokenizer has for tokens: the two that it is told, and those that are control
+    """A chat template, and its tokenizer's tokens: the two that are passed to it, and the control
     tokens.
     """
 
@@ -33,7 +33,7 @@ class ChatTemplate(Struct, frozen=True):
 
 
 def read_template(path: Path) -> ChatTemplate:
-    """The template in a file or a folder. Raises `ConfigError` where there is none."""
+    """The template in a file or a folder. Raises `ConfigError` without one."""
     if path.is_dir():
         return _of_folder(path)
     if is_file(str(path)):

@@ -24,7 +24,7 @@ TURNS: Final = (
 )
 THOUGHT: Final = ("<|START_THINKING|>", "<|END_THINKING|>")
 TEXT: Final = ("<|START_TEXT|>", "<|END_TEXT|>")
-# `<co>…</co: 0:[1]>` or `<co: 0>…</co: 0>` around what is cited.
+# `<co>…</co: 0:[1]>` or `<co: 0>…</co: 0>` around cited text.
 CITATIONS: Final = ("<co>", "<co:", "</co:", "</co>")
 # What begins the text of an answer.
 ANSWERS: Final = ("<|START_RESPONSE|>", "<|START_TEXT|>")
@@ -44,8 +44,8 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 _START: Final = "<|START_OF_TURN_TOKEN|>"
 _END: Final = "<|END_OF_TURN_TOKEN|>"
 _TEXT: Final = "<|START_TEXT|>$text<|END_TEXT|>"
-# The turns of Command 4 and 5. Each of the assistant begins with a thought, which may be empty; text stands between
-# tokens of its own. What was said beside calls stays text, though the encoder shows it as the thought.
+# The turns of Command 4 and 5. Each of the assistant begins with a thought, which may be empty; text is between
+# tokens of its own. Text next to calls remains text, though the encoder shows it as the thought.
 COMMAND: Final[Mapping[str, Any]] = {
     "head": (
         f"<BOS_TOKEN>{_START}<|SYSTEM_TOKEN|><|START_TEXT|>"

@@ -1,6 +1,6 @@
-"""What DeepSeek's V3 and V3.1 share: the markers of calls, read in either form, and the turns.
+"""The shared parts of DeepSeek's V3 and V3.1: the markers of calls, read in either form, and the turns.
 
-Their templates show no tools; they are told in words behind the system text.
+Their templates show no tools; they are described in words after the system text.
 """
 
 import re
@@ -26,7 +26,7 @@ def calls(head: str, tail: str = "", between: str = "") -> CallLayout:
 
 
 def marks(layout: CallLayout) -> CallMarks:
-    """What is read: each form, whichever is written."""
+    """The marks of both forms: the reader accepts either."""
     return CallMarks(layout=layout, opens=_CALL[:1], closes=_CALL[1:], around=_CALLS, header=_HEADER, ends=(_END,))
 
 
@@ -36,5 +36,5 @@ CONTROLS: Final = (
     *("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
 )
 HEAD: Final = "<｜begin▁of▁sentence｜>«text|tools¦$text«text tools¦\n\n»$tools»"
-# The answer to outputs goes on without a new turn.
+# The answer to outputs continues without a new turn.
 OUTPUT: Final = "<｜tool▁output▁begin｜>$text<｜tool▁output▁end｜>"

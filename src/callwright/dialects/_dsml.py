@@ -6,8 +6,8 @@
     </｜DSML｜invoke>
     </｜DSML｜function_calls>
 
-`string` says whether a value is text as it stands or JSON; the schema wins where a value cannot be what it says. White
-space in a value is the value's. The versions differ in the names of the tags and in the words of the prompt.
+`string` declares a value to be raw text or JSON; the schema wins if the value cannot have the declared type. White
+space in a value belongs to it. The versions differ in the names of the tags and in the text of the prompt.
 """
 
 import json
@@ -85,18 +85,18 @@ _ROUNDED: Final = {"minimal": "low", "medium": "high", "xhigh": "high"}
 
 
 class DsmlForm(Struct, frozen=True):
-    """What one version has of its own: the name of its blocks, what leads the names of its other
-    tags, its words around the tools, and where outputs stand.
+    """The specifics of one version: the name of its blocks, the prefix of its other tags' names, the instructions
+    around the tools, and the position of tool outputs.
 
-    `results` are the texts before, around each, between and behind outputs; they stand in the user's name, or
-    (`inline`) behind the calls. `keeps`: with tools, all reasoning stays in the prompt; without, that behind the last
-    outputs. `kin` are the names of blocks and the leads of a
-    version whose calls are read, too: engines and models take the one for the other.
+    `results`: the texts before, around each, between and after outputs, which are part of a user turn or
+    (`inline`) follow the calls. `keeps`: with tools, all reasoning remains in the prompt; without, only that after the
+    last outputs. `kin`: block name and tag prefix of another version whose calls are also read, because engines and
+    models confuse the two.
 
-    `no_arguments` is what a call without arguments holds. `efforts` are texts before all others, by how much is
-    thought. `gap` stands before the tools even where nothing else does. `system`: the token before each system text;
-    without one, all of them stand at the begin. `formats` are the words for any JSON object and for a schema as the
-    answer; those of all formats if there are none.
+    `no_arguments`: the body of a call without arguments. `efforts`: texts at the very start of the prompt, by
+    reasoning effort. `gap` precedes the tools even if there are no instructions. `system`: the token before each system
+    text; without one, all of them are at the start. `formats`: the instructions for any JSON object and for a schema as
+    the answer; None: those shared by all dialects.
     """
 
     calls: str
@@ -118,7 +118,7 @@ class DsmlForm(Struct, frozen=True):
 
     @property
     def in_name_of_user(self) -> tuple[str, ...]:
-        """Behind whose turns what the user says is part of the same one."""
+        """The kinds of turns that a following user message joins."""
         return () if self.inline else ("user", "blank", "tool")
 
     @property
@@ -146,7 +146,7 @@ class DsmlForm(Struct, frozen=True):
         return Prompt(out.pieces(), _CONTROLS, start=start)
 
     def _asked(self, conversation: Conversation, items: Sequence[Item]) -> int:
-        """The number of the turn behind which reasoning is shown."""
+        """The number of the turn after which reasoning is shown."""
         if not self.keeps:
             return last_asked(conversation, items)
         if conversation.tools or conversation.keeps_reasoning:
@@ -154,7 +154,7 @@ class DsmlForm(Struct, frozen=True):
         return max(fold(items, TurnsAlong(), _in_name_of_user).made, default=-1)
 
     def _head(self, out: PromptBuilder, conversation: Conversation, effort: str) -> Sequence[Item]:
-        """Append what stands before the turns; answers the items of these."""
+        """Append everything before the turns and return the items of the turns."""
         given = conversation.items
         if self.keeps:  # the encoder of V4 passes over empty system messages
             empty = [
@@ -191,7 +191,7 @@ class DsmlForm(Struct, frozen=True):
         reasons: bool,
         left: _Whose | None,
     ) -> None:
-        """Append a turn of the history, behind one of who is `left`."""
+        """Append a turn of the history, after a turn of kind `left`."""
         match turn:
             case Message("user"):
                 text = plain_text(turn.parts, number)
@@ -235,7 +235,7 @@ class DsmlForm(Struct, frozen=True):
 
     @property
     def openings(self) -> tuple[str, ...]:
-        """What may open a call beside the tags of the format: its token between other bars."""
+        """Further openers of a call: the token of the format between other bars."""
         return odd_openings("DSML")
 
 
@@ -312,7 +312,7 @@ def form_v41() -> DsmlForm:
 
 
 def _v4_words(calls: str, lead: str) -> DsmlForm:
-    """What the prompts of V4 and V4.1 share, with these names of blocks and leads."""
+    """The form shared by V4 and V4.1, with this block name and tag prefix."""
     closing = "\n\nYou MUST strictly follow the above defined tool name and parameter schemas to invoke tool calls.\n"
     return DsmlForm(
         calls=calls,
@@ -328,12 +328,12 @@ def _v4_words(calls: str, lead: str) -> DsmlForm:
 
 
 def _user(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> PromptBuilder:
-    """Begin or go on with a turn of the user: outputs in it and what the user says next are one."""
+    """Begin or continue a user turn: outputs and the user message after them are one turn."""
     return out.text("\n\n") if before in form.in_name_of_user else out.control(_USER)
 
 
 def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
-    """Whose turn came last; `blank` is an empty one of the user's. What the developer says between two is none."""
+    """The kind of the last turn; `blank` is an empty user turn. Developer messages between turns do not count."""
     match turn:
         case Message("user"):
             return "user" if turn.text or before == "user" else "blank"
@@ -348,7 +348,7 @@ def _whose(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
 
 
 def _whose_with_system(before: _Whose | None, turn: ConversationTurn) -> _Whose | None:
-    """The same, where what the developer says is a turn."""
+    """Like `_whose`, but developer messages count as turns."""
     return "system" if isinstance(turn, Message) and not is_of_user(turn) else _whose(before, turn)
 
 
@@ -357,7 +357,7 @@ def _is_empty(message: Message) -> bool:
 
 
 def _in_name_of_user(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
-    """The numbers of the turns in the user's name, which hold what he said or outputs."""
+    """The numbers of user turns: those with user messages or outputs."""
 
     def number_of(turn: ConversationTurn, number: int) -> list[int]:
         return [number] if isinstance(turn, ToolTurn) or is_of_user(turn) else []
@@ -372,7 +372,7 @@ def _assistant(out: PromptBuilder, form: DsmlForm, before: _Whose | None) -> Pro
 def _tools(out: PromptBuilder, conversation: Conversation, form: DsmlForm) -> PromptBuilder:
     begin, end = form.how_to
     functions = [tool.as_openai()["function"] for tool in conversation.tools]
-    if form.keeps:  # as the encoder of V4 shows a tool that says nothing of itself
+    if form.keeps:  # as the encoder of V4 shows a tool without a description
         functions = [{"name": "", "description": "", "parameters": {}, **function} for function in functions]
     shown = [json.dumps(function, ensure_ascii=False) for function in functions]
     return own_words(own_words(out, begin, _CONTROLS).text("\n".join(shown)), end, _CONTROLS)

@@ -37,7 +37,7 @@ def odd_openings(word: str) -> tuple[str, ...]:
 @cache
 def dsml_layout(calls: str, lead: str, no_arguments: str = "", token: str = TOKEN, gap: str = "\n\n") -> CallLayout:
     """How a version writes its calls, `gap` before them."""
-    line = "" if no_arguments else "\n"  # what stands behind a parameter, or between two of them
+    line = "" if no_arguments else "\n"  # after a parameter, or between two of them
     return CallLayout(
         open=f"{gap}<{token}{calls}>\n",
         begin=f'<{token}{lead}invoke name="${{name}}">\n',
@@ -64,7 +64,7 @@ def dsml_tags(calls: str, lead: str, token: str = TOKEN) -> ParameterTags:
 _BAR: Final = r"[|｜‖∣]{1,2}"
 _EVERYTHING: Final = Markers()
 _MAX_HELD: Final = 4_194_304
-# So much of a tag, and of one behind it, says whether it opens a call.
+# Maximum lookahead, over a tag and the next one, to decide whether it opens a call.
 _MAX_OPENING: Final = 120
 
 
@@ -89,17 +89,17 @@ def _opens_call(word: str) -> re.Pattern[str]:
 def _beside(
     tags: ParameterTags, kin: ParameterTags | None, token: str, ends: tuple[str, ...], *, odd: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The stop tokens beside these tags, what may open a call with those of `kin`, and what may between other bars."""
+    """The stop tokens besides these tags, the openers of calls from `kin`, and the openers between other bars."""
     own = dict(tags.blocks)
     others = (*[begin for begin, _ in kin.blocks], kin.call) if kin else ()
-    # The closing tags of all versions: behind a call, none of them is text.
+    # The closing tags of all versions: after a call, none of them is text.
     closers = (f"</{token}{name}>" for name in ("function_calls", "tool_calls", " calls", "calls"))
     stops = (*ends, *[tag for tag in closers if tag not in own.values()])
     return stops, tuple(tag for tag in others if tag not in own), odd_openings(token.strip("|｜‖∣")) if odd else ()
 
 
 class DsmlCalls(TaggedCalls):
-    """Finds calls whose parameters say whether they are text.
+    """Finds calls whose parameters declare whether they are text.
 
     `names` are those of the blocks and the leads of a version, and of one whose calls are read, too. `token` begins its
     tags. A call between other bars is read once all of the answer is there: any tag may have any bars. `odd` is whether
@@ -195,7 +195,7 @@ class DsmlCalls(TaggedCalls):
 
 
 class _Call(TaggedCall):
-    """A call whose parameters say whether they are text."""
+    """A call whose parameters declare whether they are text."""
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """The name of a parameter, and the attributes of its tag; None if the output ended before the value."""
@@ -206,7 +206,7 @@ class _Call(TaggedCall):
         return head
 
     def _flows(self, key: str, rest: Mapping[str, str]) -> bool:
-        """Whether a value streams: a text flows where the schema allows one."""
+        """Whether a value is streamed: a text is, if the schema allows one."""
         kind, writer = rest.get("string"), self.sink.writer
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
 

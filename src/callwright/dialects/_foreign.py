@@ -31,7 +31,7 @@ def _tags(layout: CallLayout) -> ParameterForm:
 
 
 def _claude(prefix: str) -> ParameterForm:
-    """The tags that Claude writes, and what is distilled from it."""
+    """The tags of Claude, and of models distilled from it."""
     arguments = TaggedArguments(begin=f'<{prefix}parameter name="${{key}}">', end=f"</{prefix}parameter>\n")
     return _tags(
         CallLayout(

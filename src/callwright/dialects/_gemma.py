@@ -28,7 +28,7 @@ def declare(out: PromptBuilder, quote: str, tool: FunctionTool) -> None:
 
 
 def if_new(layout: str) -> str:
-    """A layout where the answer does not go on: the model has called, or has got its results."""
+    """A layout for a new turn: not if the answer continues after calls or their results."""
     return f"«!after_outputs !after_calls¦{layout}»"
 
 

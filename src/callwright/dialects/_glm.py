@@ -1,6 +1,6 @@
-"""What the prompts of GLM have in common: tools as JSON lines in a system turn of their own, roles as tokens.
+"""Shared parts of the prompts of GLM: tools as JSON lines in a system turn of their own, roles as tokens.
 
-GLM 4.5 and 4.6 put a line feed behind each role and between the elements of a call, later models nothing.
+GLM 4.5 and 4.6 put a line feed after each role and between the elements of a call, later models nothing.
 """
 
 from typing import Any, Final
@@ -16,7 +16,7 @@ CONTROLS: Final = (
 
 
 def glm_turns(tags: KeyValueTags, **own: Any) -> Turns:
-    """The table of one version. What stands between tags stands behind roles, too."""
+    """The table of one version. The gap between tags also follows roles."""
     between = tags.between
     no_thought = "<think></think>" if between else "</think>"
     return Turns(

@@ -1,6 +1,6 @@
 """How Granite 4 is prompted: the calls are those of Hermes, the turns are Granite's.
 
-Source: the chat template of granite-4.0-h-350m. The tools stand as JSON lines behind the system text, outputs come back
+Source: the chat template of granite-4.0-h-350m. The tools are JSON lines after the system text, outputs are
 in a user turn.
 """
 

@@ -1,4 +1,4 @@
-"""What the prompts of MiniMax have in common: roles as words behind a token, tools as JSON in tags."""
+"""Shared parts of the prompts of MiniMax: roles as words after a token, tools as JSON in tags."""
 
 from collections.abc import Sequence
 from typing import Final

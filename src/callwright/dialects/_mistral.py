@@ -1,8 +1,8 @@
-"""What Mistral's formats share: the markers, read in either form, and the prompt.
+"""The shared parts of Mistral's formats: the markers, read in either form, and the prompt.
 
-A call is `[TOOL_CALLS]NAME[ARGS]{…}` (from v11 on) or an object in the list behind `[TOOL_CALLS]` (v3, v7). Nothing
+A call is `[TOOL_CALLS]NAME[ARGS]{…}` (from v11 on) or an object in the list after `[TOOL_CALLS]` (v3, v7). Nothing
 marks its end. Ids are nine letters or digits. The prompt is that of Mistral's own encoder, `mistral-common`, whose
-versions differ in where the system text and the tools stand, and in what else a turn shows.
+versions differ in the position of the system text and the tools, and in the other parts of a turn.
 """
 
 import json
@@ -49,7 +49,7 @@ from callwright.prompt import Prompt, PromptBuilder, own_words
 from callwright.reading.json.marked import CallMarks
 
 _ID_LENGTH: Final = 9
-# The id behind the name, and the name, which is the last group.
+# The id after the name, and the name, which is the last group.
 _HEADER: Final = re.compile(
     r"\s*(?:(?=[^\n<{\[]*\[CALL_ID\]\s*(?P<id>[0-9a-zA-Z]{9})\s*\[ARGS\])?"
     r"([^\n<{\[]*?)\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?\[ARGS\]\s*|([\w./-]+)\s*\Z)"
@@ -65,13 +65,13 @@ _NO_WORDS: Final = Message("user", (TextPart(""),))
 
 
 def marks(layout: CallLayout) -> CallMarks:
-    """What is read: either form, whichever is written."""
+    """The marks of both forms: the reader accepts either."""
     thoughts = (_THOUGHT, ("<think>", "</think>"))
     return CallMarks(layout=layout, opens=("[TOOL_CALLS]",), header=_HEADER, thoughts=thoughts, ends=("</s>",))
 
 
 def call_id(given: str, number: int) -> str:
-    """The id that the model sees: its own one comes back as it was, others are made into one of that form."""
+    """The id that the model sees: its own ids are unchanged, others are converted to its form."""
     return sized_id(given, number, _ID_LENGTH)
 
 
@@ -81,10 +81,10 @@ HISTORY: Final = HistoryRules(call_id=lambda call, number: call_id(call.id, numb
 class MistralForm(Struct, frozen=True, kw_only=True):
     """The prompt of one version of the encoder.
 
-    `result` writes what stands in the turn of one result, of its text, its call's id and the `space`. `tools_at`:
-    before the last user turn, or the first. `system`: system texts have turns of their own; else they begin the last
-    user turn. `thoughts` says which reasoning of a history is shown, `thought` stands around it. `joint` stands between
-    the text parts of one message. `space` stands before each text, as SentencePiece puts it there.
+    `result` writes the body of a tool result from its text, its call's id and the `space`. `tools_at`: before the last
+    or the first user turn. `system`: system texts have turns of their own; else they begin the last user turn.
+    `thoughts`: the reasoning of a history that is shown, between the marks `thought`. `joint` separates the text parts
+    of one message. `space` precedes each text, as SentencePiece adds it.
     """
 
     calls: CallLayout
@@ -101,8 +101,8 @@ class MistralForm(Struct, frozen=True, kw_only=True):
         return TurnMarks(thought=_THOUGHT, controls=_CONTROLS)
 
     def render(self, conversation: Conversation, options: Any, settings: str = "") -> Prompt:
-        """The whole prompt: nothing stands where the answer begins, but what `options` say of thinking. `settings` is
-        the JSON of those of the model, if it knows any.
+        """The whole prompt, which has no generation prompt except for the `thinking` option. `settings`: the JSON of
+        the model's settings, if it has any.
         """
         out = PromptBuilder().control("<s>")
         texts, items = self._split(self._grouped(conversation.items))
@@ -150,8 +150,8 @@ class MistralForm(Struct, frozen=True, kw_only=True):
     # --- the items, as the encoder groups them ---
 
     def _split(self, items: Sequence[Item]) -> tuple[list[str], Sequence[Item]]:
-        """The system texts that do not stand among the turns, and all other items. Without turns of their own these are
-        the texts at the begin and those behind the user's; what comes later stays where it is.
+        """The system texts that are moved out of the turns, and all other items. Without system turns these are the
+        texts at the begin and those after a user's; later ones remain in place.
         """
         if self.system:
             return split_instructions(items)
@@ -176,7 +176,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
     def _apart(
         self, items: Sequence[Item], users: Sequence[int], before: Callable[[PromptBuilder], None], lead: str
     ) -> Apart:
-        """The user's turn with the tools before it, and what `lead` says in it."""
+        """The user's turn with the tools before it, beginning with the text `lead`."""
         is_last = self.tools_at == "last"
         message = items[last_of_user(items)] if is_last else next(item for item in items if is_of_user(item))
         assert isinstance(message, Message)
@@ -196,7 +196,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
                 self._between(out, "SYSTEM_PROMPT" if is_system else "INST", plain_text(parts, number))
             case AssistantTurn(reasoning):
                 shown = reasoning if reasons and self.thoughts != "none" else None
-                plain_text(turn.message.parts if turn.message else (), number)  # raises for what is no text
+                plain_text(turn.message.parts if turn.message else (), number)  # raises for other parts than text
                 self._said(out, turn, shown, self.thought, written_anew(self.calls))
                 out.control("</s>")
             case ToolTurn(outputs, numbers):
@@ -244,7 +244,7 @@ def _is_said(item: Item) -> bool:
 
 
 class _Grouped(Struct, frozen=True):
-    """What was `made` of the first `items`, to which no later one is joined."""
+    """The result `made` from the first `items`, which no later item can join."""
 
     made: list[Item] = []
     items: int = 0
@@ -262,7 +262,7 @@ def _more(joint: str, before: _Grouped, items: Sequence[Item], _: int) -> _Group
 
 
 def _joined(run: Sequence[Any], joint: str) -> Sequence[Item]:
-    """One item, or messages of one role, as one with one text, where they hold nothing else."""
+    """One item, or messages of one role, joined into one with one text, if they hold only text."""
     if len(run) == 1 and (isinstance(run[0], Call | Reasoning) or len(run[0].parts) < 2):
         return run
     if not run or any(item.has_media for item in run):

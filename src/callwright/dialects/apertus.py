@@ -1,7 +1,7 @@
 """Apertus: `<|tools_prefix|>[{"NAME": {…}}]<|tools_suffix|>`: the name is the key of the arguments.
 
-Source: the chat template of Apertus-8B-Instruct: the tools stand as TypeScript in a developer turn, and outputs follow
-the calls as a list in the turn of the assistant, which goes on behind them.
+Source: the chat template of Apertus-8B-Instruct: the tools are TypeScript in a developer turn, and outputs follow
+the calls as a list in the turn of the assistant, which continues after them.
 """
 
 from typing import Final
@@ -29,7 +29,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 
 
 def _declaration(tool: FunctionTool) -> str:
-    """A tool as TypeScript, without the comma behind the last parameter."""
+    """A tool as TypeScript, without the comma after the last parameter."""
     return declaration(tool, resolved=True).replace(",\n}) => ", "\n}) => ")
 
 

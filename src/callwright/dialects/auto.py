@@ -1,4 +1,4 @@
-"""Reads an output whose format is not known: the markup that stands in it tells which one it is."""
+"""Reads an output of unknown format, which is detected from its markup."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDel
 from callwright.reading.text.foreign import likeliest, valid_calls
 from callwright.streaming.reader import Parse, StreamReader
 
-# What this is called where a dialect is named.
+# The name of this in place of a dialect's.
 AUTO: Final = "auto"
-# What tells a dialect and is no opening of its calls.
+# Marks that identify a dialect and do not open its calls.
 _SURE: Final = {
     "beam": re.compile("<rfl:"),
     "cohere_command_r": re.compile("Action:\\s*```json"),
@@ -34,7 +34,7 @@ _HINTS: Final = {
 # In these an answer begins with a header, before any text.
 _HEADED: Final = ("inkling", "muse", "beam", "harmony")
 _PLAIN: Final = "json"
-# Problems that say that the format may be another one.
+# Problems which suggest that the format is another one.
 _DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
 
 
@@ -116,7 +116,7 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
     """A text as this dialect reads it, whose markup begins at `at`."""
     lead = text[: text.rfind("\n", 0, at) + 1] if name in _HEADED and start == "assistant" else ""
     events: list[Event] = []
-    if said := lead.rstrip():  # such a format has a header before any text: this is none of its own
+    if said := lead.rstrip():  # such a format has a header before any text: this text is foreign to it
         events += [ContentDelta(said), Markup(lead[len(said) :])]
     source = StreamReader(events.append)
     source.push(text[len(lead) :])
@@ -137,8 +137,8 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
 
 
 def _worth(candidate: _Candidate, tools: Toolset) -> tuple[int, int, int]:
-    """How much a dialect makes of a text: calls that hold, other calls, and as little as may be in another format. If
-    there are none, the first dialect says what is wrong.
+    """How well a dialect reads a text: valid calls, other calls, and the fewest signs of another format. Without any
+    calls, the problems of the first dialect are reported.
     """
     good = len(valid_calls(candidate.events, tools))
     if candidate.is_hinted:

@@ -1,7 +1,7 @@
-"""What a dialect is, and how one is found by name.
+"""Dialects, and their lookup by name.
 
-A dialect says how one model family is prompted and how it writes calls. It is a value: `DIALECT` in a module of
-`callwright.dialects`, whose name is the dialect's; only what is found of a chat template is added while we run.
+A dialect describes how one model family is prompted and how it writes calls. It is a value: `DIALECT` in a module of
+`callwright.dialects`, whose name is the dialect's; only dialects derived from chat templates are added at runtime.
 Packages of others bring theirs by the entry point `callwright.dialects`, whose name is the dialect's and whose object
 is the value. It is loaded when it is asked for, and overrides none of ours.
 """
@@ -54,7 +54,7 @@ _NO_KEYWORDS: Final[frozenset[str]] = frozenset()
 
 
 class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of every dialect. `add_generation_prompt`: end the prompt where the model's answer begins."""
+    """The options of every dialect. `add_generation_prompt`: end the prompt with the begin of an answer."""
 
     add_generation_prompt: bool = True
 
@@ -69,16 +69,16 @@ class RenderOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return None
 
     def slots(self) -> Mapping[str, Any]:
-        """What layouts may name of these options beside the fields and their values."""
+        """The slots of these options for layouts, in addition to the fields and their values."""
         return {}
 
 
 class TurnMarks(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands around the parts of an answer, as `write` has it; None where nothing does.
+    """The marks around the parts of an answer, as `write` writes them; None: no marks.
 
-    `thought` stands around reasoning. `said` stands around text before calls, where a control token begins it: then any
-    text can stand there. `answer` stands around text that is the whole answer, without the stop token. `controls` are
-    the texts in a turn that are control tokens.
+    `thought` surrounds reasoning. `said` surrounds text before calls if a control token begins it, so that any text is
+    possible there. `answer` surrounds text that is the whole answer, without the stop token. `controls` are the
+    control tokens in a turn.
     """
 
     thought: tuple[str, str] | None = None
@@ -92,13 +92,15 @@ class PromptFormat(Protocol):
 
     @property
     def marks(self) -> TurnMarks:
-        """What stands around the parts of an answer."""
+        """The marks around the parts of an answer."""
 
     def render(self, conversation: Conversation, options: Any) -> Prompt:
         """The whole prompt, for completion endpoints (mode raw)."""
 
     def messages(self, conversation: Conversation, options: Any) -> list[dict[str, Any]]:
-        """Chat messages with the tools as text, for chat endpoints (mode prompt): shared, so nobody changes one."""
+        """Chat messages with the tools as text, for chat endpoints (mode prompt). They are shared: never modify
+        them.
+        """
 
     def write(self, turn: AssistantTurn) -> str:
         """The text that the model would write for a turn."""
@@ -109,14 +111,14 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     `aliases` are other names that engines and users know it by; `model_families` the families that use it, for people;
     `model_globs` the words of their models' names, in lower case with `-` between them (`qwen-3` finds `Qwen3-8B`);
-    `*` stands for any characters of a word, `^` and `$` for the ends of a name; `model_options` the options of models
+    `*` matches any characters of a word, `^` and `$` the ends of a name; `model_options` the options of models
     with such names, and of an alias, if not the defaults; `template_markers` texts in their chat templates, ` + `
     between those that belong together; `history_rules` what those templates ask of calls in a history.
-    `source` says where the format was taken from, `tokenizers` what the families' tokenizers are called in
-    `callwright.dialects.tokenizers`: their control tokens, too, are broken where a text holds them.
+    `source` is the source of the format, `tokenizers` the names of the families' tokenizers in
+    `callwright.dialects.tokenizers`: their control tokens, too, are escaped in texts.
 
     `stops` are the stop strings for a raw completion, `stop_token_ids` their ids, empty where these differ by model.
-    `shown_keywords`: what a prompt shows of a tool's schema, None for all of it.
+    `shown_keywords`: the keywords of a tool's schema that a prompt shows; None: all of them.
 
     `options` is the type of the options of `render` and `messages`. `is_slow`: to render takes milliseconds, whatever
     is rendered.

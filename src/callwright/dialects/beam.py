@@ -4,9 +4,9 @@
     v
     </rfl:parameter><|call|>
 
-The recipient makes a message a call; else its channel says what it is. A line feed on each side of a value is
-structure. Source: vLLM's parser for Beam; nothing says how its template shows tools and outputs: they stand as in
-Harmony, the tools in words.
+The recipient makes a message a call; else its channel decides its kind. A line feed on each side of a value is
+structure. Source: vLLM's parser for Beam. How its template shows tools and outputs is unknown: here they are
+shown as in Harmony, the tools in words.
 """
 
 import re
@@ -43,7 +43,7 @@ _CALLS: Final = CallLayout(
 _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|final|xml|json|code)\b")
 _BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
-# Text without a header is held so long; what is longer flows as an answer. A header is at most so long.
+# Maximum length of held text without a header (longer text is streamed as an answer), and of a header.
 _MAX_BARE: Final = 256
 _MAX_HEADER: Final = 2_000
 
@@ -90,7 +90,7 @@ class _Call(TaggedCall):
 
 
 class _Reader:
-    """Messages, one behind the other."""
+    """Consecutive messages."""
 
     def __init__(self, text: AnswerText, formats: Formats) -> None:
         self.text = text
@@ -122,7 +122,7 @@ class _Reader:
         self._foreign.tell_unread()
 
     def _headed(self, written: str, token: str, *, has_role: bool) -> Parse[None]:
-        """A message whose header goes on behind what was read of it."""
+        """Read a message whose header was read up to and including `token`."""
         if token != MESSAGE:
             rest, token = yield from read_until(self.text.source, _HEADER_END, _MAX_HEADER)
             written += rest

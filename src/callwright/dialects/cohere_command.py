@@ -1,8 +1,8 @@
 """Command: `<|START_ACTION|>` and a list of `{"tool_call_id": …, "tool_name": …, "parameters": {…}}`.
 
-The format of Command R7B, A, A Reasoning and Command 4 (A+, North Mini Code), whose text stands between `START_TEXT`
-tokens. Source: the chat template of c4ai-command-r7b-12-2024; Command 4 is held against `cohere-melody` 0.15.3. The
-tools stand as JSON in the system turn, ids are numbers.
+The format of Command R7B, A, A Reasoning and Command 4 (A+, North Mini Code), whose text is between `START_TEXT`
+tokens. Source: the chat template of c4ai-command-r7b-12-2024; Command 4 is checked against `cohere-melody` 0.15.3. The
+tools are JSON in the system turn, ids are numbers.
 """
 
 import json
@@ -24,7 +24,7 @@ from callwright.reading.json.marked import CallMarks
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
     one. `reasoning_effort`: `none` is `off`; any other level is `open` in Command 4. `flavour`: Command R7B and A, or
-    Command 4, in which text of any role stands between tokens.
+    Command 4, in which text of any role is between tokens.
     """
 
     flavour: Literal["command_a", "command4"] = "command_a"

@@ -1,9 +1,9 @@
-"""Command 5: `<cofl:tool_calls>` around calls, whose parameters are elements that say what they hold.
+"""Command 5: `<cofl:tool_calls>` around calls, whose parameters are elements with a type.
 
     <cofl:tool_calls><cofl:tool_call id="0" name="f"><cofl:value name="k" type="raw">v</cofl:value></cofl:tool_call>
     </cofl:tool_calls>
 
-`raw` is a text as it stands, `json` any JSON, `dict` and `list` hold elements; those of a list have no name. Attributes
+`raw` is unquoted text, `json` any JSON, `dict` and `list` hold elements; those of a list have no name. Attributes
 escape `&`, `<`, `>` and `"`. Source: Cohere's own encoder and parser, `cohere-melody` 0.15.3. An earlier form of it,
 `<cofl:tool_param name="k" string="true">`, is read, too. The prompt is that of Command 4 but for calls and results.
 """
@@ -87,11 +87,11 @@ _NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
 _TYPES: Final = frozenset(("raw", "json", "dict", "list"))
 _ATTRIBUTES: Final = ("id", "name", "string", "type")
 _ATTRIBUTE: Final = re.compile(r"""(?<!\S)([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
-# What stands in a tag behind its name; in quotes there may be line breaks.
+# The rest of a tag after its name; quoted values may contain line breaks.
 _REST: Final = r"""(?:[^<>\n"']|"[^"<>]*"|'[^'<>]*')*"""
 _HEAD: Final = re.compile(rf"(?P<head>\w+)(?P<rest>(?:\s{_REST})?)>")
 _MAY_BE_HEAD: Final = re.compile(rf"""\w*(?:\s{_REST}(?:"[^"<>]*|'[^'<>]*)?)?\Z""")
-# The rest of a tag is at most so long, and elements stand at most so deep in each other.
+# Maximum length of the rest of a tag, and maximum depth of nested elements.
 _MAX_HEAD: Final = 1_000
 _MAX_DEPTH: Final = 64
 
@@ -155,7 +155,7 @@ class _Calls(TaggedCalls):
         return True
 
     def last_call(self, text: str) -> int | None:
-        """Where the first call begins, which ends reasoning that is never closed."""
+        """Offset of the first call, which ends unterminated reasoning."""
         begins = [at for tag in (_TAGS.blocks[0][0], _TAGS.call) if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
@@ -166,7 +166,7 @@ class _Lexer(NamedLexer):
     named = _FORM
 
     def read_named(self, mark: str) -> Parse[Tag | None]:
-        """Read the tag behind a mark; None, and nothing is read, if there is none."""
+        """Read the tag after a mark; None, with nothing consumed, if there is no tag."""
         while True:
             ahead = self.source.ahead(_MAX_HEAD)
             if found := _HEAD.match(ahead):
@@ -187,12 +187,12 @@ class _Lexer(NamedLexer):
 
 
 class _Call(NamedCall):
-    """A call whose values say what they hold."""
+    """A call whose values have declared types."""
 
     def __init__(self, text: AnswerText, lexer: NamedLexer) -> None:
         super().__init__(text, lexer)
-        self._kind = ""  # what the tag of the value that comes next says it holds
-        self._noise = ""  # what else stands in the tag of a call
+        self._kind = ""  # type declared by the tag of the next value
+        self._noise = ""  # unknown text in the tag of a call
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in _VALUES
@@ -211,7 +211,7 @@ class _Call(NamedCall):
         return tag.head, key, {"type": "string"} if is_text and not writer.text_only(schema) else schema
 
     def _kind_of(self, tag: Tag, named: Mapping[str, str]) -> str:
-        """What a tag says its value is; a text if it says nothing, as Cohere's parser has it."""
+        """The type that a tag declares for its value; a text by default, as in Cohere's parser."""
         if tag.head == "tool_param":
             return "json" if named.get("string") == "false" else "raw"
         kind = named.get("type", "raw")
@@ -226,14 +226,14 @@ class _Call(NamedCall):
         return named.get("name", ""), head + end
 
     def arguments(self, name: str) -> Parse[bool]:
-        """Read the values of a call, to its end; answers whether it is complete."""
+        """Read the values of a call to its end; return whether it is complete."""
         if self._noise:
             self._between(self._noise)
         self.sink.sure = self.sink.sure and bool(name) and not self._noise
         return (yield from super().arguments(name))
 
     def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
-        """The JSON of a value. Elements hold elements if they say so."""
+        """The JSON of a value. Elements of type `dict` and `list` hold elements."""
         kind = self._kind
         if kind in ("dict", "list") and len(names) < _MAX_DEPTH:
             return (yield from self._elements(names, schema, writer, listed=kind == "list"))
@@ -252,7 +252,7 @@ class _Call(NamedCall):
     def _elements(
         self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter, *, listed: bool
     ) -> Parse[str | None]:
-        """The JSON of an object or a list, from behind its tag on; None when the output was cut in it."""
+        """The JSON of an object or a list, read from after its tag; None if the output was cut in it."""
         members: dict[str, str] = {}
         items: list[str] = []
         said: list[str] = []
@@ -322,7 +322,7 @@ def _json(text: str) -> str | None:
 
 
 def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
-    """The attributes of a tag, their escapes read, and what else stands in it."""
+    """The attributes of a tag, unescaped, and any other text in it."""
     rest = tag.partition(" ")[2].removesuffix(">").strip()
     named = {key: html.unescape(next(filter(None, values), "")) for key, *values in _ATTRIBUTE.findall(rest)}
     unknown = " ".join(key for key in named if key not in _ATTRIBUTES)

@@ -1,7 +1,7 @@
 """Command R and R+: `Action:` and a list of `{"tool_name": …, "parameters": {…}}` in a json fence.
 
-Source: the tool-use template of c4ai-command-r-plus: the tools stand as JSON in the system turn. A call of the tool
-`directly-answer` says that none is called; it is left out.
+Source: the tool-use template of c4ai-command-r-plus: the tools are JSON in the system turn. A call of the tool
+`directly-answer` means that no tool is called; it is left out.
 """
 
 import re
@@ -63,7 +63,7 @@ _TURNS: Final = Turns(
 
 
 class _Calls(CohereCalls):
-    """Lists of actions; the one that says that there is none is no call."""
+    """Lists of actions; `directly-answer` is no call."""
 
     def _block(self, opening: str) -> Parse[None]:
         source = self.text.source

@@ -1,7 +1,7 @@
 """DeepSeek V3.1: `NAME<｜tool▁sep｜>{…}` between control tokens.
 
 The format of V3.1 and V3.2-Exp. Source: the chat template of DeepSeek-V3.1, which shows no tools. A turn without
-reasoning holds an empty thought; an answer that is not to think begins behind `</think>`.
+reasoning holds an empty thought; an answer without thinking begins after `</think>`.
 """
 
 from typing import Final, Literal

@@ -1,7 +1,7 @@
 """DeepSeek V3.2: DSML in `<｜DSML｜function_calls>`.
 
-Outputs stand behind the calls, outside any turn. Source: the chat template of DeepSeek-V3.2 that llama.cpp bundles;
-`_dsml.py` has what the versions share.
+Outputs follow the calls, outside any turn. Source: the chat template of DeepSeek-V3.2 that llama.cpp bundles;
+`_dsml.py` has the shared parts of the versions.
 """
 
 from typing import Final

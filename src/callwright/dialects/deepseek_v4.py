@@ -1,7 +1,7 @@
 """DeepSeek V4: DSML in `<｜DSML｜tool_calls>`.
 
-V4-Flash-0731 writes this form, too, whatever the lists of engines say. Source: DeepSeek's own encoder,
-deepseek-recipe 0.2.0; `_dsml.py` has what the versions share.
+V4-Flash-0731 writes this form, too, despite the lists of engines. Source: DeepSeek's own encoder,
+deepseek-recipe 0.2.0; `_dsml.py` has the shared parts of the versions.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """DeepSeek V4.1: DSML in `<｜DSML｜ calls>`, with a space before each name.
 
-The token `<｜System｜>` stands before each system text. Source: DeepSeek's own encoder, deepseek-recipe 0.2.0;
-`_dsml.py` has what the versions share.
+The token `<｜System｜>` precedes each system text. Source: DeepSeek's own encoder, deepseek-recipe 0.2.0;
+`_dsml.py` has the shared parts of the versions.
 """
 
 from typing import Final

@@ -1,8 +1,7 @@
-"""Which dialect a model speaks: told by its name, or by marks in the text of its chat template, with the reason.
+"""Detects the dialect of a model by its name, or by marks in the text of its chat template, with the reason.
 
-Every dialect says itself which names and templates are its own (`model_globs`, `template_markers`); of several that
-match, the one that says it most precisely counts. What a template renders tells more: `callwright.chat_template.detect`
-asks it first.
+Every dialect declares its names and templates (`model_globs`, `template_markers`); if several match, the most specific
+one wins. The text that a template renders is better evidence: `callwright.chat_template.detect` uses it first.
 """
 
 import re
@@ -18,9 +17,9 @@ from callwright.conversation import Call
 from callwright.dialects.base import dialect_names, get_dialect
 
 _PLAIN: Final = HistoryRules()
-# What a name ends with that says nothing of the family: a kind of file, and how its numbers are kept.
+# Suffixes of names that do not depend on the family: file types and quantizations.
 _ENDING: Final = re.compile(r"[-.](?:gguf|safetensors|mlx|awq|gptq|exl[23]|fp\d+|bf16|f16|i?q\d\w*|int\d|\d+bit)\Z")
-# Where a name has a new word: `qwen3`, `Mistral-Small3.2`, `gpt_oss:20b`.
+# Word boundaries in names: `qwen3`, `Mistral-Small3.2`, `gpt_oss:20b`.
 _CUTS: Final = re.compile(r"[-_:\s/@+()]+|(?<=[a-z])(?=\d)|(?<=\d)(?=[a-z]{3})")
 _POINT: Final = re.compile(r"(?<!\d_\d)(?<=\d)_(?=\d)")
 # Models of a family that do not chat.
@@ -28,7 +27,7 @@ _OTHER_KINDS: Final = frozenset(
     "asr base clip embed embedding embeddings genrm guard guardian llava ocr parse prm reranker rerank reward rm "
     "safety siglip tts whisper aligner forcedaligner".split()
 )
-# Tokens that nobody types: a tokenizer that has none of a name does not know them.
+# Control tokens: a tokenizer without any of them does not belong to the dialect.
 _TOKENS: Final = re.compile(r"<[|｜][^\s<>{}|｜]+[|｜]?>|｜[A-Z]+｜|\[[A-Z_]{3,}\]")
 
 
@@ -92,13 +91,13 @@ def holds_marks(dialect: str, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def history_form(model: str) -> HistoryRules:
-    """What the chat template of a model, known by its name, asks of the calls in a history."""
+    """The rules of a model's chat template for the calls in a history, by the name of the model."""
     found = by_name(model)
     return get_dialect(found.dialect).history_rules if found else _PLAIN
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name, without its organisation and what says nothing of the family."""
+    """The words of a name, without its organisation and the suffixes that do not depend on the family."""
     bare = name.lower().rstrip("/").rpartition("/")[2]
     while (shorter := _ENDING.sub("", bare)) != bare:
         bare = shorter
@@ -112,7 +111,7 @@ def _family(glob: str) -> tuple[str, ...]:
 
 
 def _place(words: list[str], family: tuple[str, ...]) -> int | None:
-    """Where in a name the words of a family stand, one behind the other."""
+    """The index in a name of the consecutive words of a family, or None."""
     for at in range(len(words) - len(family) + 1):
         if all(map(fnmatchcase, words[at : at + len(family)], family)):
             return at
@@ -131,8 +130,8 @@ def _first_token(dialect: str) -> str | None:
 
 
 def _mark_sets(dialect: str) -> Iterator[tuple[str, ...]]:
-    """Sets of texts of which each tells the dialect; in `template_markers` one set is a string, its texts apart by
-    ` + `.
+    """Sets of texts, each of which identifies the dialect; in `template_markers` one set is a string, its texts apart
+    by ` + `.
     """
     for marks in get_dialect(dialect).template_markers:
         yield tuple(marks.split(" + "))

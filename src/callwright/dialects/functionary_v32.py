@@ -1,7 +1,7 @@
 """Functionary v3.2: every message begins with its recipient on a line: `all` for the user, or the name of a tool.
 
 The prompt ends in `>>>`, so an answer begins with a recipient; further messages begin with `>>>`. Source: the chat
-template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools stand as TypeScript in a
+template of meetkai's functionary-medium-v3.2, in Llama 3's turns: the tools are TypeScript in a
 turn of their own, before the system text.
 """
 
@@ -23,7 +23,7 @@ _NEXT: Final = ">>>"
 _ALL: Final = "all"
 _CALLS: Final = CallLayout(begin="${name}\n", between=_NEXT)
 _MARKS: Final = CallMarks(layout=_CALLS, opens=(_NEXT,))
-# The line of a recipient is at most so long.
+# Maximum length of a recipient's line.
 _MAX_LINE: Final = 200
 _HOW_TO: Final = (
     "You are capable of executing available function(s) if required.\nOnly execute function(s) when absolutely "
@@ -66,7 +66,7 @@ _TURNS: Final = Turns(
 
 
 class _Calls(MarkedCalls):
-    """Messages, each behind its recipient."""
+    """Messages, each after its recipient."""
 
     def begin(self, start: str) -> Parse[None]:
         """Read the recipient with which an answer begins."""
@@ -78,7 +78,7 @@ class _Calls(MarkedCalls):
             self.text.emit(self.text.say(blanks + tag))
 
     def _message(self, opening: str) -> Parse[bool]:
-        """Read the recipient of a message, and the call if it is one; False when no recipient stands here."""
+        """Read the recipient of a message, and the call if it is one; False without a recipient."""
         source = self.text.source
         while True:
             ahead = source.ahead(_MAX_LINE)

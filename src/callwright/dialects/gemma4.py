@@ -1,7 +1,7 @@
 """Gemma 4: `<|tool_call>call:f{k:<|"|>v<|"|>,n:3}<tool_call|>`, with strings between `<|"|>`.
 
-Source: the chat template of gemma-4-31B-it. Tools are declared in the notation of the calls; a turn goes on behind the
-results of its calls. Reasoning stands in `<|channel>thought … <channel|>` and is switched on by `<|think|>` in the
+Source: the chat template of gemma-4-31B-it. Tools are declared in the notation of the calls; a turn continues after the
+results of its calls. Reasoning is in `<|channel>thought … <channel|>` and is switched on by `<|think|>` in the
 system turn.
 """
 
@@ -29,7 +29,7 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `on` lets the model think, `off` begins the answer behind a closed, empty thought."""
+    """`thinking`: `on` lets the model think, `off` begins the answer after a closed, empty thought."""
 
     thinking: Literal["on", "off"] = "on"
 

@@ -1,7 +1,7 @@
 """GigaChat 3: `<|function_call|>{"name": …, "arguments": {…}}`, or the same in a message `function call`.
 
 The format of GigaChat 3 and 3.1; the last bracket ends a call. Source: the chat template of GigaChat3.1-10B: the
-tools stand as TypeScript in the system turn. The template shows one call of a turn; all are shown here.
+tools are TypeScript in the system turn. The template shows one call of a turn; all are shown here.
 """
 
 from typing import Final, Literal
@@ -19,7 +19,7 @@ from callwright.schema.typescript_whole import whole_declaration
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `flavour`: calls stand behind a token in 3.1 and later, in a turn `function call` in 3.
+    one. `flavour`: calls follow a token in 3.1 and later, and are in a turn `function call` in 3.
     """
 
     flavour: Literal["3.1", "3"] = "3.1"

@@ -1,7 +1,7 @@
 """GigaChat 3.5: the form of DSML with another token, `<｜GCML｜tool_calls>`.
 
-Source: the chat template of GigaChat3.5-432B-A28B (llama.cpp, models/templates/GigaChat3.5.jinja). Tools stand as
-TypeScript before the first question, their names behind each message of the user and each turn of outputs. The
+Source: the chat template of GigaChat3.5-432B-A28B (llama.cpp, models/templates/GigaChat3.5.jinja). Tools are shown as
+TypeScript before the first question, their names after each message of the user and each turn of outputs. The
 template refuses a turn that only reasons; it is shown here.
 """
 
@@ -38,7 +38,7 @@ _ABOUT: Final = """Вызов функций: последовательный
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`thinking`: `open` begins the answer in reasoning, as models do that were trained to. `current_date` (YYYY-MM-DD)
-    is told to the model.
+    is shown in the prompt.
     """
 
     thinking: Literal["open", "off"] = "off"
@@ -86,7 +86,7 @@ _TURNS: Final = Turns(
 )
 
 
-# --- tools as TypeScript, with what the template makes of a schema ---
+# --- tools as TypeScript, with schemas as the template writes them ---
 
 _REMARKS: Final = (
     *("format", "maxItems", "maximum", "minItems", "minimum", "pattern", "minLength", "maxLength"),
@@ -155,7 +155,7 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], indent: str, see
 
 
 def _member(name: str, schema: object, is_needed: bool, indent: str) -> Iterator[tuple[str, str]]:
-    """The lines of a member, with its name; its type stands at `\\0`."""
+    """The lines of a member, with its name; `\\0` is the place of its type."""
     known: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     about = known.get("description")
     for line in about.split("\n") if isinstance(about, str) else ():

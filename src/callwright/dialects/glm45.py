@@ -15,8 +15,8 @@ _TAGS: Final = KeyValueTags(gaps=LINES, between="\n")
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `off` says so behind what the user says, and begins the answer with a
-    closed, empty thought.
+    """`thinking`: `model` leaves it to the model, `off` appends `/nothink` to the user's text, and begins the answer
+    with a closed, empty thought.
     """
 
     thinking: Literal["model", "off"] = "model"

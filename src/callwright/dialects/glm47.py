@@ -1,8 +1,8 @@
 """GLM 4.7 and later: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`, without line feeds.
 
 Values are text, typed by the schema. GLM-5.3-Flash also writes `f>{"k": "v"}` and `<arg_key>k=v</arg_value>`, which are
-read. Source: the chat templates of GLM-4.7, GLM-5 and Spark 2.5, which leave reasoning open or closed where the answer
-begins. Spark shows its tools and turns in its own way, and what was thought in each turn.
+read. Source: the chat templates of GLM-4.7, GLM-5 and Spark 2.5, which leave reasoning open or closed at the begin of
+the answer. Spark shows its tools and turns in its own way, and the reasoning of each turn.
 """
 
 from typing import Final, Literal
@@ -17,7 +17,7 @@ _TAGS: Final = KeyValueTags()
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind it. `flavour`: whose turns."""
+    """`thinking`: `open` begins the answer in reasoning, `off` after it. `flavour`: whose turns."""
 
     thinking: Literal["open", "off"] = "open"
     flavour: Literal["glm", "spark2.5"] = "glm"

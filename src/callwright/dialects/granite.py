@@ -1,7 +1,7 @@
 """Granite 3: `<|tool_call|>` and a list of `{"name": …, "arguments": {…}}`, whose bracket ends it.
 
 The format of Granite 3.0 to 3.3; from 3.1 on the marker may be the text `<tool_call>`. Source: the chat template of
-Granite-3.3-2B-Instruct: the tools stand in a turn of their own.
+Granite-3.3-2B-Instruct: the tools are in a turn of their own.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Granite 20B for function calling: `<function_call> {"name": …, "arguments": {…}}`, a line for each call.
 
-Source: the model's card and vLLM's parser. The last bracket ends a call. Turns stand behind `SYSTEM:`, `USER:` and
-`ASSISTANT:`, the tools behind `<|function_call_library|>`.
+Source: the model's card and vLLM's parser. The last bracket ends a call. Turns follow `SYSTEM:`, `USER:` and
+`ASSISTANT:`, the tools `<|function_call_library|>`.
 """
 
 from typing import Final

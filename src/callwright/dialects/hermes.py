@@ -1,7 +1,7 @@
 """Hermes: `<tool_call>` around `{"name": …, "arguments": {…}}`.
 
 The format of Qwen2.5, QwQ, Qwen3, Hermes 2 to 4, Granite 4, SmolLM3 and most fine-tunes. Prompts follow Qwen's
-template, or that of Granite 4: the tools stand as JSON lines in the system turn, outputs come back in a user turn.
+template, or that of Granite 4: the tools are JSON lines in the system turn, outputs are in a user turn.
 Source: the chat templates of Qwen2.5-7B-Instruct and Qwen3-32B; NousResearch Hermes Function Calling.
 """
 
@@ -18,7 +18,7 @@ _CLOSE: Final = "</tool_call>"
 _ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 _END_OF_GRANITE: Final = "<|end_of_text|>"
 _GRANITES_4: Final = ("granite-4*", "granite-vision-4*", "granite-speech-4*")
-# The tags are words to most of the tokenizers: they may stand in any text.
+# The tags are words to most of the tokenizers: they may occur in any text.
 _CALLS: Final = CallLayout(begin=f"{_OPEN}\n" + in_json(), end=f"}}\n{_CLOSE}", between="\n")
 _MARKS: Final = CallMarks.of(_CALLS, special=False, ends=(_END_OF_GRANITE,))
 _CONTROLS: Final = (

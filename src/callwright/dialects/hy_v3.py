@@ -1,6 +1,6 @@
 """Hunyuan 3 and 4: `<tool_calls>` around `<tool_call>f<tool_sep>` and lines of `<arg_key>` and `<arg_value>`.
 
-Released checkpoints put a word behind the name of every tag, `<tool_call:opensource>`; Hunyuan 4 leaves `<tool_sep>`
+Released checkpoints put a word after the name of every tag, `<tool_call:opensource>`; Hunyuan 4 leaves `<tool_sep>`
 and the line feeds out. Each spelling is read, as in vLLM's parser `hy_v3`. Prompts are checked against the chat
 template of Hy3.
 """
@@ -36,7 +36,7 @@ _EOS: Final = _STOPS[1]
 
 
 def _tags(suffix: str) -> KeyValueTags:
-    """The tags with a suffix behind their names."""
+    """The tags with a suffix after their names."""
     return KeyValueTags(
         call=f"<tool_call{suffix}>",
         call_end=f"</tool_call{suffix}>",
@@ -83,8 +83,8 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind a closed, empty one. `reasoning_effort`: how much
-    is thought, if it is.
+    """`thinking`: `open` begins the answer in reasoning, `off` after a closed, empty one. `reasoning_effort`: the
+    amount of reasoning, if there is any.
     """
 
     thinking: Literal["open", "off"] = "off"

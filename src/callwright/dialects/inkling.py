@@ -1,7 +1,7 @@
 """Inkling: parts that begin with `<|content_…|>` and end with `<|end_message|>`; a call is the part of its tool.
 
 `NAME<|content_invoke_tool_json|>{"name": …, "args": {…}}<|end_message|>`; the name before the part may be missing.
-Source: the format as vLLM's parser and tests state it. The template was not seen: the tools are told in words.
+Source: the format as vLLM's parser and tests state it. The template was not seen: the tools are described in words.
 """
 
 import re
@@ -33,7 +33,7 @@ _MARKS: Final = CallMarks(
     ends=("<|content_model_end_sampling|>",),
     end_thoughts=(_INVOKE,),  # the part of a call is no draft, for it ends as a thought does
 )
-# The name of the tool before its part is at most so long.
+# Maximum length of the tool's name before its part.
 _MAX_NAME: Final = 128
 _NAME = re.compile(rf"([^\n<{{}}]+?)(?={re.escape(_INVOKE)})")
 _WORD = re.compile(r"[\w.:/-]+")
@@ -59,7 +59,7 @@ _TURNS: Final = Turns(
 
 
 class _Calls(MarkedCalls):
-    """Parts, of which a thought and a call end alike, and in which the name of a tool may stand before its call."""
+    """Parts, of which a thought and a call end alike, and in which the name of a tool may precede its call."""
 
     def begin(self, start: str) -> Parse[None]:
         """Read the name of a tool with which an answer begins."""
@@ -90,7 +90,7 @@ class _Calls(MarkedCalls):
             yield
 
     def _names(self, name: str) -> Parse[bool]:
-        """Whether the part that comes next is a call, and of this tool."""
+        """Whether the next part is a call of this tool."""
         opening = self.text.take(_INVOKE) + (yield from self.text.held_blanks())
         head = yield from MarkedJson(self.text.source, self.text.tools, self._find.stops).head()
         is_json = self.text.source.text.startswith(("{", "[", "`"), self.text.source.at)

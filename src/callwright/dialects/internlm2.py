@@ -1,6 +1,6 @@
 """InternLM: `<|action_start|><|plugin|>{"name": …, "parameters": {…}}<|action_end|>`, a block for each call.
 
-The format of InternLM 2.5 and 3 and Intern-S1. Source: the chat format of internlm2_5-7b-chat: the tools stand in a
+The format of InternLM 2.5 and 3 and Intern-S1. Source: the chat format of internlm2_5-7b-chat: the tools are in a
 system turn of the name `<|plugin|>`, outputs in one of the environment.
 """
 

@@ -1,8 +1,8 @@
 """IQuest Q1: `<iquest_tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></iquest_tool_call>`, as GLM 4.7.
 
 Values are text, typed by the schema; the answer begins in `<think>`. Source: SGLang's parser `iquest_q1`, and turns as
-engines that serve the model write them. Nothing says how its template shows tools and outputs: the tools stand in words
-in the system turn, outputs in a turn of the user.
+engines that serve the model write them. How its template shows tools and outputs is unknown: here the tools are
+described in the system turn, outputs are in a turn of the user.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """Jamba: `<tool_calls>` around a list of `{"name": …, "arguments": {…}}`.
 
-The format of Jamba 1.5 to 1.7 and Hunyuan-A13B, which says its answer between `<answer>` tags. Source: the chat
-template of Jamba-1.5: the tools stand in the system turn.
+The format of Jamba 1.5 to 1.7 and Hunyuan-A13B, which writes its answer between `<answer>` tags. Source: the chat
+template of Jamba-1.5: the tools are in the system turn.
 """
 
 import json
@@ -32,7 +32,7 @@ _TURNS: Final = Turns(
     head="<|startoftext|><|bom|><|system|> $text«text tools¦\n\n»$tools<|eom|>",
     system="<|bom|><|system|> $text<|eom|>",
     user="<|bom|><|user|> $text<|eom|>",
-    # What an assistant says is shown after a blank, which no answer needs.
+    # The text of an assistant is shown after a blank, which no answer needs.
     assistant=(
         "<|bom|><|assistant|>«calls !text !thought¦ »«<think>\n$thought:trim\n</think>\n\n»« $text»$calls<|eom|>"
     ),

@@ -1,9 +1,9 @@
-"""Plain JSON calls, for any model: the tools are told in words, and a call is a fenced block of JSON.
+"""Plain JSON calls, for any model: the tools are described in words, and a call is a fenced block of JSON.
 
-For servers without tool support, with a broken parser, or without a template for the model. What a reply may look
-like is wide; `callwright.free_text.recover` reads it. Text before the first thing that may be a call flows; from there
-on the reply is held, because what follows (a question, a record's output) may still make it text. Source of the forms:
-docs/dialects.md.
+For servers without tool support, with a broken parser, or without a template for the model. The forms of
+replies vary; `callwright.free_text.recover` reads them. Text before the first thing that may be a call flows; from
+there on the reply is held, because the text after it (a question, a record's output) may still make it text. Source of
+the forms: docs/dialects.md.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _told(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
 
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
     if isinstance(turn, Message):
-        plain_text(turn.parts, number)  # refuses what is no text
+        plain_text(turn.parts, number)  # raises for other parts than text
     for message in _told(turn, number):
         _headed(out, message["role"], message["content"])
 
@@ -80,7 +80,7 @@ def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any) -> N
 
 
 def _shown(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[Item, ...]]:
-    """What the system message depends on beside the tools, and the items behind it."""
+    """The inputs of the system message apart from the tools, and the items after it."""
     instructions, items = split_instructions(conversation.items)
     notes = [*choice_note(conversation), *instructions, *format_note(conversation)]
     return (conversation.parallel_tool_calls, notes), items

@@ -76,7 +76,7 @@ _TURNS: Final = Turns(
 
 
 class _Calls(MarkedCalls):
-    """Reads calls without their tokens, too, where an answer begins with one or one follows another."""
+    """Reads calls without their tokens, too, at the begin of an answer or after another call."""
 
     def __init__(self, text: AnswerText) -> None:
         super().__init__(text, _MARKS, (_PREFIX,) if len(text.tools) else ())
@@ -93,9 +93,7 @@ class _Calls(MarkedCalls):
         return None
 
     def _bare_header(self) -> Parse[re.Match[str] | None]:
-        """The header of a call without its opening token, if one comes next where no text came before; it stays
-        unread.
-        """
+        """The header of a call without its opening token, if one follows without text before it; not consumed."""
         while self.text.apart or not self.text.before.strip():
             ahead = self.text.source.ahead(_MAX_HEADER)
             if header := _BARE_HEADER(ahead):

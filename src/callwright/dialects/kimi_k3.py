@@ -67,7 +67,7 @@ _CALLS: Final = CallLayout(
     end=f"{_CLOSE}call{_SEP}",
     close=_TAGS.blocks[0][1],
 )
-# Arguments that were no object of values stand as one JSON text.
+# Arguments that are not an object are written as one JSON text.
 _JSON: Final = f"{_OPEN}json"
 _CALL: Final = "call"
 _NAMES: Final = frozenset(("think", "response", "message", "tools", _CALL, "argument", "json"))
@@ -84,7 +84,7 @@ _PADDED: Final = {
 _MAY_BE_PADDED = re.compile(may_come([r"\s*+", r"\w++", r"\s*+", *map(re.escape, _SEP)]))
 _MAX_PADDED: Final = 64
 _LITERALS: Final = frozenset((*_THINK, *_PARTS, _TAGS.call, _TAGS.call_end, *_TAGS.blocks[0]))
-# The rest of a tag is at most so long.
+# Maximum length of the rest of a tag.
 _MAX_HEAD: Final = 1_000
 _TOOLS_HEAD: Final = "# Tools\nHere are the available tools, described in JSONSchema."
 _EFFORT: Final = (
@@ -123,7 +123,7 @@ def _tools(out: PromptBuilder, conversation: Conversation) -> None:
 
 
 def _wishes(conversation: Conversation) -> Values:
-    """What the next message must be."""
+    """The instructions for the next message."""
     choice, wanted = conversation.tool_choice, conversation.response_format
     wish = text = ""
     if conversation.tools and isinstance(choice, str):
@@ -201,7 +201,7 @@ class _Calls(TaggedCalls):
         if marker in _PARTS:
             text.leave_gap(blanks)
             text.emit(Markup(blanks + marker))
-            text.code = CodeContext()  # what was open in one part is not open in the next
+            text.code = CodeContext()  # code blocks do not extend over parts
         elif text.code.inside(blanks):
             return False
         elif (yield from self._padded(marker)):
@@ -224,7 +224,7 @@ class _Calls(TaggedCalls):
         yield from super()._unknown_block(blanks, tag, inner)
 
     def _padded(self, mark: str) -> Parse[bool]:
-        """Whether the tag of a part goes on here, with blanks around its name; if so it stands here without them."""
+        """Whether the tag of a part continues here with blanks around its name; if so, removes the blanks."""
         source = self.text.source
         while True:
             ahead = source.ahead(_MAX_PADDED)
@@ -262,7 +262,7 @@ class _Lexer(NamedLexer):
             yield
 
     def read_named(self, mark: str) -> Parse[Tag | None]:
-        """Read the tag behind a mark, to the next `<|sep|>`. A closing tag holds its name and nothing else."""
+        """Read the tag after a mark, to the next `<|sep|>`. A closing tag holds its name and nothing else."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
@@ -286,9 +286,9 @@ class _Lexer(NamedLexer):
 
 
 class _Call(NamedCall):
-    """A call whose values say what they are."""
+    """A call whose values have declared types."""
 
-    _head = ""  # the rest of a call's tag, where it is not as it should be
+    _head = ""  # the malformed rest of a call's tag
 
     def _is_end(self, tag: Tag, writer: ArgumentsWriter | None) -> bool:
         return tag.head not in ("argument", "json") if tag.closes else tag.head != "argument"
@@ -316,7 +316,7 @@ class _Call(NamedCall):
         return named.get("tool", ""), head + end
 
     def arguments(self, name: str) -> Parse[bool]:
-        """Read the values of a call, to its end; answers whether it is complete. JSON stands in a part of its own."""
+        """Read the values of a call, to its end; return whether it is complete. JSON is in a part of its own."""
         if self._head:
             self._between(self._head)
         self.sink.sure = self.sink.sure and bool(name)
@@ -327,7 +327,7 @@ class _Call(NamedCall):
 
 
 def _attributes(head: str) -> tuple[Mapping[str, str], str]:
-    """The attributes in a tag behind its name, their escapes read, and what else stands there."""
+    """The attributes in a tag after its name, unescaped, and any other text there."""
     rest = head.strip().partition(" ")[2]
     named = {
         key: value.replace("&quot;", '"').replace("&amp;", "&")
@@ -341,7 +341,7 @@ def _attributes(head: str) -> tuple[Mapping[str, str], str]:
     return named, noise
 
 
-# Behind a thought stands a response, if only an empty one; behind the calls ends the message.
+# A thought is followed by a response, which may be empty; the message ends after the calls.
 _WRITTEN: Final = msgspec.structs.replace(
     _CALLS, open="".join(_RESPONSE) + _CALLS.open, close=_CALLS.close + _MESSAGE_END
 )

@@ -1,8 +1,8 @@
 """LFM2: `<|tool_call_start|>[f(a="x"), g()]<|tool_call_end|>`, calls as Python.
 
-The format of Liquid's LFM2 and LFM2.5. Source: the chat templates of LFM2-1.2B and LFM2.5-8B-A1B. The tools stand as
-JSON behind the system text, outputs come back in the role `tool`. The template of LFM2 drops the calls of history; here
-they stand as that of LFM2.5 has them.
+The format of Liquid's LFM2 and LFM2.5. Source: the chat templates of LFM2-1.2B and LFM2.5-8B-A1B. The tools are
+JSON after the system text, outputs have the role `tool`. The template of LFM2 drops the calls of history; here
+they are written as in that of LFM2.5.
 """
 
 import json
@@ -43,7 +43,7 @@ _CONTROLS: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`flavour`: in LFM2 the tools and outputs stand between tokens of their own, and lists are JSON; not in LFM2.5."""
+    """`flavour`: in LFM2 the tools and outputs are between tokens of their own, and lists are JSON; not in LFM2.5."""
 
     flavour: Literal["lfm2", "lfm2.5"] = "lfm2"
 

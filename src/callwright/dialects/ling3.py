@@ -27,7 +27,7 @@ _WHEN: Final = (
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`thinking`: `open` begins the answer in reasoning, `off` behind an empty one."""
+    """`thinking`: `open` begins the answer in reasoning, `off` after an empty one."""
 
     thinking: Literal["open", "off"] = "open"
 

@@ -1,11 +1,11 @@
-"""Llama 3.1: an answer that is `{"name": …, "parameters": {…}}`, perhaps behind `<|python_tag|>`.
+"""Llama 3.1: an answer that is `{"name": …, "parameters": {…}}`, optionally after `<|python_tag|>`.
 
 The JSON form of Llama 3.1, 3.2, 3.3 and 4 and of their fine-tunes. An answer that begins with the call of a known tool
 is one; JSON between words is weighed as in any text. Source: the chat template of Llama-3.1-8B-Instruct: the tools
-stand in the first user turn. Several calls, which the template refuses, are written with `; ` between them.
+are in the first user turn. Several calls, which the template refuses, are written with `; ` between them.
 
-The template of Llama 4 puts what is said before calls between `<|python_start|>` and `<|python_end|>`, which stand
-there without words, too; calls follow each other without a gap.
+The template of Llama 4 puts text before calls between `<|python_start|>` and `<|python_end|>`, which it writes even
+without text; calls follow each other without a gap.
 """
 
 import json
@@ -95,7 +95,7 @@ _TURNS: Final = Turns(
 
 
 class _Calls(MarkedCalls):
-    """Calls in JSON, perhaps behind what Llama 4 says before them."""
+    """Calls in JSON, optionally after text as Llama 4 writes it."""
 
     def begin(self, start: str) -> Parse[None]:
         """Read the words before calls."""

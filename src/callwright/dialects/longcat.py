@@ -2,7 +2,7 @@
 
 Some models write the name and `<longcat_arg_key>`, `<longcat_arg_value>` for each argument in place of the object.
 Source: the format as vLLM's parser and tests state it. Turns are written plainly, as `USER:` and `ASSISTANT:`; of the
-template only the markers are known, so the tools are told in words.
+template only the markers are known, so the tools are described in words.
 """
 
 from functools import partial
@@ -49,7 +49,7 @@ _TURNS: Final = Turns(
 
 
 class _Calls(MarkedCalls):
-    """Reads both forms: where a name follows the opening tag, the call is one of elements."""
+    """Reads both forms: if a name follows the opening tag, the call consists of elements."""
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
         """Read a marker, and its calls."""

@@ -88,19 +88,19 @@ def _reader(text: AnswerText) -> CallReader:
 
 
 class _Call(TaggedCall):
-    """A call whose values may stand in CDATA."""
+    """A call whose values may be in CDATA."""
 
     _behind_cdata = Markers(_CDATA_END, _TAGS.parameter_end, _TAGS.parameter, _TAGS.call_end, _TAGS.call)
 
     def _read_value(
         self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
     ) -> Parse[TaggedValue]:
-        """Read a value to its end. In CDATA nothing is markup but its end; behind that only the end of the value is
-        left.
+        """Read a value to its end. In CDATA only its end is markup; after it only the end of the value can
+        follow.
         """
         if not (yield from self._opens_cdata()):
             value = yield from super()._read_value(key, writer, is_sibling)
-            # With text before it, or half of it, nobody knows what the value is.
+            # With text before CDATA, or with half of its markup, the value is ambiguous.
             broken = _CDATA[:-1] in value.text or value.text.rstrip().endswith(_CDATA_END)
             return value._replace(sure=value.sure and not broken)
         source, form = self.text.source, self.form
@@ -152,7 +152,7 @@ class _Call(TaggedCall):
         return marker != _CDATA_END
 
     def _opens_cdata(self) -> Parse[bool]:
-        """Whether a value begins with CDATA, behind white space, and reading past that."""
+        """Whether a value begins with CDATA after white space; if so, consumes both."""
         blanks = yield from self.text.held_blanks()
         if (yield from self.text.comes(_CDATA)):
             self.text.emit(Markup(blanks + self.text.take(_CDATA)))

@@ -1,7 +1,7 @@
 """MiniMax M2: `<minimax:tool_call>` around `<invoke name="f">` and `<parameter name="k">v</parameter>`.
 
-Values are text, all of it: white space at their ends is theirs. Source: the chat template of MiniMax-M2 (as Unsloth
-mends it, in llama.cpp); M2.1 to M2.7 have the same calls.
+Values are text, all of it: white space at their ends is theirs. Source: the chat template of MiniMax-M2 (as fixed
+by Unsloth, in llama.cpp); M2.1 to M2.7 have the same calls.
 """
 
 from typing import Final, Literal

@@ -1,12 +1,12 @@
-"""MiniMax M3: calls as nested elements, each tag behind the token `]<]minimax[>[`.
+"""MiniMax M3: calls as nested elements, each tag after the token `]<]minimax[>[`.
 
     ]<]minimax[>[<tool_call>
     ]<]minimax[>[<invoke name="f">]<]minimax[>[<k>v]<]minimax[>[</k>]<]minimax[>[</invoke>
     ]<]minimax[>[</tool_call>
 
-The name of an element is the parameter's. Objects and lists go on in elements (`<item>` for each of a list); the schema
-says which of the two, and what a text is. Read as vLLM's and llama.cpp's parsers do; prompts are checked against the
-model's chat template.
+The name of an element is the parameter's. Objects and lists are nested elements (`<item>` for each of a list); the
+schema decides between the two, and the type of a text. Read as vLLM's and llama.cpp's parsers do; prompts are checked
+against the model's chat template.
 """
 
 import re
@@ -70,7 +70,7 @@ containing nested objects or arrays are recursively expanded into XML elements. 
 @</item>@</param-2>@</invoke>
 @<invoke name="tool-name-2">@<param-1>value-1@</param-1>@</invoke>
 @</tool_call>""".replace("@", _MARK)
-# An element's tag behind the mark is at most so long, and elements stand at most so deep in each other.
+# Maximum length of an element's tag after the mark, and maximum depth of nested elements.
 _MAX_TAG: Final = 300
 _MAX_DEPTH: Final = 64
 _CALL_OPENS: Final = "invoke name="
@@ -80,13 +80,13 @@ _MAY_BE_TAG = re.compile(r"(?:</?[^<>\n]*)?\Z")
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` behind its end."""
+    """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` after its end."""
 
 
 # --- prompts ---
 
 
-# System texts stand in the turn `developer`, behind the model's own.
+# System texts are in the turn `developer`, after the model's own.
 _TURNS: Final = Turns(
     controls=(*TOKENS, _OPEN, _CLOSE, _MARK, *_THOUGHT),
     head=(f"]~!b[]~b]system\n{_SYSTEM}[e~[\n«text|tools¦]~b]developer\n$text«text tools¦\n\n»$tools[e~[\n»"),
@@ -120,7 +120,7 @@ class _Lexer(NamedLexer):
     named = _FORM
 
     def read_named(self, mark: str) -> Parse[Tag | None]:
-        """Read the tag behind a mark; None when there is none."""
+        """Read the tag after a mark; None without a tag."""
         while True:
             ahead = self.source.ahead(_MAX_TAG)
             if found := _TAG.match(ahead):
@@ -148,7 +148,7 @@ class _Call(NamedCall):
     # --- values ---
 
     def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:
-        """The JSON of an element from behind its tag on; None when the output was cut in it. `names` are the elements
+        """The JSON of an element, read from after its tag; None if the output was cut in it. `names` are the elements
         around it and, last, its own.
         """
         if not _holds(writer, schema) or len(names) >= _MAX_DEPTH:
@@ -185,13 +185,13 @@ class _Call(NamedCall):
 
     @staticmethod
     def _is_next(tag: Tag, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> bool:
-        """Whether a tag opens what comes next to an element, not what stands in it."""
+        """Whether a tag opens the sibling of an element, not its child."""
         if tag.closes or _takes(writer, schema, tag.head):
             return False
         return tag.head == names[-1] or (len(names) == 1 and writer.declares(tag.head))
 
     def _built(self, texts: list[str], members: list[tuple[str, str]], schema: object, writer: ArgumentsWriter) -> str:
-        """The JSON of what stood in an element."""
+        """The JSON of an element's content."""
         kinds, _ = writer.inside(schema, None)
         if not members:
             text = "".join(texts)
@@ -219,7 +219,7 @@ class _Call(NamedCall):
 
 
 def _holds(writer: ArgumentsWriter, schema: object) -> bool:
-    """Whether elements may stand in a value of this schema."""
+    """Whether a value of this schema may contain elements."""
     return bool(writer.inside(schema, None)[0]) or writer.is_untyped(schema)
 
 

@@ -19,10 +19,10 @@ from callwright.prompt import Prompt, PromptBuilder
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`flavour`: `v11` (Small 3.2) has ids, and the tools before the last user turn; `v13` (Devstral, Magistral,
-    Ministral 3, Large 3) has no ids, and the tools before the first; `v15` (Small 4, Medium 3.5) also says how much to
-    think. `reasoning_effort`: in v15, of which the models know `none` and `high`; the other levels of the API are
-    rounded. `thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed,
-    empty one; in v15, where the effort says it, `off` is the effort `none`.
+    Ministral 3, Large 3) has no ids, and the tools before the first; `v15` (Small 4, Medium 3.5) also shows the
+    reasoning effort. `reasoning_effort`: in v15, of which the models know `none` and `high`; the other levels of the
+    API are rounded. `thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a
+    closed, empty one; in v15 `off` is the effort `none`.
     """
 
     flavour: Literal["v11", "v13", "v15"] = "v11"
@@ -50,7 +50,7 @@ _FORMS: Final = {
     "v15": replace(_V13, joint=""),
 }
 _NO_EFFORT: Final = ("none", "minimal")
-# The models that are told how much to think.
+# The models whose prompt shows the reasoning effort.
 _SETTINGS: Final = ("mistral-small-4", "mistral-small-2603", "mistral-medium-3.5", "mistral-medium-3-5", "leanstral")
 
 
@@ -58,7 +58,7 @@ class _Prompt(MistralForm, frozen=True, kw_only=True):
     """The form of `v11`; prompts are those of the flavour."""
 
     def render(self, conversation: Conversation, options: Options, settings: str = "") -> Prompt:
-        """The whole prompt: nothing stands where the answer begins, but what the options say of thinking."""
+        """The whole prompt, which has no generation prompt except for the `thinking` option."""
         form = _FORMS[options.flavour]
         if options.flavour != "v15":
             return form.render(conversation, options)

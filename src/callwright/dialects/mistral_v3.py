@@ -1,7 +1,7 @@
 """Mistral's older form: `[TOOL_CALLS]` and a list of `{"name": …, "arguments": {…}, "id": …}`.
 
 The format of Mistral 7B v0.3, Nemo, Large 2407 and Mixtral 8x22B (v3), of Large 2411, Small 2501 and Small 3.1 (v7).
-The tools stand before the last user turn, which in v3 begins with the system text. Held against `mistral-common`
+The tools precede the last user turn, which in v3 begins with the system text. Checked against `mistral-common`
 1.13.1.
 """
 
@@ -36,7 +36,7 @@ def _calls(space: str = "") -> CallLayout:
 
 
 def _json_result(out: PromptBuilder, text: str, id_: str, space: str) -> None:
-    """A result as JSON: its text where that is JSON, nothing as an empty object, else a JSON string."""
+    """A result as JSON: its text if it is JSON, empty text as an empty object, else a JSON string."""
     try:
         content = json.loads(text or "{}")
         written = json.dumps({"content": content, "call_id": id_}, ensure_ascii=False, allow_nan=False)
@@ -66,7 +66,7 @@ class _Prompt(MistralForm, frozen=True, kw_only=True):
     """The form of `v3`; prompts are those of the flavour."""
 
     def render(self, conversation: Conversation, options: Options, settings: str = "") -> Prompt:
-        """The whole prompt: nothing stands where the answer begins."""
+        """The whole prompt, which has no generation prompt."""
         return _form(options.flavour, " " if options.spaces else "").render(conversation, options)
 
 

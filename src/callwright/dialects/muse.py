@@ -6,8 +6,8 @@
     </atem:invoke>
     </atem:function_calls><|eot|>
 
-What goes to `self` is thought, what goes to `user` (or `commentary`) is said, and calls in either are text. In a
-message to anyone else, or to nobody, calls are calls; the name in the call counts. Values are text, all of it.
+A message to `self` is reasoning, one to `user` (or `commentary`) is content, and calls in either are text. In a
+message to any other recipient, or to none, calls are read; the name in the call counts. Values are unescaped text.
 Prompts are checked against the chat template of Muse-Glimmer.
 """
 
@@ -58,7 +58,7 @@ _CALLS: Final = msgspec.structs.replace(
 _TAGS: Final = ParameterTags.of(_ATEM)
 _KNOWN: Final = {"self": ReasoningDelta, "user": ContentDelta, "commentary": ContentDelta}
 _STRENGTHS: Final = {"none": "low", "minimal": "low", "max": "xhigh"}
-# A header is at most so long.
+# Maximum length of a header.
 _MAX_HEADER: Final = 400
 _HEADER = re.compile(r"\s*+(?:<\|start\|>)?(?:assistant)?(?:\s*+to=(?P<to>[^\s<]+))?\s*+<\|message\|>")
 _MAY_BE_HEADER = re.compile(
@@ -109,7 +109,7 @@ that can span
 
 class Options(RenderOptions, frozen=True, kw_only=True):
     """`reasoning_effort`: the model knows `low` to `xhigh`, the other levels of the API are rounded. `current_date`
-    (`YYYY-MM-DD`) and `knowledge_cutoff` stand in the system message of a request that has none of its own.
+    (`YYYY-MM-DD`) and `knowledge_cutoff` are shown in the system message of a request that has none of its own.
     """
 
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] = "high"
@@ -121,7 +121,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 
 def _namespaces(conversation: Conversation) -> Iterable[str]:
-    """What stands before the dot in the names of the tools."""
+    """The prefixes of the tools' names, before the dot."""
     return dict.fromkeys(tool.name.partition(".")[0] for tool in conversation.tools)
 
 
@@ -165,7 +165,7 @@ _TURNS: Final = Turns(
     answer="<|start|>assistant",
     calls=_CALLS,
     tools=_tools,
-    # A chat server writes headers itself: calls stand without.
+    # A chat server writes headers itself: calls have none here.
     chat_written="$text«text calls¦\n»$calls",
     chat_calls=_ATEM,
     chat_tools=_tools,
@@ -178,19 +178,19 @@ _TURNS: Final = Turns(
 
 
 def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
-    """Events of an output. `start`: `reasoning` behind the header of a message to `self`."""
+    """Events of an output. `start`: `reasoning` after the header of a message to `self`."""
     if not (yield from reads_others(text, start, formats, own=("<|start|>", "<|message|>", "<|eom|>", "<atem:"))):
         lexer = _Lexer(text, parameter_marks(_TAGS, thoughts=(), ends=(*_ENDS, _START)))
         yield from _Reader(TaggedCalls(_Call(text, lexer)), lexer, formats).read(start)
 
 
 class _Lexer(TagLexer):
-    """The tags of a message to `recipient`, `""` for nobody."""
+    """The tags of a message to `recipient`, `""` without one."""
 
     recipient = ""
 
     def names_call(self) -> Parse[bool]:
-        """Whether a call follows its tag: in a message to a tool, what begins as a call is one."""
+        """Whether a call follows its tag: in a message to a tool, any opener begins a call."""
         known = yield from super().names_call()
         return known or bool(self.recipient)
 
@@ -211,7 +211,7 @@ class _Call(TaggedCall):
 
 
 class _Reader:
-    """Messages, one behind the other."""
+    """Consecutive messages."""
 
     def __init__(self, calls: TaggedCalls, lexer: _Lexer, formats: Formats) -> None:
         self.text = calls.text
@@ -220,10 +220,10 @@ class _Reader:
         self._lexer = lexer
         self._in_words = Markers(*_ENDS, _START, _TO)
         self._in_call = Markers(*_ENDS, _START, _TO, *calls.marks.tags)
-        self._said: dict[object, str] = {}  # the end of what was said, by what it is
+        self._said: dict[object, str] = {}  # the end of the text so far, by kind of event
 
     def read(self, start: str) -> Parse[None]:
-        """Read the whole answer. What begins without a header goes on where the prompt left off."""
+        """Read the whole answer. Text without a header continues the message that the prompt began."""
         text = self.text
         self._lexer.recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
         while not text.source.done:
@@ -236,8 +236,9 @@ class _Reader:
                 self._lexer.recipient = (yield from self._header(behind=True)) or ""
 
     def _header(self, *, behind: bool = False) -> Parse[str | None]:
-        """Read a header and answer whom it names, `""` for nobody; None when none is here. `behind` a message, half a
-        header at the end is one.
+        """Read a header and return its recipient, `""` without one; None if there is no header.
+
+        `behind`: after a message, so that an incomplete header at the end counts as one.
         """
         source = self.text.source
         while True:
@@ -254,7 +255,7 @@ class _Reader:
             yield
 
     def _begins_header(self) -> Parse[bool]:
-        """Whether a header comes next that names somebody, or begins with `<|start|>`."""
+        """Whether the next text is a header with a recipient or with `<|start|>`."""
         source = self.text.source
         while True:
             ahead = source.ahead(_MAX_HEADER)
@@ -265,9 +266,9 @@ class _Reader:
             yield
 
     def _body(self) -> Parse[None]:
-        """A message from behind its header on, to the next."""
+        """Read a message from after its header to the next message."""
         markers = self._in_words if self._lexer.recipient in _KNOWN else self._in_call
-        repeats = False  # the message repeats a text whose tags the prompt has broken: no tag behind it is one
+        repeats = False  # the message repeats a text with escaped tags: tags after it are text
 
         def say(text: str) -> TextEvent:
             nonlocal repeats
@@ -277,7 +278,7 @@ class _Reader:
         while not self.text.source.done:
             blanks, marker = yield from emit_text_until(self.text.source, markers, say)
             if marker in self._calls.marks.tags and not (self.text.code.inside(blanks) or repeats):
-                # What is addressed to a tool is meant; without a header it is judged as in any answer.
+                # A message to a tool holds a call; without a header, tags are judged as in any answer.
                 yield from (self._calls.marked if self._lexer.recipient else self._answer.own_tag)(blanks, marker)
             elif marker in _ENDS and (yield from self._lexer.followed_by(_TO, _MESSAGE)):
                 self.text.emit(Markup(blanks + marker))

@@ -1,7 +1,7 @@
 """Olmo 3: `<function_calls>f(a="x")` and further calls, one on each line, up to `</function_calls>`.
 
-Calls are Python, with `null`, `true` and `false` beside Python's words. The functions stand as JSON in the system turn,
-outputs come back in the role `environment`. Source: the chat template of Olmo-3-7B-Instruct. Olmo-3-Think leaves
+Calls are Python, with `null`, `true` and `false` as well as Python's words. The functions are JSON in the system turn,
+outputs have the role `environment`. Source: the chat template of Olmo-3-7B-Instruct. Olmo-3-Think leaves
 `<think>` open.
 """
 

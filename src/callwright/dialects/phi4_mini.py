@@ -1,6 +1,6 @@
 """Phi-4-mini: `functools` and a list of `{"name": …, "arguments": {…}}`, whose bracket ends it.
 
-The format of Phi-4-mini and Firefunction v2. Source: the chat template of Phi-4-mini-instruct: the tools stand in the
+The format of Phi-4-mini and Firefunction v2. Source: the chat template of Phi-4-mini-instruct: the tools are in the
 system turn, between `<|tool|>` and `<|/tool|>`.
 """
 

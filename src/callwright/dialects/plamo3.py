@@ -1,7 +1,7 @@
-"""PLaMo 3: a request in `<|plamo:…|>` tokens that names the tool, then its arguments behind `json<|plamo:msg|>`.
+"""PLaMo 3: a request in `<|plamo:…|>` tokens that names the tool, then its arguments after `json<|plamo:msg|>`.
 
-Source: the format as vLLM's parser and tests state it. Its template was not seen: turns stand between
-`<|plamo:begin_ROLE:plamo|>` and `<|plamo:tag|>` here, and the tools are told in words.
+Source: the format as vLLM's parser and tests state it. Its template was not seen: here turns are between
+`<|plamo:begin_ROLE:plamo|>` and `<|plamo:tag|>`, and the tools are described in words.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Pythonic: `[f(a='x'), g()]` as the whole answer, or between `<|python_start|>` and `<|python_end|>`.
 
-The format of Llama 3.2 and Llama 4. The tools stand as JSON in the system turn. Source: the chat templates of
+The format of Llama 3.2 and Llama 4. The tools are JSON in the system turn. Source: the chat templates of
 Llama-3.2-3B-Instruct and Llama-4-Scout, and Meta's prompt guide for zero-shot function calling. Outputs come back in
 the role `ipython`. The models do not think. Llama 4 has turn tokens of its own.
 """

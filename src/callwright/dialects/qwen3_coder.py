@@ -67,8 +67,8 @@ _EFFORT_OF: Final[Mapping[str, Literal["low", "medium"]]] = {"minimal": "low", "
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
     """`thinking`: `model` leaves it to the model, `open` begins the answer in reasoning, `off` with a closed, empty
-    one. `flavour`: the model whose template is followed. `reasoning_effort`: what Qwen 3.8 is told in the
-    system turn while it thinks; nothing for `medium`.
+    one. `flavour`: the model whose template is followed. `reasoning_effort`: the instruction to Qwen 3.8 in
+    the system turn while it thinks; nothing for `medium`.
     """
 
     flavour: Literal["qwen3_coder", "qwen3.5", "qwen3.6", "qwen3.8", "nemotron3", "step3.5"] = "qwen3_coder"

@@ -1,7 +1,7 @@
 """Solar Open 2: `<|tool_call:start|>f` and lines of `<|tool_arg:start|>k<|tool_arg:value|>v<|tool_arg:end|>`.
 
 All tags are tokens. Values are text, all of it. Source: vLLM's and SGLang's parsers `solar_open2`, and turns as engines
-that serve the model write them. Nothing says how its template shows tools: they stand in words in the system turn.
+that serve the model write them. How its template shows tools is unknown: here the system turn describes them in words.
 """
 
 from typing import Final

@@ -4,8 +4,8 @@
     <steptml:invoke name="f"><steptml:parameter name="k">v</steptml:parameter></steptml:invoke>
     <｜tool_call_end｜><｜tool_calls_end｜>
 
-Values are text, all of it. Source: the parsers of vLLM and SGLang; turns as vLLM prompts Step-3. Nothing says how its
-template shows tools and outputs: they stand in the system text and in a turn `tool`.
+Values are text, all of it. Source: the parsers of vLLM and SGLang; turns as vLLM prompts Step-3. How its
+template shows tools and outputs is unknown: here they are in the system text and in a turn `tool`.
 """
 
 from typing import Final
@@ -69,14 +69,14 @@ def _reader(text: AnswerText) -> CallReader:
 
 
 class _Lexer(TagLexer):
-    """Tags, and what stands before that of a call: up to two tokens and a header, each of which may be missing."""
+    """Tags, and the optional prefix of a call: up to two tokens and a header, each of which may be missing."""
 
     def call_comes(self) -> Parse[bool | None]:
-        """Whether a call comes next, behind what may stand before it; None if none comes. Nothing is read."""
+        """Whether a call follows, after its optional prefix; None if not. Nothing is consumed."""
         return True if (yield from self.begins_call(peek=True)) else None
 
     def begins_call(self, *, peek: bool = False) -> Parse[bool]:
-        """Whether a call comes next, behind what may stand before it, and reading up to it. `peek`: not reading."""
+        """Whether a call follows, after its optional prefix, which is consumed, unless `peek`."""
         source = self.source
         read = ""
         for literal in (_OPEN, _CALL, _HEADER, self.form.call):
@@ -99,12 +99,12 @@ class _Lexer(TagLexer):
 
 
 class _Calls(TaggedCalls):
-    """Calls behind what may stand before them."""
+    """Calls with an optional prefix."""
 
     lexer: _Lexer
 
     def _call_follows(self) -> Parse[bool]:
-        """Whether another call comes next; what stands around a call is read past on the way to it."""
+        """Whether another call follows; the tokens around calls are skipped."""
         yield from self.text.skip_blanks()
         if (yield from self.text.comes(_CALL_END)):
             self.text.emit(Markup(self.text.take(_CALL_END)))

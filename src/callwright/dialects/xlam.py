@@ -1,8 +1,8 @@
 """xLAM: an answer that is a list of `{"name": …, "arguments": {…}}`; also in a fence or between tags.
 
 The format of xLAM and models like ToolACE. An answer that begins with the call of a known tool is one; JSON between
-words is weighed as in any text. Source: the chat template of xLAM-2: the form is told in the system turn. Those that
-come of Llama have its turns; source: their handler in the Berkeley Function Calling Leaderboard.
+words is weighed as in any text. Source: the chat template of xLAM-2: the system turn describes the form. Models
+based on Llama have its turns; source: their handler in the Berkeley Function Calling Leaderboard.
 """
 
 import json
@@ -18,7 +18,7 @@ from callwright.reading.json.marked import CallMarks
 
 
 class Options(ThinkingOptions, frozen=True, kw_only=True):
-    """`flavour`: whose turns; xLAM-2 comes of Qwen or of Llama."""
+    """`flavour`: whose turns; xLAM-2 is based on Qwen or Llama."""
 
     flavour: Literal["qwen", "llama"] = "qwen"
 

@@ -1,1 +1,1 @@
-"""How calls are written: one declaration says the writer, the tags and the shape for constraints."""
+"""How calls are written: one declaration defines the writer, the tags and the shape for constraints."""

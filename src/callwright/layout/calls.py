@@ -1,4 +1,4 @@
-r"""How a format writes calls, said once: as text with slots.
+r"""How a format writes calls: as text with slots.
 
     CallLayout(begin='<tool_call>\n{"name": ${name:json}, "arguments": ', end="}\n</tool_call>", between="\n")
 
@@ -7,7 +7,7 @@ decoding holds a model to. What models write instead is no part of it: tolerance
 
 Slots: `${name}`, the tool's name (`${name:json}`: in quotation marks); `${number}`, which the calls of a conversation
 count from 0 (`${number:5}`: with five digits); `${index}`, the same from 1 in each turn; `${id}`, the id of a call that
-has one, `${, "id": id:json}` with what stands before it then, `${id:9}` as `sized_id` has it; in arguments `${key}` and
+has one, `${, "id": id:json}` with the text before it, `${id:9}` as `sized_id` has it; in arguments `${key}` and
 `${type}`.
 """
 
@@ -31,7 +31,7 @@ _ID_DIGITS: Final = string.digits + string.ascii_letters
 
 
 class Slot(Struct, frozen=True):
-    """A place in a layout: what stands there, how it is written, and the text before it."""
+    """A place in a layout: the value, how it is written, and the text before it."""
 
     what: str
     form: str = ""
@@ -39,11 +39,11 @@ class Slot(Struct, frozen=True):
 
     @property
     def is_sized_id(self) -> bool:
-        """Whether an id of a fixed length stands there."""
+        """Whether the value is an id of a fixed length."""
         return self.what == "id" and self.form.isdigit()
 
     def written(self, values: Mapping[str, str]) -> str:
-        """What stands there, with these values."""
+        """The text of the slot, with these values."""
         value = values[self.what]
         if self.is_sized_id:
             value = sized_id(value, int(values["number"]), int(self.form))
@@ -92,7 +92,7 @@ def filled(layout: str, values: Mapping[str, str]) -> str:
 
 
 def _put(out: PromptBuilder, layout: str, values: Mapping[str, str], controls: tuple[str, ...]) -> None:
-    """Append a layout: its own words, in which control tokens are such, and what is in its slots, in which none is."""
+    """Append a layout: its own text, with control tokens, and the values of its slots, without any."""
     for piece in pieces_of(layout):
         if isinstance(piece, str):
             own_words(out, piece, controls)
@@ -113,8 +113,8 @@ def arguments_object(call: Call) -> Mapping[str, Any]:
 
 
 def object_of(arguments: str) -> Mapping[str, Any]:
-    """The object that arguments are as JSON; empty if they are none. Half of a surrogate pair, which JSON may hold and
-    no prompt, becomes the replacement character.
+    """The JSON object in arguments; empty if they are not an object. Half of a surrogate pair, valid in JSON but not in
+    a prompt, becomes the replacement character.
     """
     try:
         value = decode(with_whole_characters(arguments) or "{}")
@@ -152,7 +152,7 @@ def _in_json(value: Any) -> str:
 
 
 class TaggedArguments(Struct, frozen=True, kw_only=True):
-    """Parameters between tags, `between` two of them. A string stands there as it is, any other value as `value` writes
+    """Parameters between tags, `between` two of them. A string is written as it is, any other value as `value` writes
     it.
 
     `types` are the words for JSON types in the slot `${type}`, of which `""` is any other. `key` and `text` escape.
@@ -175,7 +175,7 @@ class TaggedArguments(Struct, frozen=True, kw_only=True):
             _put(out, self.end, named, controls)
 
     def sides(self, key: str, type_: str) -> tuple[str, str] | None:
-        """What stands before and behind a value of this JSON type; None if it is written in another way."""
+        """The text before and after a value of this JSON type; None if it is written in another way."""
         named = self._named(key, type_)
         return filled(self.begin, named), filled(self.end, named)
 
@@ -210,7 +210,7 @@ class ElementArguments(Struct, frozen=True, kw_only=True):
 
 
 class TypedArguments(Struct, frozen=True, kw_only=True):
-    """Parameters as elements that say what they hold: a string as it is, an object as elements of its keys, a list as
+    """Parameters as elements with a type: a string as it is, an object as elements of its keys, a list as
     elements without a key, anything else as JSON.
 
     `begin` opens an element with a key, `item` one without; both have the slot `${type}`, for which `types` are the
@@ -290,8 +290,8 @@ class CallLayout(Struct, frozen=True, kw_only=True):
     def put(
         self, out: PromptBuilder, calls: Sequence[Call], first: int = 0, controls: tuple[str, ...] = ()
     ) -> PromptBuilder:
-        """Append calls; `first` is how many came before them in the conversation, `controls` are the control tokens of
-        the family.
+        """Append calls; `first` is the number of earlier calls in the conversation, `controls` are the control tokens
+        of the family.
         """
         own_words(out, self.open, controls)
         for index, call in enumerate(calls):
@@ -320,5 +320,5 @@ def values_as(layout: CallLayout, value: Callable[[Any], str]) -> CallLayout:
 
 
 def in_json(name: str = "name", arguments: str = "arguments", lead: str = "") -> str:
-    """The begin of a call that is a JSON object with these keys, of which `lead` stands first; it ends with `}`."""
+    """The begin of a call that is a JSON object with these keys, and `lead` before them; it ends with `}`."""
     return f'{{{lead}"{name}": ${{name:json}}, "{arguments}": '

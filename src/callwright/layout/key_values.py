@@ -14,9 +14,9 @@ LINES: Final = ("\n", "\n", "\n")
 class KeyValueTags(Struct, frozen=True):
     """The tags of one format, and the white space between them.
 
-    `name_end` stands behind a name, `blocks` around calls, `types` (a pair) around a type between key and value; each
-    may be missing, and so may `value`. `gaps` are written before a key, before a value and before the end of a call,
-    `name_gap` behind a name, `between` between calls. `LINES` as `gaps` puts each on its own line.
+    `name_end` follows a name, `blocks` surround calls, `types` (a pair) a type between key and value; each of these and
+    `value` may be missing. `gaps` are written before a key, before a value and before the end of a call,
+    `name_gap` after a name, `between` between calls. `LINES` as `gaps` puts each on its own line.
     """
 
     call: str = "<tool_call>"
@@ -83,7 +83,7 @@ def show_tools(tags: KeyValueTags, lead: str = "For each function call, output")
 
 
 def write_turns(tags: KeyValueTags, think: str = "think") -> Mapping[str, Any]:
-    """What is the same in the tables of these formats: what the model writes, and its chat messages."""
+    """The shared entries in the tables of these formats: the output of the model, and its chat messages."""
     between = tags.between
     return {
         "calls": tags.layout,

@@ -1,5 +1,5 @@
 """Arguments that are written like a program's: `city="Paris", days=[1, True]` as Python, or as Gemma's notation
-`city:<|"|>Paris<|"|>,days:[1]`, in which strings stand between delimiters and keys are sorted.
+`city:<|"|>Paris<|"|>,days:[1]`, in which strings are between delimiters and keys are sorted.
 """
 
 import json

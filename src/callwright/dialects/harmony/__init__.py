@@ -2,7 +2,7 @@
 
 Every message is `<|start|>HEADER<|message|>BODY<|end|>`; the header names a role, a channel (analysis = reasoning,
 commentary = preambles and calls, final = the answer) and, for a call, its recipient. `prompt` renders, `header` and
-`output` read. Sources: openai/harmony 0.0.8, the gpt-oss chat template, and what the models are seen to write.
+`output` read. Sources: openai/harmony 0.0.8, the gpt-oss chat template, and observed outputs of the models.
 """
 
 from callwright.calls.history import HistoryRules

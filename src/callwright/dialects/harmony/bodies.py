@@ -1,4 +1,4 @@
-"""The bodies of Harmony messages: text of a channel, the arguments of a call, calls that are found whole."""
+"""The bodies of Harmony messages: text of a channel, the arguments of a call, complete calls."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -32,14 +32,14 @@ STOPS: Final = (END, RETURN, CALL, ENDOFTEXT)
 ANY = Markers(*CONTROLS)
 _BODY_ENDS: Final = ("", START, *STOPS)
 BODY_END = Markers(START, *STOPS)
-# Bodies whose end decides what they are (wrapped calls, messages in a tool's name) are held up to this size.
+# Bodies whose end decides their kind (wrapped calls, messages in a tool's name) are held up to this size.
 MAX_BODY = 4_194_304
-# `<|call|>` is the closer of a call; the other stop tokens say that the output was cut.
+# `<|call|>` is the closer of a call; the other stop tokens mean that the output was cut.
 _CUTS = tuple(stop for stop in STOPS if stop != CALL)
 _JSON_STOPS = JsonTerminators(*CONTROLS, then=(START, *STOPS), ends=_CUTS, begins=CONTROLS)
 _BRACE_OR_END = Markers("{", START, *STOPS)
 _MAKERS: Final[Mapping[str, type[ContentDelta] | type[ReasoningDelta]]] = {"analysis": ReasoningDelta}
-# Look-ahead for the first key of arguments, and for what stands before the arguments of one call of several.
+# Lookahead for the first key of arguments, and for the text before the arguments of one call of several.
 _MAX_FIRST_KEY = 200
 _MAX_USE = 400
 _FIRST_KEY = re.compile(r'\s*"((?:[^"\\]|\\.){0,100})"\s*:|\s*(\})')
@@ -51,7 +51,7 @@ _USES_END = Markers("}", *CONTROLS)
 
 
 def json_value(text: str) -> object:
-    """The value of a JSON text, None when it is none."""
+    """The value of a JSON text, or None if it is not JSON."""
     try:
         return decode(text)
     except NotJsonError:
@@ -74,12 +74,12 @@ class Bodies:
         self.markup = source.markup
         self.tools = tools
         self.calls = 0
-        self.spaced = False  # the detokeniser puts a space behind every control token
+        self.spaced = False  # the detokeniser puts a space after every control token
         self._begun: set[type] = set()
         self._demands = tools.choice == "required" or isinstance(tools.choice, NamedTool)
 
     def replay(self, text: str, read: Callable[[], Parse[object]]) -> None:
-        """Read held text again, as what it turned out to be."""
+        """Read held text again with the reader for its actual kind."""
         outer, self.source = self.source, StreamReader(self.emit)
         self.source.push(text)
         self.source.end()
@@ -111,7 +111,7 @@ class Bodies:
                 return (yield from self.more_text(channel, end))
 
     def _judged(self, channel: str, end: Markers) -> Parse[str]:
-        """An answer in text where a call is demanded: models write the call into it as plain JSON."""
+        """Read an answer in text when a call is required: models write the call into it as plain JSON."""
         text, token = yield from read_until(self.source, end, MAX_BODY)
         pieces = recover(text, self.tools)
         for piece in pieces:
@@ -133,13 +133,13 @@ class Bodies:
         return token
 
     def more_text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
-        """Go on with a text that `say` began."""
+        """Continue a text that `say` began."""
         return emit_until(self.source, end, _MAKERS.get(channel, ContentDelta))
 
     # --- calls ---
 
     def call(self, name: str, *, certain: bool = True) -> Parse[str]:
-        """Read the body of a call and answer the token that ended it. Not `certain`: nobody knows whose call it is."""
+        """Read the body of a call and return the token that ended it. Not `certain`: the tool is ambiguous."""
         self.markup((yield from read_blanks(self.source)))
         several = self.next_call(name) is None
         if not several and self.peek() not in ("{", "["):
@@ -165,8 +165,10 @@ class Bodies:
         return token
 
     def _words_before(self, name: str) -> Parse[bool]:
-        """Name the words that stand before the arguments of a function, if arguments follow them. False where these may
-        be no arguments of this call: behind members, whose brace is missing, and behind the header of another message.
+        """Report text before the arguments of a function, if arguments follow it.
+
+        False if they may not belong to this call: after members without their brace, or after the header of another
+        message.
         """
         pieces: list[str] = []
         while True:
@@ -184,8 +186,8 @@ class Bodies:
             pieces.append(token)
 
     def _begins_arguments(self, name: str) -> Parse[bool]:
-        """Whether the arguments of a tool go on here, behind their brace. Words with a brace in them are the text of a
-        tool that takes one text only.
+        """Whether the arguments of a tool continue here, after their brace. For a tool that takes only one text, words
+        with a brace in them are that text.
         """
         source = self.source
         tool = self.tools.get(name)
@@ -204,15 +206,15 @@ class Bodies:
         return token
 
     def peek(self) -> str:
-        """The next character, `""` when it is not here."""
+        """The next character, `""` if it has not arrived."""
         return self.source.text[self.source.at : self.source.at + 1]
 
     def next_call(self, name: str) -> int | None:
-        """The number of the call that comes next under this name; None where it stands for any number of calls."""
+        """The number of the next call under this name; None if the name wraps any number of calls."""
         return None if name == PARALLEL and name not in self.tools else self.calls
 
     def whole_call(self, name: str, body: str, *, complete: bool = True) -> None:
-        """A call whose arguments are all there; not `complete`: nobody knows whether they are what was meant."""
+        """Emit a call whose arguments were all read; not `complete`: the arguments are ambiguous."""
         arguments = body.strip()
         lead, _, tail = body.partition(arguments)
         self.markup(lead)
@@ -222,9 +224,9 @@ class Bodies:
         self.markup(tail)
 
     def json_arguments(self, name: str, *, certain: bool = True) -> Parse[str]:
-        """A call whose arguments begin here as JSON, and are passed on.
+        """Stream a call whose arguments begin here as JSON.
 
-        Control tokens in its strings are content; elsewhere one ends it and is answered.
+        Control tokens in its strings are content; any other control token ends it and is returned.
         """
         index = self._start(name)
         closed, token, is_sure = yield from pass_json(self.source, _JSON_STOPS, partial(ArgumentsDelta, index), index)
@@ -233,7 +235,7 @@ class Bodies:
         return token
 
     def several(self) -> Parse[str]:
-        """Several calls in the body of one: each goes out by itself, as it comes."""
+        """Stream the calls in the body of a wrapper call, each separately."""
         source = self.source
         opening = yield from self._ahead_as(_USES, "{[")
         if not opening:
@@ -263,7 +265,7 @@ class Bodies:
         return token
 
     def _use(self) -> Parse[str]:
-        """One of several calls. Its arguments stream where its name stands before them."""
+        """Read one of several calls. Its arguments are streamed if its name precedes them."""
         source = self.source
         if head := (yield from self._ahead_as(_USE, "{")):
             self.markup(head.group())
@@ -284,7 +286,7 @@ class Bodies:
             return token
         arguments = bytes(use.parameters).decode()
         self.whole_call(self._used(use.recipient_name), arguments)
-        # The arguments went out as they are; what held them together is structure.
+        # The arguments were emitted verbatim; the rest of the item is structure.
         self.markup(without(item, [arguments]) if "parameters" in item else item)
         return token
 
@@ -296,14 +298,14 @@ class Bodies:
         return name
 
     def _between(self, words: str, written: str) -> None:
-        """What stands between several calls, or behind the arguments of one."""
+        """Handle text between several calls, or after the arguments of one."""
         if words.strip():
             self.emit(Problem("arguments_trailing_text", "text between calls", call=self._last(), text=written))
         else:
             self.markup(written)
 
     def _ahead_as(self, pattern: re.Pattern[str], begins: str) -> Parse[re.Match[str] | None]:
-        """Read what matches here, and begins with one of these characters; None if nothing does."""
+        """Read a match that begins with one of these characters; None if there is no match."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_USE)
@@ -324,7 +326,7 @@ class Bodies:
         return value + rest, token
 
     def trailing(self, text: str) -> None:
-        """What stands between the arguments and the end of the message."""
+        """Handle text between the arguments and the end of the message."""
         if text.strip():
             kind: ProblemKind = "arguments_trailing_text"
             self.emit(Problem(kind, "text behind the arguments", call=self._last(), text=text))
@@ -332,7 +334,7 @@ class Bodies:
             self.markup(text)
 
     def discard(self, text: str) -> None:
-        """What the model said behind its call."""
+        """Report and drop text after a call."""
         words = text
         for stop in STOPS:
             words = words.replace(stop, "")

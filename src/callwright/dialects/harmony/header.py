@@ -38,9 +38,9 @@ _GLUED_CHANNEL = re.compile(rf"({'|'.join(CHANNELS)})(?:json|code|to=.*)?$")
 class Header(Struct, frozen=True):
     """A header as read. `name` is the tool that is called, `""` when none is; `channel` one of the three or `""`.
 
-    `hidden`: the name stood where another thing belongs, so that only a body of arguments makes it a call.
-    `evidence`: something in it (a content type, `<|constrain|>`) says that the body is no plain text. `noise`: words
-    stand in it that belong to nothing. `spaced`: the detokeniser has put a space behind `<|channel|>` (LLM-jp). `role`
+    `hidden`: the name is in the place of another part, so that only a body of arguments makes it a call.
+    `evidence`: something in it (a content type, `<|constrain|>`) means that the body is no plain text. `noise`: it
+    contains unknown words. `spaced`: the detokeniser has put a space after `<|channel|>` (LLM-jp). `role`
     is `""` for the assistant.
     """
 
@@ -161,7 +161,7 @@ def _hidden_recipient(words: list[str], constrained: list[str], tools: Toolset) 
 def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, ProblemKind | None]:
     """The tool that a written recipient means, and how it was bent; an unknown name without its `functions.`.
 
-    `tail` is the header from the recipient on: a name with blanks goes on behind the first word.
+    `tail` is the header from the recipient on: a name with blanks continues after the first word.
     """
     bare = written.removeprefix("functions.")
     for exact in (bare, written):
@@ -186,14 +186,14 @@ def resolve(written: str, tools: Toolset, *, tail: str = "") -> tuple[str, Probl
 
 
 def _glued(text: str, tools: Toolset) -> str:
-    """The longest offered name that `text` begins with, if what follows cannot belong to a name."""
+    """The longest offered name that `text` begins with, if the rest cannot belong to a name."""
     names = (*tools.names, PARALLEL)
     fitting = [name for name in names if text.startswith(name) and _GLUED.match(text[len(name) :])]
     return max(fitting, key=len, default="")
 
 
 def _role(first: str, *, has_role: bool) -> tuple[str, str, list[str]]:
-    """Role (`""` = assistant), a channel word that stands in its place, and loose words, from the part before any
+    """Role (`""` = assistant), a channel word in its place, and loose words, from the part before any
     token.
     """
     words = _RECIPIENT.sub("", first).split()
@@ -224,7 +224,7 @@ def _leftover(token: str, segment: str) -> list[str]:
 
 
 def _hidden_name(words: list[str], constrained: list[str], tools: Toolset) -> tuple[str, ProblemKind | None]:
-    """A tool's name where another thing belongs: behind `<|constrain|>`, or as a channel."""
+    """A tool's name in the place of another part: after `<|constrain|>`, or as a channel."""
     places: tuple[tuple[list[str], ProblemKind], ...] = (
         ([_word(segment) for segment in constrained], "recipient_from_constrain"),
         ([word for word in words if not _channel(word)], "recipient_from_channel"),

@@ -1,9 +1,8 @@
-"""Reads what a Harmony model wrote, by the text of its control tokens.
+"""Reads the output of a Harmony model, by the text of its control tokens.
 
-The recipient decides what a call is, not the channel; the last known channel counts; a body that begins as JSON is
+The recipient, not the channel, makes a message a call; the last known channel counts; a body that begins as JSON is
 read with its strings, so that control tokens in a string are content; after the first call only further calls
-count, everything else the model says to itself. Each way in which models bend the format has a name among the
-problems.
+count, any other text is discarded. Each way in which models deviate from the format is a kind of problem.
 """
 
 import re
@@ -24,10 +23,10 @@ from callwright.reading.text.other_answers import reads_others
 from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until
 
 # Text without a header is held until it is known whether a message follows; more than this is an answer and flows.
-# Where a message begins, a server may have read Harmony itself and hand on bare text: there it is held for less.
+# At the begin of a message less is held: the server may have parsed Harmony itself and forward bare text.
 _MAX_HEADERLESS = 65_536
 _MAX_BARE = 256
-# Real headers have at most some 150 characters; what is longer lacks its `<|message|>`.
+# Real headers have at most some 150 characters; a longer one lacks its `<|message|>`.
 _MAX_HEADER = 2_000
 # A body that may be a call whose name was lost is held this long.
 _MAX_GUESSED = 16_384
@@ -36,18 +35,18 @@ _MAX_FIRST_KEY = 200
 _HEADER_END = Markers(MESSAGE, START, *STOPS)
 _NEVER = Markers()
 _HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?\s*+(?:{'|'.join(CHANNELS)})?\s*+(?:to=\S++(?:\s++\w++)?)?\s*+\Z")
-# What may stand before the first token of a header whose `<|start|>` is missing, if the message is the model's own.
+# The text before the first token of a header without `<|start|>`, if the message is the model's own.
 _UNSTARTED = re.compile(r"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?)?\s*\Z")
 _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
-# Behind the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
+# After the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
 _UNHEADED = re.compile(
     rf"\s*({'|'.join(CHANNELS)})(\s*(?:<\|constrain\|>\s*\w*|(?:json|code)(?=\s*[{{\[]))?\s*)(.*)\Z", re.DOTALL
 )
 _FAILED_START = re.compile(rf"(?:\s|json|code|{'|'.join(CHANNELS)})*\Z")
-# A call without `<|message|>`: its header goes over into its arguments.
+# A call without `<|message|>`: the arguments follow its header directly.
 _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|code))?\s*(?=\{)", re.DOTALL)
 
-# Where reading goes on: behind the prompt's `<|start|>assistant`, behind a `<|start|>`, or between two messages.
+# Position of the reader: after the prompt's `<|start|>assistant`, after a `<|start|>`, or between two messages.
 Place = Literal["assistant", "start", "boundary"]
 
 
@@ -57,8 +56,8 @@ _OWN = (START, CHANNEL, MESSAGE, CONSTRAIN)
 def parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
     """Events of a Harmony output.
 
-    `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (where a message begins), `reasoning` (in an
-    open analysis message).
+    `start`: `assistant` (the prompt ended `<|start|>assistant`), `message` (at the begin of a message), `reasoning` (in
+    an open analysis message).
     """
     return _Reader(text.source, text.tools).read(text, start, formats)
 
@@ -135,8 +134,9 @@ class _Reader:
         return "boundary"
 
     def _header(self, lead: str, token: str, place: Place) -> Parse[tuple[Header | None, str, str]]:
-        """A header that goes on with `token`, as it was written; None for one without its `<|message|>`, and with it
-        the token that came instead.
+        """Read the rest of a header that continues with `token`.
+
+        Returns the header, or None without its `<|message|>`, its text, and the token that ended it.
         """
         if place == "boundary" and not self.opening:
             self.emit(Problem("missing_start", f"a message began without {START}"))
@@ -156,7 +156,7 @@ class _Reader:
         return header, written, token
 
     def _headless(self, lead: str, token: str, place: Place) -> Parse[None]:
-        """The message ended, or the output did, before a header came."""
+        """Handle a message or an output that ended before any header."""
         if place == "start" or (place == "assistant" and lead.strip() and _HEADER_LIKE.match(lead)):
             if self.pending is not None:
                 self._settle(self.pending, followed=True)
@@ -180,7 +180,7 @@ class _Reader:
         self.markup(token)
 
     def _stray(self, text: str, place: Place) -> None:
-        """Text that stands before a message: at the very start it is reasoning without a header."""
+        """Handle text before a message: at the start of the output it is reasoning without a header."""
         if _HEADER_LIKE.match(text):
             self.emit(Problem("malformed_header", "a header that was begun and dropped", text=text))
         elif place == "assistant" or self.opening:
@@ -190,7 +190,7 @@ class _Reader:
             self.emit(Problem("stray_text", "text between two messages", text=text))
 
     def _settle(self, pending: _Pending, *, followed: bool) -> None:
-        """Say what a pending text was, now that it is known."""
+        """Emit a pending text on its channel, now that the next message is known."""
         self.pending = None
         channel = pending.if_followed if followed else pending.if_last
         if channel is None:
@@ -200,7 +200,7 @@ class _Reader:
             self.bodies.say(channel, pending.text)
 
     def _message(self, header: Header, written: str) -> Parse[Place]:
-        """Read the body behind a header."""
+        """Read the body after a header."""
         self.bodies.spaced = self.bodies.spaced or header.spaced
         blanks = ""
         if header.hidden:
@@ -223,8 +223,9 @@ class _Reader:
         return self._close((yield from self.bodies.text(header.channel or "final")))
 
     def _addressed(self, header: Header) -> Parse[tuple[Header, str]]:
-        """A header with a name in the wrong place, which makes a call only of arguments; and the white space that was
-        read behind it.
+        """Resolve a header with a name in the wrong place: it is a call only if arguments follow.
+
+        Returns the header and the white space read after it.
         """
         blanks = yield from read_blanks(self.source)
         if self.bodies.peek() not in ("{", "[", "<", ""):
@@ -238,7 +239,7 @@ class _Reader:
         return _place(token)
 
     def _skip_one_space(self) -> Parse[None]:
-        """LLM-jp's detokeniser puts a space behind every control token."""
+        """LLM-jp's detokeniser puts a space after every control token."""
         while self.source.more(1):
             yield
         if self.source.text.startswith(" ", self.source.at):
@@ -259,12 +260,12 @@ class _Reader:
             yield
 
     def _guess(self, header: Header) -> Parse[Place]:
-        """A body that fits exactly one tool, where something says that it is a call, is a call of that tool."""
+        """Read a body as a call if there is evidence for a call and its arguments fit exactly one tool."""
         blanks = yield from read_blanks(self.source)
         body, token = yield from self.bodies.held_object(_MAX_GUESSED)
         channel = header.channel or "final"
         value = json_value(body)
-        # An empty object says little.
+        # An empty object is weak evidence.
         hint = channel == "commentary" and bool(value)
         evidence = token == CALL or hint or (header.evidence and channel != "final")
         whole = bool(token) or self.source.done
@@ -332,7 +333,7 @@ class _Reader:
     # --- after the first call ---
 
     def _after_call(self, place: Place) -> Parse[None]:
-        """Further calls count. Everything else the model said to itself, believing that the tool had answered."""
+        """Read further calls. Any other text is discarded: the model assumes that the tool has answered."""
         while not self.source.done:
             written = ""
             bare = place != "start"  # the header lacks its `<|start|>`
@@ -370,7 +371,7 @@ class _Reader:
                 self.bodies.discard(text)
 
     def _begin_behind(self) -> Parse[tuple[str, Place]]:
-        """Skip to the next message behind a call. Of a header that has no `<|start|>`, answers what was read of it."""
+        """Skip to the next message after a call. Returns the text already read of a header without `<|start|>`."""
         said: list[str] = []
         while True:
             text, token = yield from read_until(self.source, ANY, MAX_BODY)
@@ -412,7 +413,7 @@ class _Reader:
         return _place((yield from self._call(header)))
 
     def _call(self, header: Header) -> Parse[str]:
-        """Read the body of a call. Where words stand beside a name that is no tool's, nobody knows who was meant."""
+        """Read the body of a call. It is uncertain if its header has further words and names no known tool."""
         known = not header.noise or header.name in self.tools or self.bodies.next_call(header.name) is None
         return self.bodies.call(header.name, certain=known)
 

@@ -66,13 +66,12 @@ _EFFORTS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high"}
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """`header_order`: where a call's recipient stands, in the role part, the channel part, or as oss-harmony has it.
+    """`header_order`: the position of a call's recipient, in the role part, the channel part, or as in oss-harmony.
 
-    `drop_analysis`: which reasoning of earlier turns leaves the prompt: all before the last final answer, what the
-    library drops, or none. `multi_tool_use`: beside the client's tools stands one that makes several calls at once, as
-    OpenAI's models know it. `training`: the last final answer ends as it does in training data. `current_date`
-    (YYYY-MM-DD) has no default: the library reads no clock. `tool_results`: how `messages` shows outputs, as a user
-    message or as Harmony text.
+    `drop_analysis`: which reasoning of earlier turns leaves the prompt: all before the last final answer, as the
+    library does, or none. `multi_tool_use`: add a tool that makes several calls in one, as OpenAI's models know it.
+    `training`: the last final answer ends as it does in training data. `current_date` (YYYY-MM-DD) has no default: the
+    library reads no clock. `tool_results`: how `messages` shows outputs, as a user message or as Harmony text.
     """
 
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] = "medium"
@@ -103,8 +102,8 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 
 
 class _Head(NamedTuple):
-    """What stands before the turns, but the tools: sections of the system message, of the developer message before and
-    behind those of the tools, and how tools are shown.
+    """The prompt before the turns, without the tools: sections of the system message, of the developer message before
+    and after those of the tools, and how tools are shown.
     """
 
     system: list[str]
@@ -137,7 +136,7 @@ def render(conversation: Conversation, options: Options) -> Prompt:
 
 
 def write(turn: AssistantTurn) -> str:
-    """A turn as the model writes it behind `<|start|>assistant`."""
+    """A turn as the model writes it after `<|start|>assistant`."""
     written = [f"{CHANNEL}analysis{MESSAGE}{turn.reasoning}{END}"] if turn.reasoning else []
     if turn.text and turn.calls:
         written.append(f"{CHANNEL}commentary{MESSAGE}{turn.text}{END}")

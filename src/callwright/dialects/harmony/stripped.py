@@ -1,6 +1,6 @@
 """Harmony output whose control tokens a server has removed: `analysisThey ask …assistantfinalIt is nine.`
 
-What is left of a header is the role, glued to a channel word, and the recipient. Only a text that begins so, or in
+A header is reduced to the role, glued to a channel word, and the recipient. Only a text that begins so, or in
 which `assistant` is glued to a channel word, is read this way; prose that merely begins with such a word is prose.
 """
 
@@ -16,7 +16,7 @@ from callwright.streaming.reader import Markers, Parse, StreamReader, may_come, 
 
 _MARKS: Final = tuple(f"assistant{word}" for word in (*CHANNELS, "code{"))
 _NEXT = Markers(*_MARKS, *CONTROLS)
-# Longest header that is waited for to tell it from prose.
+# Maximum lookahead to distinguish a header from prose.
 _MAX_HEADER = 160
 _WORDS = "|".join(CHANNELS)
 _BEGIN = re.compile(rf"\s*(?P<role>assistant)?(?P<word>{_WORDS}|code)")
@@ -30,7 +30,7 @@ _MAY_BE_HEADER = re.compile(may_come([r"\s*", *"to=", _NAME, *_KIND_ATOMS]) + "|
 
 def begins_stripped(source: StreamReader) -> bool | None:
     """Whether an output begins with a header without control tokens; None while more text is needed."""
-    if source.text.startswith("<|", source.at):  # the usual case: the server has left them where they were
+    if source.text.startswith("<|", source.at):  # the usual case: the server has not removed them
         return False
     begin = source.ahead(_MAX_HEADER)
     unknown = None if source.more(_MAX_HEADER) else False
@@ -75,7 +75,7 @@ def read_stripped(bodies: Bodies) -> Parse[str]:
 
 
 def _segment(bodies: Bodies, channel: str) -> Parse[str]:
-    """Read one message behind its channel word and answer the mark of the next."""
+    """Read one message after its channel word and return the mark of the next."""
     kind = yield from _kind(bodies, channel)
     if kind == "call":
         return (yield from _call(bodies))
@@ -93,7 +93,7 @@ def _segment(bodies: Bodies, channel: str) -> Parse[str]:
 
 
 def _recipient(text: str, tools: Toolset) -> tuple[str, ProblemKind | None, int] | None:
-    """The tool that a header names, how it was bent, and where the header ends; None when it names none."""
+    """The tool that a header names, how its name deviates, and the end of the header; None if it names no tool."""
     found = _RECIPIENT.match(text)
     if found is None or found[1] in NO_RECIPIENT:
         return None
@@ -137,7 +137,7 @@ def _object(bodies: Bodies, channel: str) -> Parse[str]:
 
 
 def _kind(bodies: Bodies, channel: str) -> Parse[Literal["call", "object", "text", "cut"]]:
-    """What the next body is: a call with its recipient, an object that may be a call, text, or half a header."""
+    """The kind of the next body: a call with its recipient, an object that may be a call, text, or half a header."""
     source = bodies.source
     while True:
         rest = source.ahead(_MAX_HEADER)

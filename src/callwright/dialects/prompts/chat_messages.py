@@ -1,4 +1,6 @@
-"""What the prompts of several dialects share: system messages, `tool_choice` in words, text and content of messages."""
+"""Shared parts of the prompts of several dialects: system messages, `tool_choice` in words, text and content of
+messages.
+"""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +27,7 @@ _INSTRUCT: Final = ("system", "developer")
 
 
 def split_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
-    """The texts of the system and developer messages at the start, and the items behind them."""
+    """The texts of the system and developer messages at the start, and the items after them."""
     texts: list[str] = []
     for item in items:
         if not (isinstance(item, Message) and item.role in _INSTRUCT):
@@ -41,12 +43,12 @@ def spoken_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, .
 
 
 def no_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
-    """No texts, and all items, for formats that show each system message where it stands."""
+    """No texts, and all items, for formats that show each system message in its place."""
     return [], tuple(items)
 
 
 def first_instruction(items: Sequence[Item]) -> tuple[list[str], tuple[Item, ...]]:
-    """The same, where only one message stands at the start, and those behind it are turns."""
+    """Like `split_instructions`, but for one message at most: the next ones are turns."""
     texts, behind = split_instructions(items[:1])
     return texts, (*behind, *items[1:])
 
@@ -69,7 +71,7 @@ def user_turns(items: Sequence[Item]) -> Sequence[int]:
 
 
 def last_of_user(items: Sequence[Item]) -> int:
-    """The number of the item that the user said last; -1 if there is none."""
+    """The number of the last user message among the items, or -1."""
     return fold(items, -1, _of_user)
 
 
@@ -79,7 +81,7 @@ def _of_user(before: int, items: Sequence[Item], start: int) -> int:
 
 
 def is_of_user(turn: Item | ConversationTurn) -> bool:
-    """Whether the user says this."""
+    """Whether this is a user message."""
     return isinstance(turn, Message) and turn.role == "user"
 
 
@@ -117,7 +119,7 @@ def choice_note(conversation: Conversation) -> list[str]:
 
 
 def format_note(conversation: Conversation) -> list[str]:
-    """The request's `response_format` in words; empty if there is none."""
+    """The request's `response_format` in words; empty without one."""
     wanted = conversation.response_format
     if wanted is None:
         return []
@@ -130,7 +132,7 @@ def format_note(conversation: Conversation) -> list[str]:
 
 
 def chat_message(message: Message, controls: Sequence[str] | None) -> dict[str, Any]:
-    """A chat message behind the first ones. A developer message becomes a marked block in the user's name: few
+    """A chat message after the first ones. A developer message becomes a marked block in the user's name: few
     templates know the role, and fewer take a system message that late. Without `controls` the text stays as it is.
     """
     if message.role == "developer":

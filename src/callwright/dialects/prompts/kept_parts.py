@@ -1,6 +1,4 @@
-"""Parts of a prompt that are the same from one request to the next: the tools, and the turns that came before. Each is
-kept as it was written last.
-"""
+"""Caches the parts of a prompt that repeat from one request to the next: the tools, and the earlier turns."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,7 +26,7 @@ def put_tools(
     *given: P.args,
     **named: P.kwargs,
 ) -> PromptBuilder:
-    """Append what `write` writes of the tools. It may depend on them and on what is given, and on nothing else."""
+    """Append what `write` writes of the tools. It may depend only on them and on the given arguments."""
     if not conversation.tools:
         write(out, conversation, *given, **named)
         return out
@@ -37,8 +35,8 @@ def put_tools(
 
 
 class Apart(NamedTuple):
-    """A turn of the user's with something in it that is not its own: its number, and what appends it, told what was
-    left for it. It is written each time.
+    """A user turn with additional text: its number, and the function that appends it, which is given the state `left`
+    by the turn before. It is never cached.
     """
 
     number: int
@@ -46,15 +44,15 @@ class Apart(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A turn as it stands in a prompt, and what it leaves for the next one."""
+    """A rendered turn, and the state that it leaves for the next one."""
 
     prompt: Collected
     left: Any
 
 
 class _Row(Struct, frozen=True):
-    """Turns as parts, and those to which no later item belongs as one part, `behind` the one that stands apart, and one
-    before it.
+    """Turns as parts, and the final ones, which no later item can join, joined into two parts: `before` the separate
+    turn and `behind` it.
     """
 
     turns: TurnsAlong
@@ -76,11 +74,11 @@ def put_turns(
     apart: Apart | None = None,
     **named: Any,
 ) -> S | None:
-    """The same for all turns of a conversation: `write` is given each, its number, and what is given here.
+    """Append all turns of a conversation: `write` is given each turn, its number, and the arguments given here.
 
-    `asked` is the number of the turn after which reasoning is shown: then it is also told whether a turn `reasons`.
-    `leaves` says what a turn leaves for the next, of what was left for it (None for the first) and of itself: `write`
-    is told what was `left`, and what the last one leaves is the answer. One turn may stand `apart`.
+    `asked` is the number of the turn after which reasoning is shown; with it, `write` is given `reasons`. `leaves`
+    computes the state after a turn from the state before it (None for the first) and the turn: `write` is given the
+    state before as `left`, and the state after the last turn is returned. One turn may be `apart`.
     """
     number_apart = -1 if apart is None else apart.number
 

@@ -31,10 +31,10 @@ WriteOutputs: TypeAlias = Callable[[Sequence[tuple[str, str]]], str]
 
 
 class ToldTurns(msgspec.Struct, frozen=True):
-    """How the turns of a conversation are told in one format, whose control tokens are `controls`.
+    """Writes the turns of a conversation as text in one format, whose control tokens are `controls`.
 
     `write` writes the text and the calls of an assistant's turn, `results` the outputs of tools, pairs of tool name and
-    text, in the user's name. What they answer depends on their arguments alone: see `told_messages`.
+    text, as a user message. Both must depend only on their arguments: see `told_messages`.
     """
 
     controls: tuple[str, ...]
@@ -48,8 +48,8 @@ class ToldTurns(msgspec.Struct, frozen=True):
         *given: P.args,
         **named: P.kwargs,
     ) -> list[dict[str, Any]]:
-        """Chat messages. `tools` writes what stands in the system message behind the instructions: it may depend on the
-        tools and what is given, and on nothing else.
+        """Chat messages. `tools` writes the text of the system message after the instructions: it may depend only on
+        the tools and the given arguments.
         """
         instructions, items = split_instructions(conversation.items)
         notes = [*choice_note(conversation), *format_note(conversation)]
@@ -58,8 +58,9 @@ class ToldTurns(msgspec.Struct, frozen=True):
 
 
 def told_system(conversation: Conversation, tell: Callable[..., str | None], *given: Any) -> list[dict[str, Any]]:
-    """The system message, where `tell` answers one: an empty one, too, is one. It is given the conversation and what is
-    given here, and may depend on the tools and on that: the message is kept, and shared from then on.
+    """The system message whose text `tell` returns, or no message for None; an empty text counts. `tell` is called with
+    the conversation and the given arguments, and may depend only on the tools and these: the message is cached and
+    shared.
     """
 
     def made() -> list[dict[str, Any]]:
@@ -90,8 +91,8 @@ def _system(
 
 
 def told_messages(items: Sequence[Item], tell: Callable[..., Sequence[dict[str, Any]]], *given: Any) -> list[Any]:
-    """The messages that `tell` makes of each turn of a conversation, told its number and what is given here. What it
-    answers depends on these alone: messages are kept, and shared from then on.
+    """The messages for each turn of a conversation. `tell` is called with the turn, its number and the given arguments,
+    and must depend only on these: messages are cached and shared.
     """
 
     def more(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:

@@ -39,7 +39,7 @@ class ToolSection(Struct, frozen=True, kw_only=True, eq=False):
         return options if isinstance(self.write, str) and self._layout(self.write).names - _SLOTS else None
 
     def show(self, conversation: Conversation, options: RenderOptions, out: PromptBuilder) -> None:
-        """Append the section; it is kept for the next request."""
+        """Append the section, which is cached for the next request."""
         put_tools(out, conversation, self.put, self.needed(options))
 
     def put(self, out: PromptBuilder, conversation: Conversation, options: RenderOptions | None) -> None:
