@@ -31,7 +31,8 @@ from callwright.streaming.reader import Parse, StreamReader, Stretch
 class Reads(Protocol):
     """The part of a dialect needed here: `parse`, a generator that reads one output from `source`.
 
-    `start` is where the output begins: `assistant`, `reasoning` or `message` (see `callwright.prompt.Prompt`).
+    `start` is the place at which the output begins: `assistant`, `reasoning` or `message` (see
+    `callwright.prompt.Prompt`).
     """
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]: ...
@@ -188,7 +189,7 @@ class OutputParser:
 
     @property
     def recorder(self) -> SpanRecorder:
-        """What was recorded of the output. Raises `RuntimeError` where that was not asked for."""
+        """The record of the output. Raises `RuntimeError` without `trace`."""
         if self._recorder is None:
             raise RuntimeError("this parser was made without trace=True")
         return self._recorder

@@ -24,7 +24,7 @@ _NAMED: Final[Mapping[str, str]] = dict(
 
 
 def unescaped(escape: str) -> str:
-    r"""The text that an escape stands for; an unknown one (`\d`) is itself."""
+    r"""The text that an escape denotes; an unknown one (`\d`) is itself."""
     mark = escape[1]
     if mark in _NAMED:
         return _NAMED[mark]
@@ -55,7 +55,7 @@ def read_escape(source: StreamReader, *, raw: bool) -> Parse[str]:
 
 
 class _Escapes(NamedTuple):
-    """A text that was read: its escapes, what was said up to the last of them and behind it, and all that as JSON."""
+    """A text with escapes: the escapes, the decoded text up to the last of them and after it, and all of it as JSON."""
 
     markup: Markup
     said: tuple[str, str]
@@ -63,7 +63,7 @@ class _Escapes(NamedTuple):
 
 
 def read_escapes(text: str) -> _Escapes:
-    """A text whose escapes are all short and whole. What comes in tokens comes again."""
+    """Read a text whose escapes are all short and whole. Texts as short as a token are cached."""
     return _read_token(text) if len(text) <= _TOKEN else _read_escapes(text)
 
 

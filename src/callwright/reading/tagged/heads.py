@@ -1,4 +1,4 @@
-"""The rest of an opening tag behind its name: `="f" type="string"` in the forms that models give it."""
+"""The rest of an opening tag after its name: `="f" type="string"` in the forms that models give it."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -66,7 +66,7 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
 
 
 def surplus(head: str) -> str:
-    """What is neither name nor attribute in the rest of an opening tag, or names it once more."""
+    """The part of the rest of an opening tag that is neither name nor attribute, or repeats the name."""
     if head.isidentifier():
         return ""
     head = head.strip().removesuffix("/").rstrip()

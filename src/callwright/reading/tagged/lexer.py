@@ -108,7 +108,7 @@ class TagLexer:
         return (yield from self.text.held_blanks())
 
     def key_ahead(self, ahead: str) -> str | None:
-        """The name of the parameter at the beginning of a text; `""` if there is none, None if more text is needed."""
+        """The name of the parameter at the beginning of a text, `""` without one, None if more text is needed."""
         head, closed, _ = split_head(ahead, self.form.end, self.declared)
         if "\n" in head or "<" in head:
             return ""

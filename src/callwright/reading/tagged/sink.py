@@ -48,7 +48,9 @@ class CallSink:
         return may
 
     def is_read(self, value: TaggedValue, name: str, *, flows: bool) -> bool:
-        """Name what is odd about a value, called `name`; False if the output ended in it. `flows`: it was written."""
+        """Report anything unusual about a value, called `name`; False if the output ended in it. `flows`: it was
+        written.
+        """
         if value.holds:
             self.odd(f"{name!r} holds tags of the format", "markers_in_value")
         if value.odd:

@@ -1,4 +1,4 @@
-"""Decides where a value between tags ends, for all formats that write values as plain text.
+"""Decides the end of a value between tags, for all formats that write values as plain text.
 
 A value may contain the format's own tags, as in a page about them. The following tag decides; nothing is guessed: a
 value's closer ends it if another tag of the format follows. Otherwise, if another closer is found before the next tag,
@@ -9,7 +9,7 @@ ends there. Undecided text is held; values that contain tags are reported.
 A closer may be written twice, or be named after its parameter, or as another format names it. It is not part of the
 value if nothing that it could close was opened in the value and it is followed by something that may follow a value.
 
-The formats themselves (how a key is written, what a call begins with) are in the lexer (`TagLexer`).
+The formats themselves, the spelling of keys and the beginning of calls, are in the lexer (`TagLexer`).
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Ending(Enum):
 class TaggedValue(NamedTuple):
     """A value: its pieces, how it ended, and anything unusual about it.
 
-    `holds`: it contains tags of the format. `odd`: what is unusual about its end, or `""`. `sure`: certainly all of
+    `holds`: it contains tags of the format. `odd`: anything unusual about its end, or `""`. `sure`: certainly all of
     this, and nothing else, was meant.
     """
 

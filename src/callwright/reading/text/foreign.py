@@ -1,4 +1,4 @@
-"""Calls in the markup of another model family than the one being read: models write what they saw in training, and
+"""Calls in the markup of another model family than the one being read: models write markup from their training, and
 servers leave in the text what their own parsers refused.
 
 How calls may begin is derived from the layouts of all formats (`Formats`), at the first answer for which tools are
@@ -23,7 +23,7 @@ from callwright.schema.keywords import properties
 from callwright.streaming.reader import Parse, StreamReader
 from callwright.tolerant_json.markers import MARKS
 
-# What a tag of a layout looks like: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),
+# A tag of a layout: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),
 # `[TOOL_CALLS]`, `functools[`, and a word that begins a layout, as in `Action:`.
 _TAG: Final = re.compile(r'(?:\]<\]|(?<!\[)<)[^\s<>\0/][^<>\0]*?(?:>|=(?="?\0)"?)|\[[A-Z_]+\]|\w+\[(?=\{)|\A[A-Z]\w+:')
 # This many characters after the name show that it is in a header.

@@ -25,7 +25,7 @@ def reads_others(
     text: AnswerText, start: str, formats: Formats, *, own: tuple[str, ...], headers: bool = True
 ) -> Parse[bool]:
     """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
-    and nothing is read, where it does not, or begins with one of the format's `own` tokens. `headers`: calls without a
+    and nothing is read, if it does not, or begins with one of the format's `own` tokens. `headers`: calls without a
     mark count, too, by their headers.
     """
     if start == "reasoning" or not text.tools.ordered or text.alone:
