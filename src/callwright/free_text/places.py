@@ -17,7 +17,7 @@ _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.)])(?:\s+|\Z)")
 _INLINE = re.compile(r"(?<!`)`{1,2}(?!`)")
 _QUOTED = re.compile(r"\s*[>|]")
 _DIFF: Final = {"+": "-", "-": "+"}
-# Quotation marks by their closing one. What opens in one language closes in another.
+# Opening quotation marks, by the closing one. A mark that opens in one language closes in another.
 _QUOTES: Final = {"”": "“„", "“": "„", "»": "«", "«": "»", "›": "‹", "‹": "›", "’": "‘‚", "」": "「", "』": "『"}
 _STRAIGHT: Final = ('"', "'")
 

@@ -1,8 +1,8 @@
 """Finds calls in free text: replies of models that were asked in words to write a call as JSON.
 
 The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then its place in the
-reply decides (`callwright.free_text.intent`). What may be a call or an example stays text, with a problem that holds
-the call, so that it can be asked about: one executed example costs more than ten questions.
+reply decides (`callwright.free_text.intent`). A possible call that may be an example stays text, with a problem that
+contains the call, so that it can be confirmed with the model: one executed example costs more than ten questions.
 """
 
 import re
@@ -197,7 +197,7 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
 
 
 def _without_text(problem: Problem) -> Problem:
-    """A problem of what stays text."""
+    """A problem without the text, which stays in the answer."""
     return msgspec.structs.replace(problem, text="")
 
 

@@ -136,7 +136,7 @@ class ArgumentsWriter:
         self.json('"')
 
     def cut(self, text: str) -> None:
-        """Report what there was of a value that was cut off before it could be converted."""
+        """Report the text of a value that was cut off before it could be converted."""
         if text:
             self._emit(Problem("incomplete_arguments", "a value that was cut", call=self.call, text=text))
 

@@ -45,8 +45,8 @@ class Filter(Protocol):
     """
 
     def passing(self, call: int | None) -> Passing | None:
-        """What passes on more arguments of a call, with its index, or with None text that is no call's; None where each
-        event is to be pushed.
+        """The check for more arguments of a call, with its index, or (None) for text outside of calls; None if each
+        event must be pushed.
         """
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
@@ -77,9 +77,9 @@ class PassThrough:
 
 
 class OutputParser:
-    """Parses one output of a model, streamed or whole, into events. Made anew for each output.
+    """Parses one output of a model, streamed or whole, into events. Created for each output.
 
-    `trace`: it is recorded where each character goes, see `spans`.
+    `trace`: record where each character goes, see `spans`.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class OutputParser:
         self._waited_in: Stretch | None = None
 
     def feed(self, text: str) -> list[Event]:
-        """Read a delta; answers the events that have become certain."""
+        """Read a delta; returns the events that have become certain."""
         flow = self._flow
         if flow is not None:
             try:
@@ -184,7 +184,7 @@ class OutputParser:
         return out
 
     def spans(self) -> tuple[Span, ...]:
-        """Where each character of the output went. Raises `RuntimeError` without `trace`."""
+        """The part that each character of the output belongs to. Raises `RuntimeError` without `trace`."""
         return self.recorder.spans()
 
     @property

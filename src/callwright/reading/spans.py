@@ -200,7 +200,7 @@ class _Finder:
                 return
 
     def _gap(self, end: int) -> None:
-        """What no event repeats: white space that was left out, or a value that was written another way."""
+        """Locate text that no event repeats: white space that was left out, or a value that was written another way."""
         missing = self.output[self._at : end].rstrip()
         value = missing.lstrip()
         if self._open is not None and value:
@@ -238,7 +238,7 @@ class _Structure:
         self._spans = spans
         self._output = output
         self._begins = [span.begin for span in spans]
-        self._calls: dict[int, int] = {}  # where each begins
+        self._calls: dict[int, int] = {}  # the beginning of each
         self._last = 0  # the end of the last one
         self._solid = [span.end for span in spans if span.part != "markup"]
         self._found: list[Span] = []  # in order, without overlaps

@@ -182,7 +182,7 @@ class CallReader:
         self._closed(stop)
 
     def _closed(self, stop: str) -> None:
-        """The end of the field is read; the begin of another is not."""
+        """Read the end of the field, but not the beginning of another."""
         if stop in self._closes:
             self._source.markup(stop)
         else:
@@ -261,7 +261,7 @@ class CallReader:
             self._value(writer, key, "".join(pieces))
 
     def _end(self, index: int, end: Found[Mark] | None) -> None:
-        """The end of a call, or the begin of the next one."""
+        """The end of a call, or the beginning of the next one."""
         if end is not None and end.kind.kind == "next":
             self._emit(Problem("markup_repaired", "the end of a call is missing before the next", call=index))
             self._source.unread(end.text)

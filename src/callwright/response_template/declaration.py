@@ -1,4 +1,4 @@
-"""A declared `response_template`, checked: what each field begins and ends with, and what becomes of its text."""
+"""A declared `response_template`, checked: the delimiters of each field, and the use of its text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -81,7 +81,7 @@ class _Whole(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Delimiter(Struct, frozen=True):
-    """What begins or ends a field: literals, or a pattern."""
+    """The beginning or end of a field: literals, or a pattern."""
 
     literals: tuple[str, ...]
     pattern: Pattern

@@ -134,7 +134,7 @@ def _escaped(text: str) -> str | None:
 
 
 def _set(text: str, at: int) -> str:
-    r"""A set of characters, where `[` and doubled signs are refused as Python means to give them a meaning."""
+    r"""A set of characters; `[` and doubled signs are refused, because Python plans to give them a meaning."""
     inner = text[2:-1] if text.startswith("[^") else text[1:-1]
     items = _IN_SET.findall(inner)
     if "[" in items or _DOUBLED.search(inner):

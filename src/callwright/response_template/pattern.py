@@ -88,7 +88,7 @@ class Pattern:
         """
         engine = self._engine(behind, first=first)
         whole = text + END if behind == "more" else text
-        # Of bytes RE2 answers places in bytes, which is faster, and of ASCII the same.
+        # For bytes, RE2 returns positions in bytes, which is faster, and for ASCII the same.
         searched = whole.encode() if whole.isascii() else _SURROGATES.sub("\ufffd", whole)
         found = engine.match(searched) if here else engine.search(searched)
         if found is None:
@@ -142,7 +142,7 @@ def compile_literals(texts: Iterable[str]) -> Pattern:
 
 
 def either(patterns: Iterable[Pattern]) -> Pattern:
-    """Matches what one of them does. It has no groups."""
+    """A pattern that matches if any of the given ones does. It has no groups."""
     plain = [
         tuple(Token("(", token.written) if token.kind in ("(", "(?=") else token for token in pattern.tokens)
         for pattern in patterns

@@ -1,4 +1,4 @@
-"""What to look for in an output, worked out once for a template: outside all fields, and in each of them."""
+"""The search patterns for an output, compiled once for a template: outside all fields, and in each of them."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -94,7 +94,7 @@ def _close(field: Field) -> Iterator[_What]:
 
 
 def _next(template: Template) -> Iterator[_What]:
-    """The begin of another call."""
+    """The beginning of another call."""
     for field in template.of("calls"):
         if field.open and field.open.what:
             yield Mark("next", field), field.open.what

@@ -46,7 +46,7 @@ class TemplateReader:
             begins = False
 
     def _skip_again(self, field: Field) -> Parse[None]:
-        """Some models repeat the begin of a thought that their prompt has begun."""
+        """Skip the beginning of a thought if the model repeats it after its prompt."""
         assert field.open is not None
         source, literals = self._source, field.open.texts
         longest = max(map(len, literals), default=0)

@@ -70,7 +70,7 @@ def _last_end(anchor: Watch[None], prompt: str) -> int:
             return end
         end, watching = source.at, anchor.begin()
         if not found.text:
-            source.at += 1  # the begin or the end of the prompt
+            source.at += 1  # the beginning or the end of the prompt
 
 
 def _inside(given: object) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ _LOOKED_AT_EACH_TIME: Final = 256
 
 
 class Found(NamedTuple, Generic[K]):
-    """A delimiter of some kind: its text, and what its named groups are."""
+    """A delimiter of some kind: its text, and the texts of its named groups."""
 
     kind: K
     text: str
@@ -30,8 +30,9 @@ class Found(NamedTuple, Generic[K]):
 
 
 class Watch(Generic[K]):
-    """What to look for: patterns, or lists of literals, each with its kind. Of two alike the first counts, of a
-    literal and a pattern the literal."""
+    """The delimiters to look for: patterns, or lists of literals, each with its kind. Of two equal ones the first
+    counts, of a literal and a pattern the literal.
+    """
 
     def __init__(self, delimiters: Sequence[tuple[K, Pattern | Sequence[str]]]) -> None:
         self._literals: dict[str, K] = {}
@@ -109,7 +110,7 @@ class Watching(Generic[K]):
         return text[begin : source.at], None
 
     def _here(self, text: str, at: int, *, ended: bool) -> list[tuple[int, Match]]:
-        """What begins there, and the number of its pattern."""
+        """The matches that begin there, each with the number of its pattern."""
         view, behind = self._view(text, at, ended=ended)
         found: list[tuple[int, Match]] = []
         goes_on = False
@@ -144,6 +145,6 @@ class Watching(Generic[K]):
         return None
 
     def _view(self, text: str, at: int, *, ended: bool) -> tuple[str, Behind]:
-        """What counts for a delimiter that begins there: the rest of its stretch of the text, and the next one."""
+        """The text examined for a delimiter that begins there: the rest of its stretch, and the next one."""
         end = at + 2 * MAX_DELIMITER - (at - self._begun) % MAX_DELIMITER
         return text[at:end], "nothing" if ended and end >= len(text) else "more"

@@ -36,8 +36,8 @@ class Checked(NamedTuple):
 
 
 class Passing(Protocol):
-    """A check of more of a text. While it `flows`, what `as_json` leaves through is only noted; `as_text` is the same
-    for a text that is yet to be written as JSON.
+    """A check of more of a text. While it `flows`, text that passes `as_json` is only noted; `as_text` is the same for
+    a text that is yet to be written as JSON.
     """
 
     as_json: Checked
@@ -120,7 +120,7 @@ class Flow:
         return [event]
 
     def more(self, whole: str, found: re.Match[str]) -> list[Event] | None:
-        """Read a text that holds more than plain characters, or has a rest; answers its events, None if it does not
+        """Read a text that contains more than plain characters, or has a rest; returns its events, None if it does not
         pass.
         """
         stretch, last = self.stretch, found.lastindex
@@ -211,9 +211,9 @@ def flow_patterns(
 
 
 class _Pieces(NamedTuple):
-    """Pieces of a pattern: `plain` characters, what else the reader (`own`) and the check (`checked`, if preceded by
-    `unmarked`) are certain of, the `tail` that the check holds back, and the last characters that are not certain
-    (`holds`).
+    """Pieces of a pattern: `plain` characters, the other text that the reader (`own`) and the check (`checked`, if
+    preceded by `unmarked`) are certain of, the `tail` that the check holds back, and the last characters that are
+    not certain (`holds`).
     """
 
     plain: str
@@ -268,5 +268,5 @@ def _begun(node: _Tree) -> str:
 
 
 def _part(node: _Tree) -> str:
-    """A pattern for the begin of a literal that the text ends with, not for a whole one."""
+    """A pattern for a proper prefix of a literal at the end of the text."""
     return _any(*[re.escape(char) + _any(r"\Z", _part(rest)) for char, rest in node.items() if rest])

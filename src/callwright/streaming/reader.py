@@ -43,7 +43,7 @@ class Markers:
         self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
 
     def is_prefix_of_longer(self, text: str, at: int, found: re.Match[str]) -> bool:
-        """Whether the literal that was found may be the begin or a part of a longer one, whose rest has not arrived.
+        """Whether the literal that was found may be a prefix or a part of a longer one, whose rest has not arrived.
 
         With `<|end` and `<|end_of_turn|>`, a `<|end` at the end of a delta may still become the second.
         """
@@ -180,10 +180,10 @@ class StreamReader:
         return self.ended and self.at == len(self.text)
 
     def scan(self, markers: Markers) -> tuple[str, str]:
-        """Read up to and past the next marker; answers the text before it, and the marker.
+        """Read up to and past the next marker; returns the text before it, and the marker.
 
-        The marker is `""` if none has arrived yet. The text is then what certainly belongs to no marker; a partial
-        match at the end stays unread.
+        The marker is `""` if none has arrived yet. Then the text certainly belongs to no marker; a partial match at the
+        end stays unread.
         """
         text, at = self.text, self.at
         if markers.first(text, at) is None:  # most pieces: nothing in them can begin a marker
@@ -254,7 +254,7 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
-    """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
+    """Emit text as events up to the next marker; returns the marker, `""` if the output ended first."""
     emit = source.emit
     stretch = Stretch(markers.firsts, markers.literals, make)
     while True:

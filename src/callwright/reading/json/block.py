@@ -56,7 +56,7 @@ _AROUND = re.compile(
 _NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+,?\s*+\]")
 _MAY_BE_NEXT = re.compile(r"\s*+,?\s*+\Z")
 _SURPLUS = re.compile(r"\s*+[}\]][\s}\]]*+")
-# What may follow the arguments and means nothing: closers and a fence, too many of them included.
+# Insignificant text that may follow the arguments: closers and a fence, including surplus ones.
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.|(?!))*+"')
 _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 _NO_MARKS = re.compile(r"[\s`]+")
@@ -133,7 +133,7 @@ class MarkedJson:
             yield
 
     def _items(self, head: re.Match[str]) -> Parse[str]:
-        """Read a call in a trained form, or a list that begins with one; answers the terminator that ended it."""
+        """Read a call in a trained form, or a list that begins with one; returns the terminator that ended it."""
         source = self._source
         item: re.Match[str] | None = head
         while True:
@@ -157,7 +157,7 @@ class MarkedJson:
             item = yield from self.head()
 
     def _streamed(self, head: re.Match[str]) -> Parse[str]:
-        """Read one call whose arguments stream, to the end of its object; answers the terminator that ended it."""
+        """Read one call whose arguments stream, to the end of its object; returns the terminator that ended it."""
         self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(head["name"])
         written: list[str] = []
@@ -306,8 +306,8 @@ class MarkedJson:
         self.refused = block if alone else ""
 
     def _forms(self, block: str) -> list[JsonCall] | None:
-        """The calls in a block of one or more JSON values, its fence and spare closers left out; None if anything is no
-        call.
+        """The calls in a block of one or more JSON values, without its fence and surplus closers; None if anything is
+        not a call.
         """
         self._doubt = ""
         place = next(json_places(block, names=self._tools.names), None)

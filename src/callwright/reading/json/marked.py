@@ -32,7 +32,7 @@ _FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
 _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
 # A tag that may be written about.
 _WORD_TAG = re.compile(r"<\w+>").fullmatch
-# What tokenizers write control tokens like.
+# The shape of control tokens in tokenizers.
 _TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[[A-Z_]+\]")
 # The marker before JSON in a layout, and the one after it.
 _BEFORE_JSON = re.compile(r"[^\[{`$]*")
@@ -289,7 +289,9 @@ class MarkedCalls(CallReader):
         yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group(), id_=id_)
 
     def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
-        """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
+        """Read the arguments of a call of this tool, and its closing marker. Not `marked`: no marker opens or closes
+        it.
+        """
         index = self.text.start_call(name, None if id_ in self._ids else id_)
         self._ids |= {id_}
         self.text.markup(opening)
@@ -395,7 +397,9 @@ class MarkedCalls(CallReader):
         return tag in self._form.opens and (is_json or self._form.header is not None)
 
     def last_call(self, text: str) -> int | None:
-        """Where calls begin in `text`: with control tokens the first, else the run of whole calls at the end."""
+        """The position of the calls in `text`: with control tokens the first call, else the run of whole calls at the
+        end.
+        """
         form = self._form
         if form.special:
             first = self._find.calls_begin.search(text)

@@ -64,7 +64,7 @@ class Brackets:
         self.sound = self.sound and not doubt
 
     def open(self, level: Level, lead: str = "") -> None:
-        """Begin a container, after what leads to it: a comma, a key."""
+        """Begin a container, after the text that leads to it: a comma, a key."""
         self.put(lead + ("{" if level.kind == "object" else "["))
         self.levels.append(level)
 

@@ -92,7 +92,7 @@ class PythonCalls(CallReader):
         self._find = find = _looked_for(form)
         super().__init__(text, find.marks)
 
-    # --- where calls begin ---
+    # --- the beginnings of calls ---
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
         """Read from a marker: calls, the rest of a block, or a mention."""
@@ -168,7 +168,7 @@ class PythonCalls(CallReader):
         return min(begins, default=len(text))
 
     def _call_comes(self, *, known: bool = False) -> Parse[bool]:
-        """Whether a name and the begin of its arguments come next. `known`: only the name of a tool counts."""
+        """Whether a name and the beginning of its arguments follow. `known`: only the name of a tool counts."""
         while True:
             ahead = self.text.source.ahead(_MAX_HEAD)
             found = _CALL.match(ahead)
@@ -248,7 +248,7 @@ class PythonCalls(CallReader):
         return (yield from self._call_comes())
 
     def _call(self) -> Parse[bool]:
-        """Read one call, from its name on; answers whether it is whole."""
+        """Read one call, starting at its name; returns whether it is complete."""
         source = self.text.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it

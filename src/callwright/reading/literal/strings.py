@@ -1,7 +1,7 @@
 """Strings in notations that look like program code, streamed as JSON.
 
-Nothing that was written is taken back. So what shows too late that a string may have been another one, makes the
-arguments uncertain: `Brackets.sound` is False from there on.
+Nothing written is taken back. So if it shows too late that a string may have been another one, the arguments become
+uncertain: `Brackets.sound` is False from then on.
 """
 
 import re
@@ -144,7 +144,9 @@ class StringReader:
         return quote not in self._form.verbatim and (odd or begins or in_word), not odd and begins
 
     def _opening(self, before: str) -> str:
-        """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""
+        """The beginning of a member or of another call at the end of a string's text, to which the quote belongs: `,
+        b=`.
+        """
         levels = self._brackets.levels
         key = rf"[\w.$-]+\s*[{re.escape(levels[-1].separator)}][\s\[{{(]*\Z"
         opening = rf",\s*{key}"
@@ -206,7 +208,7 @@ class _StringText:
         self._aside = aside
         self._escapes = escapes
         self._said: list[str] = []
-        self._plain = 0  # from where on it holds no escape
+        self._plain = 0  # the first piece after the last escape
 
     @property
     def whole(self) -> str:

@@ -79,7 +79,7 @@ class TaggedCalls(CallReader):
         return None
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """A tag of a call where no call is: a word that was mentioned, or a stray token."""
+        """Treat a call's tag without a call: a word that was mentioned, or a stray token."""
         return self.text.no_call(blanks, tag)
 
     def _opened(self, blanks: str, tag: str) -> Parse[None]:
@@ -151,7 +151,9 @@ class TaggedCalls(CallReader):
         yield from self.no_call(blanks, tag)
 
     def _calls(self, tag: str) -> Parse[None]:
-        """Read calls, one after the other, to the end of their block. `tag`: what of the first was already read."""
+        """Read calls, one after the other, to the end of their block. `tag`: the part of the first one that was already
+        read.
+        """
         text = self.text
         form = self.form
         if self._unread:

@@ -1,8 +1,8 @@
 r"""Parses calls as a name with elements for keys and values: `f<arg_key>k</arg_key><arg_value>v</arg_value>`.
 
-Tags and values are read as in `tagged_calls`. What differs: the name is bare text, a key has its own element, and a
-call may be, or hold, a JSON object instead. Line breaks between elements belong to the format, also those that models
-write as a literal `\n`.
+Tags and values are read as in the module `calls`. The differences: the name is bare text, a key has its own element,
+and a call may be, or contain, a JSON object instead. Line breaks between elements belong to the format, also those that
+models write as a literal `\n`.
 """
 
 import re
@@ -115,7 +115,7 @@ class KeyValueLexer(TagLexer):
         self._in_order: tuple[Collection[str], Sequence[str]] = ((), ())  # the parameters of a tool, sorted
 
     def names_call(self) -> Parse[bool]:
-        """Whether a name and what belongs to a call follow the tag, or a JSON object."""
+        """Whether the tag is followed by a name and text that belongs to a call, or by a JSON object."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
@@ -141,7 +141,7 @@ class KeyValueLexer(TagLexer):
         return first if len(first) < len(text) and first in self.text.tools else ""
 
     def key_ahead(self, ahead: str) -> str | None:
-        """The name of the parameter at the beginning of a text, `""` if there is none, None if more text is needed."""
+        """The name of the parameter at the beginning of a text, `""` without one, None if more text is needed."""
         head, closed, _ = ahead.partition(self.form.end)
         if not closed:
             head = head[: self.marks.tag_end.partial_match_start(head, 0)]
@@ -160,7 +160,7 @@ class KeyValueLexer(TagLexer):
         return at < len(keys) and keys[at].startswith(text)
 
     def name_ahead(self, ahead: str) -> str:
-        """The name of the call at the begin of a text, `""` if it has none of its own."""
+        """The name of the call at the beginning of a text, `""` if it has none of its own."""
         found = _NAME.match(ahead)
         return found["name"] if found else ""
 
@@ -204,7 +204,7 @@ class KeyValueCall(TaggedCall):
         return name, head
 
     def arguments(self, name: str) -> Parse[bool]:
-        """Read the parameters of a call, to its end; answers whether it is complete."""
+        """Read the parameters of a call, to its end; returns whether it is complete."""
         self.text.markup((yield from self.lexer.gap()))
         return (yield from super().arguments(name))
 

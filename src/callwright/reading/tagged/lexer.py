@@ -115,7 +115,7 @@ class TagLexer:
         return attributes(head)[0] if closed and not may_be_longer(ahead, self.form.end, self.declared) else None
 
     def name_ahead(self, ahead: str) -> str:
-        """The name of the call at the begin of a text, `""` if it has none of its own."""
+        """The name of the call at the beginning of a text, `""` if it has none of its own."""
         return attributes(ahead.partition(self.form.end)[0])[0]
 
     @staticmethod

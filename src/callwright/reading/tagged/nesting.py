@@ -1,4 +1,4 @@
-"""What tags in a value open and close: whether they fit in it, or show that the value ended before them."""
+"""The nesting of tags in a value: whether they fit in it, or show that the value ended before them."""
 
 from enum import Enum
 

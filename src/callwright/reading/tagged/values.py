@@ -483,7 +483,7 @@ class _Shown:
         self.nesting.opens(tag.closer, place)
 
     def close(self, tag: Tag, *, is_outer: bool) -> Fit:
-        """Take a closer, which may be that of what holds the value (`is_outer`)."""
+        """Take a closer, which may be that of the element around the value (`is_outer`)."""
         fit = self.nesting.closes(tag.closer)
         if fit is not Fit.OUTER:
             return fit

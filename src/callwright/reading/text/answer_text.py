@@ -21,7 +21,7 @@ _ANY_TAG: Final = re.compile(r"[<\[][^<>\[\]]*[>\]]")
 
 
 class AnswerText:
-    """One answer. `calls` counts its calls; `before` is the end of its text so far, `begun` the begin.
+    """One answer. `calls` counts its calls; `before` is the end of its text so far, `begun` the beginning.
 
     `apart`: a call is between the text so far and the next text. `gap`: the white space between them if it is a
     thought. `make` makes the event of a text, `trial` is set while held text is read as if its tags were meant.

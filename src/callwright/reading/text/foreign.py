@@ -65,8 +65,8 @@ class Way(msgspec.Struct, frozen=True, eq=False):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The calls with which a text begins, as events, read in one way up to `end`, where other words follow. `good` of
-    them hold, `bad` do not.
+    """The calls with which a text begins, as events, read in one way up to `end`, at which other words follow. `good`
+    is the number of valid ones, `bad` of the others.
     """
 
     way: Way
@@ -125,8 +125,8 @@ class Formats:
 
     @cached_property
     def _headers(self) -> Mapping[str, Mapping[str, tuple[Way, ...]]]:
-        """The headers of calls without the tags before them: the text before the name of the tool, then the begin of
-        the text after it, without white space, and the ways to read that.
+        """The headers of calls without the tags before them: the text before the name of the tool, then the beginning
+        of the text after it, without white space, and the ways to read that.
         """
         found: dict[str, dict[str, tuple[Way, ...]]] = {}
         for form in self._forms:
@@ -217,7 +217,7 @@ class Formats:
 
 
 def _head(written: str) -> str:
-    """The begin of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
+    """The beginning of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
     texts = [piece if isinstance(piece, str) else "\0" if piece.what == "name" else "" for piece in pieces_of(written)]
     head = "".join(texts).lstrip()
     return head[: head.rfind("\0") + 1]
@@ -343,7 +343,7 @@ def _common(one: str, other: str) -> int:
 
 @lru_cache(maxsize=512)
 def _heads(way: Way) -> Sequence[str]:
-    """What calls and blocks of calls of a way begin with, up to the name of the tool, without white space."""
+    """The beginnings of calls and blocks of calls of a way, up to the name of the tool, without white space."""
     layout = way.form.layout
     heads = (_head(head).partition("\0")[0] for head in (layout.open + layout.begin, layout.begin))
     return ["".join(head.split()) for head in heads]

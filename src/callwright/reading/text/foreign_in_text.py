@@ -22,7 +22,7 @@ from callwright.streaming.reader import Parse
 _MAX_NAME_AHEAD: Final = 200
 _MAX_CALL_AHEAD: Final = 600
 _MAX_FOREIGN: Final = 8
-# Characters of look-ahead for a header at the begin of an answer.
+# Characters of lookahead for a header at the beginning of an answer.
 _MAX_HEADER: Final = 300
 
 
@@ -81,7 +81,7 @@ class ForeignInText:
         return True
 
     def read(self, opening: str, ways: Sequence[Way], *, strict: bool) -> bool:
-        """Read calls after an `opening` on trial. False, and nothing is read, if there are none. `strict`: text that
+        """Read calls after an `opening` on trial. Without any it is False, and nothing is read. `strict`: text that
         cannot be read without any problem is read in another way.
         """
         text = self._text

@@ -81,8 +81,8 @@ class JsonInText:
             yield
 
     def fence(self, blanks: str, ticks: str, tags: tuple[str, ...]) -> Parse[str]:
-        """The begin of a fenced block, which is read if its object, or one of `tags`, may open a call; `""` if it is
-        text.
+        """The beginning of a fenced block, which is read if its object, or one of `tags`, may open a call; `""` if it
+        is text.
         """
         source = self._text.source
         while True:
@@ -113,7 +113,7 @@ class JsonInText:
         if key is None:
             source = self._text.source
             brackets = _BRACKETS.match(source.text, source.at)
-            # Where no more than brackets is ahead, the next one begins nothing either.
+            # If nothing but brackets is ahead, the next one begins nothing either.
             idle = len(brackets[0]) - _MAX_PEEK if brackets else 0
             self._text.emit(self._text.say(source.take(source.at + max(0, idle) + 1)))
         else:

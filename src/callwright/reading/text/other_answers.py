@@ -1,4 +1,4 @@
-"""Answers that are another family's from their begin on, for formats whose answers begin with a header."""
+"""Answers in another family's format from the beginning, for formats whose answers begin with a header."""
 
 from functools import lru_cache
 from typing import Final
@@ -16,7 +16,7 @@ _MAX_LEAD: Final = 64
 
 @lru_cache(maxsize=16)
 def _beginnings(others: tuple[str, ...]) -> tuple[frozenset[str], int]:
-    """What may become one of these texts, and the length of the longest."""
+    """The proper prefixes of these texts, and the length of the longest text."""
     begun = {mark[:size] for mark in others for size in range(len(mark))}
     return frozenset(begun), max(map(len, others))
 
