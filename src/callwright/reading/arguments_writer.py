@@ -90,7 +90,7 @@ class ArgumentsWriter:
         return kinds, member
 
     def cast_to_schema(self, text: str, schema: object) -> str:
-        """The JSON for a text, as this schema wants it. That a number or null was written otherwise is named."""
+        """The JSON for a text, converted to this schema. A number or null written in another form is reported."""
         value = cast_to_schema(text, schema, self._root)
         bare = bare_text(text)
         if value != bare and (value == "null" or (is_number(value) and not is_number(bare))):
@@ -187,7 +187,7 @@ def written_stretch(
 
 
 def unwritten(text: str, value: str) -> str:
-    """The text if its JSON does not hold it word for word, else nothing: the events together must hold all of the
+    """The text if its JSON does not contain it literally, else nothing: the events together must contain all of the
     output.
     """
     return "" if value in (text, encode(text).decode()) else text

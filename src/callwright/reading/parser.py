@@ -259,7 +259,7 @@ class _Repeats:
 
     def __init__(self, recent: deque[str]) -> None:
         self._recent = recent
-        self._held: _Said | None = None  # its text may be the begin of an escape
+        self._held: _Said | None = None  # its text may be the beginning of an escape
 
     def restored(self, events: list[Event]) -> list[Event]:
         """The events of a delta with breaks restored; the same list if there is nothing to restore."""

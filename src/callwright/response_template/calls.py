@@ -142,7 +142,7 @@ class CallReader:
             bare = "{}"
         if bare:
             self._emit(ArgumentsDelta(index, bare))
-        # Words are no arguments; a list or a text may hold them.
+        # Words are not arguments; a list or a text may contain them.
         self._emit(CallEnded(index, complete=bool(stop) and (not bare or bare[0] in '{["')))
         self._closed(stop)
 

@@ -14,8 +14,8 @@ from callwright.settings.errors import SlipError, read_settings
 
 Content: TypeAlias = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 Role: TypeAlias = Literal["content", "reasoning", "calls", "other"]
-# How a field holds calls: `object`, as JSON with name and arguments in it; `named`, the name at its begin and then the
-# arguments; `made`, by a transform of the whole.
+# The form of the calls in a field: `object`, as JSON with name and arguments in it; `named`, the name at its beginning
+# and then the arguments; `made`, by a transform of the whole field.
 Form: TypeAlias = Literal["object", "named", "made"]
 
 _ROLES: Final[Mapping[str, Role]] = {
@@ -27,7 +27,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 }
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
 _WHOLE = "{content}"
-# No quotation mark and no backslash begins a text at which JSON stops: they are part of it.
+# A quotation mark or backslash cannot begin a terminator of JSON: it is part of the JSON.
 _NO_STOP: Final = ('"', "\\")
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Texts: TypeAlias = _Text | Annotated[list[_Text], Meta(min_length=1)]

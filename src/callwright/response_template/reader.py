@@ -173,7 +173,7 @@ class _Text:
         self._begun = False
 
     def say(self, text: str) -> None:
-        """More of it."""
+        """Add text."""
         if self._strips:
             if not self._begun:
                 bare = text.lstrip()
@@ -188,5 +188,5 @@ class _Text:
             self._begun = True
 
     def end(self) -> None:
-        """The field is over."""
+        """End the field."""
         self._source.markup(self.held)

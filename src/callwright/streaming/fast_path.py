@@ -102,7 +102,8 @@ class Flow:
         self._texts: list[str] = []
         self.told = self._texts.append
         self.rest = ""
-        self._tail = self._partial = 0  # how much of the rest the check holds back, and how much of it is unread
+        # the characters of the rest that the check holds back, and those that are unread
+        self._tail = self._partial = 0
 
     def begins(self) -> bool:
         """Whether the next delta may flow."""

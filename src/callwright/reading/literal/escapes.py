@@ -11,7 +11,7 @@ from callwright.tolerant_json.codec import encode_inside
 
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
                      r"|x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)  # fmt: skip
-# Escapes that are whole with their second character, which is no white space and no closer.
+# Escapes that are complete with their second character, which is not white space or a closer.
 _SHORT_ESCAPE: Final = r"\\[^uUx0-7\s)\]}]"
 _SHORT_ESCAPES: Final = re.compile(f"({_SHORT_ESCAPE})", re.DOTALL).split
 # Those of them whose text does not matter as JSON either.
@@ -37,7 +37,7 @@ def unescaped(escape: str) -> str:
 
 
 def read_escape(source: StreamReader, *, raw: bool) -> Parse[str]:
-    """Read an escape; answers its text. In a raw string that is the escape itself."""
+    """Read an escape; returns its text. In a raw string that is the escape itself."""
     if raw:
         while source.more(2):
             yield

@@ -108,7 +108,8 @@ def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...
         return any(name.startswith(text) for name in odd)
 
     def whole_or_odd(text: str) -> re.Match[str] | None:
-        return None if is_begun(text) else whole(text)  # `a:` may be a key with its separator, or the begin of `a:b`
+        # `a:` may be a key with its separator, or the beginning of `a:b`
+        return None if is_begun(text) else whole(text)
 
     return Pattern(whole_or_odd, lambda text: part(text) or is_begun(text))
 

@@ -87,7 +87,7 @@ def _looked_for(form: Notation) -> _LookedFor:
 
 
 class NotationCalls(CallReader):
-    """Reads calls in the notation. One at the begin of a line may lack its opening marker."""
+    """Reads calls in the notation. One at the beginning of a line may lack its opening marker."""
 
     def __init__(self, text: AnswerText, form: Notation) -> None:
         self._find = find = _looked_for(form)

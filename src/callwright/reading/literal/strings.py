@@ -212,7 +212,7 @@ class _StringText:
 
     @property
     def whole(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._said)
 
     def before(self, text: str) -> str:

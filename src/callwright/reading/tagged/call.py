@@ -1,4 +1,4 @@
-"""Reads one call of named parameters, from its name on, into the sink that writes its values and ends it."""
+"""Reads one call of named parameters, starting at its name, into the sink that writes its values and ends it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -157,7 +157,7 @@ class TaggedCall:
         written = self._typed(key, value.text, rest)
         if not sink.is_given(key):
             sink.mend(key, value.text, written)
-            # JSON that was broken off and begun again holds tags, too.
+            # JSON that was broken off and started again contains tags, too.
             if value.holds and written[0] in "{[" and written != value.text.strip():
                 sink.sure = False
         sink.put(key, written, value.text)

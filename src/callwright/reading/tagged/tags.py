@@ -60,6 +60,6 @@ def _gap_of(arguments: TaggedArguments) -> str:
 
 # A closer, and the white space after it.
 _GAP = re.compile(r"<[^<>]*>(?P<gap>\s*)")
-# In a layout: a tag that contains a name, without the quote before it; any tag.
+# In a layout: a tag up to its name, without the quote before the name; any tag.
 _NAMED = re.compile(r"""(?P<tag><[^<>]*?)["']?\$\{(?:name|key)\}""")
 _TAG = re.compile(r"<[^<>]*>")
