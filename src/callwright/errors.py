@@ -1,9 +1,9 @@
-"""What can go wrong, by whose fault.
+"""Exceptions, by whose fault they are.
 
     CallwrightError
     ├── RequestError      the caller was wrong: carries the status, type, code and param of OpenAI's error
     │   ├── GrammarError  the grammar of a custom tool cannot be used: carries the line and the column
-    │   └── SessionError  a session cannot go on so: another run has it, or it is full
+    │   └── SessionError  a session cannot be continued: another run has it, or it is full
     ├── ConfigError       the configuration or the command line was wrong
     └── UpstreamError     the model server failed, stalled or lied
 
@@ -54,11 +54,10 @@ class RequestError(CallwrightError):
 
 
 class RefusedByServerError(RequestError):
-    """A request that a model's server takes for wrong. Message and `code` are the server's own words: no list of turns
-    has them.
+    """A request that a model's server rejects. Message and `code` are the server's own: no list of turns has them.
 
     `field` is the field of its own request that the server names, if any. The caller may never have sent it, so `param`
-    stays None for whoever knows.
+    stays None, to be set by a caller that knows.
     """
 
     def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
@@ -69,8 +68,8 @@ class RefusedByServerError(RequestError):
 class GrammarError(RequestError):
     """A grammar that OpenAI would refuse, or that cannot be run.
 
-    `line` and `column` count characters of the definition from 1; both are 1 when the place is not known. The message
-    says them, too.
+    `line` and `column` count characters of the definition from 1; both are 1 if the place is not known. The message
+    includes them.
     """
 
     def __init__(self, message: str, *, line: int = 1, column: int = 1) -> None:
@@ -80,9 +79,11 @@ class GrammarError(RequestError):
 
 
 class SessionError(RequestError):
-    """A session that cannot go on so. `code`: `session_busy` (another run goes on with it), `session_lost` (another run
-    has taken it over, as this one was silent for too long), `session_full` (it has no room for more messages),
-    `session_changed` (it has gone on since the run began to wait).
+    """A session that cannot be continued.
+
+    `code`: `session_busy` (another run is using it), `session_lost` (another run has taken it over, as this one was
+    silent for too long), `session_full` (it has no room for more messages), `session_changed` (it has changed since the
+    run began to wait).
     """
 
     def __init__(self, message: str, *, code: str) -> None:
@@ -90,7 +91,7 @@ class SessionError(RequestError):
 
 
 class ConfigError(CallwrightError):
-    """The configuration cannot be used; the message says where and what to write instead."""
+    """The configuration cannot be used; the message gives the place and the correction."""
 
 
 class UpstreamError(CallwrightError):
