@@ -15,7 +15,7 @@ T = TypeVar("T")
 RawFields: TypeAlias = dict[str, msgspec.Raw]
 RawAnswer: TypeAlias = RawFields | list[RawFields]
 
-# What is smaller cannot hold enough values to matter.
+# Smaller answers cannot hold enough values to matter.
 _SMALL_BYTES: Final = 65_536
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -23,7 +23,7 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 class UnreadableError(Exception):
-    """A server sent something whose meaning is not plain; the message says what ("sent …")."""
+    """A server sent something without a plain meaning; the message describes it ("sent …")."""
 
 
 def read_json(data: bytes | bytearray, kind: type[T], most_values: int, tell: Tell | None = None) -> T:
@@ -64,7 +64,7 @@ def is_unfinished(data: bytes | bytearray) -> bool:
     try:
         msgspec.json.decode(whole_characters, type=msgspec.Raw)
     except msgspec.DecodeError as error:
-        # A number has its end where the text has it.
+        # A number ends only where the text ends.
         return bool(data.strip()) and str(error).endswith(("was truncated", f"(byte {len(data)})"))
     except RecursionError:
         pass
@@ -93,16 +93,16 @@ def _is_first_half(char: str) -> bool:
 
 
 class HalfCharacters:
-    """Puts characters together again whose halves came in two texts that follow each other, of one `key`.
+    """Joins surrogate halves that arrived in two consecutive texts of one `key`.
 
-    While nothing is in `first_halves`, ASCII needs no look.
+    While `first_halves` is empty, ASCII need not be examined.
     """
 
     def __init__(self) -> None:
         self.first_halves: dict[Hashable, str] = {}
 
     def joined(self, key: Hashable, text: str) -> str:
-        """The text to pass on: what was held goes before it, a first half at its end is held."""
+        """The text to forward: preceded by a held half; a first half at its end is held."""
         first = self.first_halves.pop(key, "") if self.first_halves and text else ""
         if not (first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff"))):
             return text
@@ -113,7 +113,7 @@ class HalfCharacters:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def left(self) -> list[tuple[Hashable, str]]:
-        """What stands for each half whose other never came, by its key."""
+        """Replacement for each unpaired surrogate, by key."""
         if not self.first_halves:
             return []
         left = [(key, _REPLACEMENT) for key in self.first_halves]
