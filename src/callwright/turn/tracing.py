@@ -2,8 +2,8 @@
 `invoke_agent {name}` for a run of an agent, and one for each request to the gateway.
 
 Names and attributes follow the semantic conventions for generative AI (November 2026, status Development). A span holds
-counts, names and settings, nothing of what was said. Without a tracer provider there are no spans, and a request's
-trace is passed on as it is. OpenTelemetry is not imported before the first turn that could use it.
+counts, names and settings, no contents. Without a tracer provider there are no spans, and a request's trace is
+forwarded unchanged. OpenTelemetry is not imported before the first turn that could use it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
