@@ -42,7 +42,8 @@ _LONGEST_ID = 200  # PostgreSQL indexes values up to a third of a page: 2,704 by
 
 class _Id(TypeDecorator[str]):
     """An id. Clients choose those of items that they send: an unusual one is stored as its hash, which any index
-    accepts."""
+    accepts.
+    """
 
     impl = Text
     cache_ok = True

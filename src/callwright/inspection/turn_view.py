@@ -18,7 +18,8 @@ Contents: TypeAlias = Literal["full", "metadata", "gone", "operators"]
 
 class AttemptView(AttemptFacts, kw_only=True):
     """One request to the model. `differs`: differences between the recorded events and a parse by the installed
-    version."""
+    version.
+    """
 
     prompt: list[PromptPiece] | None = None
     constraint: dict[str, str] | None = None

@@ -243,7 +243,8 @@ async def _read(deltas: Deltas, generation: GenerationRequest, reply: AmbiguousR
 
 def _words(generation: GenerationRequest, text: str) -> str:
     """The text of a reply, without the reasoning and the marks of messages in a dialect's output; empty if it has marks
-    of a call."""
+    of a call.
+    """
     if generation.dialect is None:
         return text.strip()
     start = generation.prompt.start if generation.prompt else "message"

@@ -120,7 +120,7 @@ class Attempt(msgspec.Struct):
 
     @property
     def held_text(self) -> list[Event]:
-        """Content and reasoning that have not gone out."""
+        """Unsent content and reasoning."""
         return [event for event in self.held if isinstance(event, SaidDelta | ReasoningDelta)]
 
     @property

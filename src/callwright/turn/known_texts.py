@@ -1,5 +1,6 @@
 """Text in an answer that is no call, whatever it looks like: verbatim repetitions of an earlier message, and text in
-the form that the request demands."""
+the form that the request demands.
+"""
 
 from collections.abc import Iterator
 from functools import cached_property

@@ -61,7 +61,8 @@ def is_slow(model: Model) -> bool:
 
 def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
     """The parts of the tools' schemas that a prompt of this dialect does not show, and the types that are read as
-    others, as fields of the request."""
+    others, as fields of the request.
+    """
     tools = conversation.shown_tools or conversation.tools
     if not tools:
         return []
