@@ -75,7 +75,7 @@ class Faults:
         return [fault for fault in hit if not fault.writing or (dialect and fault.dialect in ("", dialect))]
 
 
-# --- what is meant ---
+# --- faults in the meaning ---
 
 
 def _calls(change: Callable[[Call], Call]) -> Meaning:
