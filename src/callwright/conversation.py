@@ -1,8 +1,8 @@
-"""Conversations and tools as values, whatever wire they came over.
+"""Conversations and tools as values, independent of the wire format.
 
 A conversation is a list of items in the shape of the Responses API: messages, reasoning, calls and their outputs, in
-order. Chat messages map onto it (`callwright.wire.chat.request`). Nothing here knows JSON texts, HTTP or a
-model family.
+order. Chat messages map onto it (`callwright.wire.chat.request`). Nothing here knows JSON texts, HTTP or a model
+family.
 """
 
 import json
@@ -16,7 +16,7 @@ from callwright.events import Call
 from callwright.memo.prefixes import Shared, intern
 
 if TYPE_CHECKING:
-    from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
+    from callwright.grammar.grammar import Grammar  # its engine is loaded with the first grammar
 
 __all__ = [
     "AssistantTurn",
@@ -58,9 +58,9 @@ class TextPart(Struct, frozen=True):
 
 @final
 class MediaPart(Struct, frozen=True):
-    """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
+    """A part that is not text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
 
-    `param` is the path at which it stood in the request, for errors.
+    `param` is its path in the request, for errors.
     """
 
     value: JsonObject
@@ -99,7 +99,7 @@ class Reasoning(Shared, frozen=True):
 
 @final
 class CallOutput(Shared, frozen=True):
-    """What a tool answered to the call with this id."""
+    """The output of a tool for the call with this id."""
 
     call_id: str
     parts: tuple[Part, ...] = ()
@@ -131,7 +131,7 @@ def shared_item(item: ItemT) -> ItemT:
 
 
 class CustomInput(Struct, frozen=True):
-    """What the input of a custom tool may be: any text, or what its grammar accepts."""
+    """Restriction of a custom tool's input: any text, or texts of its grammar."""
 
     grammar: "Grammar | None" = None
 
@@ -243,10 +243,10 @@ class Conversation(Struct, frozen=True):
     """A request to a model: the items so far, the tools it knows, and how it may answer.
 
     `allowed_tools` are the names of those that may be called now; None: all. `shown_tools` are those that the prompt
-    lists, if they differ from `tools`: the schemas of the rest are among the items, at the place where they were found,
-    so that the start of the prompt stays the same. `session_id` is the client's: requests of one session are routed to
-    one of several servers. `keeps_reasoning`: reasoning from earlier questions stays in the prompt, too, if the model's
-    format can hold it. `prefill` is the beginning of the answer, which the model continues.
+    lists, if different from `tools`: the schemas of the rest are among the items, at the place where the search found
+    them, so that the start of the prompt stays the same. `session_id` is the client's: requests of one session are
+    routed to one of several servers. `keeps_reasoning`: reasoning from earlier questions stays in the prompt, too, if
+    the model's format can hold it. `prefill` is the beginning of the answer, which the model continues.
     """
 
     items: tuple[Item, ...] = ()

@@ -95,14 +95,14 @@ class ConfigError(CallwrightError):
 
 
 class UpstreamError(CallwrightError):
-    """A model server that did not do its part.
+    """A failure of a model server.
 
-    `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is
-    set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
-    `unmet` (its model made no call, or no answer in the form, that the request demands, however often it was asked),
-    `stopped` (the gateway that asks it ends).
-    `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` are all
-    words of an error that the server reports, of which the message has the first, `code` is its own code.
+    `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is set),
+    `protocol` (its answer violates its API), `cut` (it ended in the middle of an answer), `unmet` (its model made no
+    call, or no answer in the form, that the request demands, despite all retries), `stopped` (the gateway that asks it
+    ends). `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` is
+    the whole message of an error that the server reports, of which the exception's message has the beginning, `code` is
+    its own code.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class UpstreamError(CallwrightError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that a slip would make `word` of; None where none is so near."""
+    """The closest match in `known` for a misspelled `word`, or None."""
     return next(iter(get_close_matches(word.lower(), list(known), n=1, cutoff=_NEAR)), None)
 
 

@@ -355,8 +355,8 @@ def _cut_at_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, s
 
 
 def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> str:
-    """`text` with an invisible character inside every look-alike of a control token that it holds: the literals
-    `controls`, and what has the shape of one; but those of `keep` stay whole.
+    """`text` with an invisible character inside every look-alike of a control token: the literals `controls`, and
+    anything of their shape; those of `keep` stay whole.
     """
     return _each(_look_alikes(tuple(controls), tuple(keep)), _broken, text)
 
@@ -375,9 +375,9 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def restored(text: str, before: str) -> str:
-    """`text`, in which a model repeats what was broken in its prompt, as it was before; the same object if it does not.
+    """`text` without the breaks that the model has copied from its prompt; the same object if it has none.
 
-    `before` are the last `EDGE_CHARS` characters of what the model wrote before it.
+    `before` are the last `EDGE_CHARS` characters of the output before it.
     """
     if BREAK not in text and "\\u2060" not in text:
         return text
@@ -395,7 +395,7 @@ def holds_broken(text: str) -> bool:
 
 
 def open_escape(text: str, before: str) -> str:
-    """The end of `text` that may become what `restored` takes away, when the next piece comes; else empty."""
+    """The end of `text` that may begin a break for `restored`, to be joined with the next piece; else empty."""
     found = _OPEN.search(before + text, len(before)) if "\\" in text[-EDGE_CHARS:] else None
     return found[0] if found else ""
 
@@ -409,7 +409,7 @@ class _LookAlikes(Struct, frozen=True):
     reach: int
 
 
-# Made of which tuples: they are the same objects again, and long to hash.
+# Compiled patterns by the ids of their tuples: these are the same objects again, and slow to hash.
 _known: Final[dict[tuple[int, int], tuple[_LookAlikes, tuple[str, ...], tuple[str, ...]]]] = {}
 _MAX_KNOWN: Final = 256
 
@@ -423,8 +423,9 @@ def _each(look_alikes: _LookAlikes, replace: Callable[[re.Match[str]], str], tex
 
 
 def _look_alikes(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> _LookAlikes:
-    """What is found of these literals, and of the shape: the first character, also of one that begins within another;
-    the group is the rest of the longest.
+    """Pattern for these literals and the general shape.
+
+    It matches the first character, also of one that begins within another; the group is the rest of the longest.
     """
     known = _known.get((id(literals), id(keep)))
     if known is None or known[1] is not literals or known[2] is not keep:
@@ -450,7 +451,7 @@ def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> _LookAlikes:
 
 
 def _tree(literals: Iterable[str]) -> str:
-    """A pattern of these literals that looks at each character once, however many they are; the longest comes first."""
+    """A pattern of these literals that reads each character once, whatever their number; it prefers the longest."""
     nodes: dict[str, Any] = {}
     for literal in literals:
         node = nodes
@@ -461,7 +462,7 @@ def _tree(literals: Iterable[str]) -> str:
 
 
 def _branches(node: Mapping[str, Any]) -> str:
-    # Characters that the same follows upon stand together: that keeps `<unused0>` to `<unused6241>` small.
+    # Characters with the same continuations share a class: `<unused0>` to `<unused6241>` stay small.
     followed: dict[str, list[str]] = {}
     for character, rest in node.items():
         if character:

@@ -1,6 +1,6 @@
 """Possible continuations of a text, in words for people and models: literals, few characters, or a class of them.
 
-Kept short, because it is part of the retry message to the model.
+Short, because it is part of the retry message to the model.
 """
 
 import json

@@ -26,7 +26,7 @@ _STEP: Final = 4_096
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """The first place where a text violates its grammar.
+    """The first violation of a grammar in a text.
 
     `position` is the index of the first wrong character, or the length of a text that ends too early; then `got` is
     empty. `line` and `column` count from 1. `expected` describes the valid continuations in words.

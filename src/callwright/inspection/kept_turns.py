@@ -186,7 +186,7 @@ class KeptTurns:
         return self._running >= _BUSY and row.outcome in _WELL and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
 
     def _weigh(self, kept: KeptTurn, size: int) -> None:
-        """Count what a turn takes, and make room for it."""
+        """Add the size of a turn, and evict others to make room."""
         kept.size = size
         self._heavy[kept.row.id] = kept
         self._bytes += size

@@ -1,6 +1,6 @@
 """All limits on input and waiting times, in one place: those of `[limits]`, and constants.
 
-Counts are of things, sizes are in bytes unless their name says characters. Code that enforces a limit imports it from
+Counts are of things, sizes are in bytes unless the name ends in CHARS. Code that enforces a limit imports it from
 here. The constants are far above any legitimate use, and still cost a fraction of a second.
 """
 
@@ -49,7 +49,7 @@ MAX_GRAMMAR_CHARS: Final = 100_000
 MAX_HEAD_BYTES: Final = 65_536
 # Frames of one WebSocket that are queued during a turn: two of the largest. No more is read until there is room.
 MAX_WAITING_BYTES: Final = 33_554_432
-# WebSockets that one key has open at once; without keys, one address, but for this machine's own. An eighth of all.
+# Open WebSockets of one key; without keys, of one address, except this machine's own. An eighth of all.
 MAX_CONNECTIONS_PER_KEY: Final = 512
 
 # --- an answer ---

@@ -20,7 +20,7 @@ def candidate_spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int]]:
 
 
 def _spans(text: str, calls: Sequence[Call], places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    at = read = 0  # what is taken; and how far the calls in it have been found
+    at = read = 0  # end of the last span; and how far the calls in it have been found
     for call in calls:
         if (again := _found(text, call, read, at)) > 0:
             read = again

@@ -1,4 +1,4 @@
-"""Parses what an upstream sends into checked events; one reader for each attempt."""
+"""Parses the deltas of an upstream into checked events; one reader for each attempt."""
 
 import time
 from collections.abc import Mapping, Sequence

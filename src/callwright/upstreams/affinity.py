@@ -22,7 +22,7 @@ _LOOKED_AT: Final = 2_048
 
 
 def affinity_key(generation: GenerationRequest) -> bytes | None:
-    """A hash of the common part of one conversation's requests, the same in every process; None if there is none."""
+    """A hash of the common part of one conversation's requests, the same in every process; None without one."""
     words = shared_words(generation.conversation, generation.fields)
     if words is None:
         return None
@@ -34,7 +34,7 @@ def affinity_key(generation: GenerationRequest) -> bytes | None:
 
 def shared_words(conversation: Conversation, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
     """The common part of one conversation's requests: the client's `prompt_cache_key` or session, else the messages up
-    to the first of the user, each cut off. None if there is none.
+    to the first of the user, each cut off. None without any of these.
     """
     if isinstance(given := fields.get("prompt_cache_key"), str):
         return "key", given[:_LOOKED_AT]

@@ -27,12 +27,14 @@ class UnreadableError(Exception):
 
 
 def read_json(data: bytes | bytearray, kind: type[T], most_values: int, tell: Tell | None = None) -> T:
-    """The value of an answer or an event, checked against `kind`. Where there is somebody to `tell` what is odd in it,
-    a side field costs no answer (`callwright.upstreams.received`).
+    """The value of an answer or an event, checked against `kind`.
 
-    A text may begin or end in half of a surrogate pair: servers that count UTF-16 cut a character in two. Raises
+    With `tell`, which is called for deviations, an invalid side field does not cost the answer
+    (`callwright.upstreams.received`).
+
+    A text may begin or end in half of a surrogate pair: servers that count UTF-16 split a character in two. Raises
     `NotJsonError`; `UnreadableError` for more values than `most_values`, before any of them takes memory. Values that
-    stay text take none: of a `RawAnswer` the names count.
+    stay text take none: for a `RawAnswer` the names count.
     """
     keeps_text = kind is RawAnswer  # type: ignore[comparison-overlap]
     counted = (b":",) if keeps_text else (b",", b"{", b"[")
@@ -64,7 +66,7 @@ def is_unfinished(data: bytes | bytearray) -> bool:
     try:
         msgspec.json.decode(whole_characters, type=msgspec.Raw)
     except msgspec.DecodeError as error:
-        # A number ends only where the text ends.
+        # A truncated number is reported at the end of the text.
         return bool(data.strip()) and str(error).endswith(("was truncated", f"(byte {len(data)})"))
     except RecursionError:
         pass

@@ -87,7 +87,7 @@ class ChatUpstream(ConstrainedUpstream):
             """The known parts of an answer whose call the server's parser could not read."""
             if not _is_unread(error.said):
                 return None
-            if not (generation.streamed or reader.has_begun):  # as a stream the text before the call is kept
+            if not (generation.streamed or reader.has_begun):  # a stream would contain the text before the call
                 return self._deltas(replace(generation, streamed=True), constraining)
             unread = _unread(error.said, said=reader.has_said)
             return _just([unread, FinishDelta("stop")]) if unread is not None else None

@@ -19,7 +19,7 @@ from callwright.upstreams.http import HttpUpstream
 
 # Statuses for a missing endpoint; llama.cpp answers 501 if it was started without it.
 _LACKING: Final = (404, 405, 501)
-_RANKS: Final = "/rerank"  # the one endpoint where a bare list means something
+_RANKS: Final = "/rerank"  # the only endpoint with a bare list as its answer
 _USAGE: Final = {"stream_options": {"include_usage": True}}
 
 

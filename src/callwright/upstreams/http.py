@@ -315,7 +315,7 @@ class HttpUpstream:
             reader.read(self._known(data, reader), read)
             return
         if mark and mark in data:
-            with suppress(UpstreamError, UnreadableError):  # the error says more
+            with suppress(UpstreamError, UnreadableError):  # the error is more informative
                 reader.read(self._known(data, reader), read)
         raise failure
 

@@ -118,5 +118,5 @@ class SseLines:
 
     def _too_long(self, before: list[bytes], line: bytes) -> TooLongLineError:
         shown = bytes(self._data or line)[: min(_SHOWN, self._most)]  # also of a line that is all there
-        self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
+        self._begun, self._data = [], b""  # an exception references its frames, and they this
         return TooLongLineError(shown, self._most, before)

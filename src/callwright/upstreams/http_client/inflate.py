@@ -36,7 +36,7 @@ class Inflater:
         return bool(self._left)
 
     def next(self, more: bytes) -> bytes:
-        """The next decompressed bytes, out of what is left and `more`. Raises `EncodingError`."""
+        """The next decompressed bytes, from the remaining input and `more`. Raises `EncodingError`."""
         data = self._left + more if self._left else more
         if not data:
             return b""
