@@ -1,9 +1,9 @@
-"""What can go wrong, by whose fault.
+"""Exceptions, by whose fault they are.
 
     CallwrightError
     ├── RequestError      the caller was wrong: carries the status, type, code and param of OpenAI's error
     │   ├── GrammarError  the grammar of a custom tool cannot be used: carries the line and the column
-    │   └── SessionError  a session cannot go on so: another run has it, or it is full
+    │   └── SessionError  a session cannot be continued: another run has it, or it is full
     ├── ConfigError       the configuration or the command line was wrong
     └── UpstreamError     the model server failed, stalled or lied
 
@@ -55,11 +55,10 @@ class RequestError(CallwrightError):
 
 
 class RefusedByServerError(RequestError):
-    """A request that a model's server takes for wrong. Message and `code` are the server's own words: no list of turns
-    has them.
+    """A request that a model's server rejects. Message and `code` are the server's own: no list of turns has them.
 
     `field` is the field of its own request that the server names, if any. The caller may never have sent it, so `param`
-    stays None for whoever knows.
+    stays None, to be set by a caller that knows.
     """
 
     def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
@@ -131,7 +130,7 @@ class UpstreamError(CallwrightError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that a slip would make `word` of; None where none is so near."""
+    """The closest match in `known` for a misspelled `word`, or None."""
     return next(iter(get_close_matches(word.lower(), list(known), n=1, cutoff=_NEAR)), None)
 
 
