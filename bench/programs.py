@@ -11,7 +11,7 @@ behind is compared; one that does something else ends this with status 1. What a
 Then it is measured (`bench/program_run.py` says how): the CPU of a run is the lower quartile of its runs, after a
 warm-up, in the best of the rounds, in which the frameworks take turns: on a machine that others use, time is only
 added. Lines are those with code: no comments, no empty lines, not the docstring of the file. `--write` puts the tables
-into `docs/agent-programs.md`.
+into `docs/contributing/agent-programs.md`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from tests.support.programs import PROGRAMS, Program, environment, follow, held_
 OURS: Final = "callwright"
 FRAMEWORKS: Final = (OURS, "pydantic_ai", "openai_agents", "langgraph")
 SHOWN: Final = {OURS: "Callwright", "pydantic_ai": "pydantic-ai", "openai_agents": "openai-agents"}
-PAGE: Final = ROOT / "docs" / "agent-programs.md"
+PAGE: Final = ROOT / "docs" / "contributing" / "agent-programs.md"
 BEGIN, END = "<!-- written by bench/programs.py -->", "<!-- to here -->"
 # Programs that start a process in each run, or wait for a time-out.
 SLOW: Final = {"mcp_tools": 5, "many_calls": 2}

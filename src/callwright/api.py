@@ -52,17 +52,16 @@ _REASONS: Final[tuple[str, ...]] = get_args(FinishReason)
 
 
 class Parser(OutputParser):
-    """Reads one output of a model as it streams.
+    """Parses one output of a model while it streams.
 
     `dialect` is the name of one, a `Dialect` of your own, or the `ResponseTemplate` of the model's checkpoint; `auto`
     holds the output to its end and finds the format by its markup.
     `tools` are function and custom tools in the Chat or the Responses shape, and namespaces of them; `tool_choice` is
-    OpenAI's, in either shape. `start` says where the output begins, if not at the dialect's usual place: `assistant`,
-    `reasoning` (the prompt left it open) or `message`. `check="verbatim"` reports what the model wrote and judges
-    nothing. With `trace`, `spans()` tells where each character went.
+    OpenAI's, in either shape. `start` is where the output begins, if not at the dialect's usual place: `assistant`,
+    `reasoning` (the prompt left it open) or `message`. `check="verbatim"` repairs and validates nothing. With `trace`,
+    `spans()` lists the part of each character.
 
-    Raises `RequestError` for arguments that cannot be, and for text behind the end. What the model writes raises
-    nothing.
+    Raises `RequestError` for invalid arguments, and for text after the end. Model output never raises.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class Parser(OutputParser):
         return self._named(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
-        """The output is over: `stop` (the model ended it) or `length` (it was cut off). Answers all that is left.
+        """End the output: `stop` (the model ended it) or `length` (it was truncated). Returns the remaining events.
 
         `last`: what was not fed yet, the whole output say. It costs less here: nothing in it has to wait for more.
         """
@@ -144,7 +143,7 @@ def parse(
     start: str | None = None,
     check: CheckMode = "repair",
 ) -> Turn:
-    """Read a whole output, given as one string or in pieces; see `Parser` for the arguments."""
+    """Parse a whole output, given as one string or in pieces; see `Parser` for the arguments."""
     parser = Parser(
         dialect,
         tools=tools,
@@ -177,8 +176,8 @@ def render(
 
 
 def write(calls: Sequence[Json], *, dialect: str | Dialect, tools: Sequence[Json] | None = None) -> str:
-    """What a model of this family would write to make these calls: `{"name", "arguments"}` or OpenAI's tool calls,
-    arguments as value or JSON. Broken JSON is repaired; raises `RequestError` for what is no object.
+    """These calls in the format of a model family: `{"name", "arguments"}` or OpenAI's tool calls, arguments as value
+    or JSON. Broken JSON is repaired; raises `RequestError` for anything but an object.
     """
     read_tool_catalog(tools)
     if not isinstance(calls, list | tuple):
@@ -200,20 +199,19 @@ def _readable(call: Call, number: int) -> Call:
 
 
 def strict_problems(schema: Json) -> list[str]:
-    """Why OpenAI would refuse a schema with `strict: true`, in its words; empty when it would not."""
+    """Why OpenAI would reject a schema with `strict: true`, in its words; empty if valid."""
     if not isinstance(schema, Mapping):
         raise wrong_type("schema", "object", schema)
     return strict.strict_problems(schema)
 
 
 def loads(text: str, schema: Json | None = None) -> Any:
-    """The value of a JSON text that a model wrote, however it wrote it: with a fence or prose around it, in another
-    language's notation, with quotes, commas or closers missing, cut at its end.
+    """The value of a JSON text, parsed tolerantly: with a fence or prose around it, in another language's notation,
+    with quotes, commas or closers missing, truncated at its end.
 
-    Several values become the list of them. Text that is JSON is read as JSON says, a JSON string that holds an object
-    or a list as what it holds. With a `schema` the value is coerced to it where that is safe; whether it fits is for
-    the caller to check. Raises `NotJsonError`, a `ValueError`, for a text that holds no value and for values nested too
-    deeply.
+    Several values become a list. A JSON string with an object or a list in it becomes that object or list. With a
+    `schema` the value is coerced if that is safe; the caller validates it. Raises `NotJsonError`, a `ValueError`, for a
+    text without a value and for values nested too deeply.
     """
     try:
         value = _unquote_json(decode(text))

@@ -1,8 +1,8 @@
-"""Conversations and tools as values, whatever wire they came over.
+"""Conversations and tools as values, independent of the wire format.
 
 A conversation is a list of items in the shape of the Responses API: messages, reasoning, calls and their outputs, in
-order. Chat messages map onto it (`callwright.wire.chat.request`). Nothing here knows JSON texts, HTTP or a
-model family.
+order. Chat messages map onto it (`callwright.wire.chat.request`). Nothing here knows JSON texts, HTTP or a model
+family.
 """
 
 import json
@@ -16,7 +16,7 @@ from callwright.events import Call
 from callwright.memo.prefixes import Shared, intern
 
 if TYPE_CHECKING:
-    from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
+    from callwright.grammar.grammar import Grammar  # its engine is loaded with the first grammar
 
 __all__ = [
     "AssistantTurn",
@@ -58,9 +58,9 @@ class TextPart(Struct, frozen=True):
 
 @final
 class MediaPart(Struct, frozen=True):
-    """A part that is no text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
+    """A part that is not text (image, audio, file), as the client wrote it: `value` is its whole JSON object.
 
-    `param` is the path at which it stood in the request, for errors.
+    `param` is its path in the request, for errors.
     """
 
     value: JsonObject
@@ -99,7 +99,7 @@ class Reasoning(Shared, frozen=True):
 
 @final
 class CallOutput(Shared, frozen=True):
-    """What a tool answered to the call with this id."""
+    """The output of a tool for the call with this id."""
 
     call_id: str
     parts: tuple[Part, ...] = ()
@@ -131,18 +131,18 @@ def shared_item(item: ItemT) -> ItemT:
 
 
 class CustomInput(Struct, frozen=True):
-    """What the input of a custom tool may be: any text, or what its grammar accepts."""
+    """Restriction of a custom tool's input: any text, or texts of its grammar."""
 
     grammar: "Grammar | None" = None
 
 
 class FunctionTool(Shared, frozen=True):
-    """A function the model may call. `parameters` is its JSON Schema; None = it takes no arguments.
+    """A function the model may call. `parameters` is its JSON Schema; None: it takes no arguments.
 
-    `custom` says that it stands for a custom tool: the model sees a function with one text, the client gets the text
-    (see `callwright.calls.custom_tools`). `enforce_schema`: a call that does not fit may not leave, though the schema
-    is not a strict one. `retry_invalid`: such a call is held, and the model asked again; one that stays as it is leaves
-    with its problem. `output_schema` is the JSON Schema of what it answers.
+    `custom` marks a custom tool: the model sees a function with one text, the client gets the text (see
+    `callwright.calls.custom_tools`). `enforce_schema`: a call that does not fit is never sent, though the schema is not
+    a strict one. `retry_invalid`: such a call is held, and the model asked again; if it stays invalid, it is sent with
+    its problem. `output_schema` is the JSON Schema of its result.
     """
 
     name: str
@@ -156,7 +156,7 @@ class FunctionTool(Shared, frozen=True):
 
     @cached_property
     def about(self) -> str | None:
-        """Its description, and what it answers, for formats that have no place of their own for that."""
+        """Its description and the schema of its result, for formats without a field for the latter."""
         if self.output_schema is None:
             return self.description
         schema = json.dumps(self.output_schema, ensure_ascii=False, separators=(",", ":"))
@@ -173,7 +173,7 @@ class FunctionTool(Shared, frozen=True):
 
     @cached_property
     def openai(self) -> dict[str, Any]:
-        """The same, made once: nobody changes it."""
+        """The tool in OpenAI's form; cached, so it must not be modified."""
         fields = {"description": self.about, "parameters": self.parameters, "strict": self.strict}
         function = {"name": self.name} | {key: value for key, value in fields.items() if value is not None}
         return {"type": "function", "function": function}
@@ -194,9 +194,9 @@ ToolChoice: TypeAlias = Literal["none", "auto", "required"] | NamedTool
 
 
 class ResponseFormat(Struct, frozen=True):
-    """What the text of the answer must look like: any JSON object, or JSON by a schema.
+    """Required form of the answer's text: any JSON object, or JSON by a schema.
 
-    `is_judged_later`: whoever asked looks at the text himself, and asks again; so nothing of it is held back.
+    `is_judged_later`: the caller validates the text itself and retries; so nothing of it is held back.
     """
 
     type: Literal["json_object", "json_schema"]
@@ -209,8 +209,9 @@ class ResponseFormat(Struct, frozen=True):
 
 @final
 class AssistantTurn(Struct):
-    """What an assistant did at once: reasoned, said, called. Any of the three may be missing. `calls_before`: how many
-    calls of the conversation stand before its own.
+    """One turn of the assistant: reasoning, message and calls, each optional.
+
+    `calls_before`: number of calls in the conversation before this turn's.
     """
 
     reasoning: str | None = None
@@ -220,7 +221,7 @@ class AssistantTurn(Struct):
 
     @property
     def text(self) -> str:
-        """What it said."""
+        """Text of its message."""
         return self.message.text if self.message else ""
 
 
@@ -239,13 +240,13 @@ ConversationTurn: TypeAlias = Message | AssistantTurn | ToolTurn
 
 
 class Conversation(Struct, frozen=True):
-    """What a model is asked: the items so far, the tools it knows, and how it may answer.
+    """A request to a model: the items so far, the tools it knows, and how it may answer.
 
-    `allowed_tools` are the names of those that may be called now; None = all. `shown_tools` are those that the prompt
-    lists, where these are not all of `tools`, or others: the schemas of the rest stand among the items, where they were
-    found, so that the begin of the prompt stays as it was. `session_id` is the client's: requests of one session go to
-    one server where there are several. `keeps_reasoning`: that of earlier questions stays in the prompt, too, where
-    the model's format can hold it. `prefill` is the begin of the answer, from which the model goes on.
+    `allowed_tools` are the names of those that may be called now; None: all. `shown_tools` are those that the prompt
+    lists, if different from `tools`: the schemas of the rest are among the items, at the place where the search found
+    them, so that the start of the prompt stays the same. `session_id` is the client's: requests of one session are
+    routed to one of several servers. `keeps_reasoning`: reasoning from earlier questions stays in the prompt, too, if
+    the model's format can hold it. `prefill` is the beginning of the answer, which the model continues.
     """
 
     items: tuple[Item, ...] = ()
@@ -287,7 +288,7 @@ class EarlierCalls(Struct):
     by_id: dict[str, tuple[str, int]] = {}
 
     def copy(self) -> "EarlierCalls":
-        """Another one, to go on from here."""
+        """An independent copy to extend."""
         return EarlierCalls(self.number, {**self.by_id})
 
 
@@ -325,8 +326,10 @@ def turns_of(items: Sequence[Item], earlier: EarlierCalls) -> list[ConversationT
 
 
 class TurnsAlong(Struct, frozen=True):
-    """What was `made` of the turns of items, where more items may follow: of so many `turns`, made of so many `items`,
-    no later item becomes a part, and of them the first `closed` were made. `earlier`: the calls in those.
+    """Incremental result over the turns of a growing conversation.
+
+    No later item can change the first `turns` turns, which cover the first `items` items; `made` has the results of the
+    first `closed` of them. `earlier`: the calls in those.
     """
 
     made: list[Any] = []

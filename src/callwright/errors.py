@@ -1,9 +1,9 @@
-"""What can go wrong, by whose fault.
+"""Exceptions, by whose fault they are.
 
     CallwrightError
     ├── RequestError      the caller was wrong: carries the status, type, code and param of OpenAI's error
     │   ├── GrammarError  the grammar of a custom tool cannot be used: carries the line and the column
-    │   └── SessionError  a session cannot go on so: another run has it, or it is full
+    │   └── SessionError  a session cannot be continued: another run has it, or it is full
     ├── ConfigError       the configuration or the command line was wrong
     └── UpstreamError     the model server failed, stalled or lied
 
@@ -31,7 +31,8 @@ class ApprovalWarning(UserWarning):
 class RequestError(CallwrightError):
     """Bad input of a caller, with the fields of OpenAI's error object.
 
-    `param` is the path of the offending field in the request (`tools[0].function.name`), or None. `headers` go with it.
+    `param` is the path of the offending field in the request (`tools[0].function.name`), or None. `headers` are sent
+    with it.
     """
 
     def __init__(
@@ -54,11 +55,10 @@ class RequestError(CallwrightError):
 
 
 class RefusedByServerError(RequestError):
-    """A request that a model's server takes for wrong. Message and `code` are the server's own words: no list of turns
-    has them.
+    """A request that a model's server rejects. Message and `code` are the server's own: no list of turns has them.
 
     `field` is the field of its own request that the server names, if any. The caller may never have sent it, so `param`
-    stays None for whoever knows.
+    stays None, to be set by a caller that knows.
     """
 
     def __init__(self, message: str, *, code: str | None = None, field: str | None = None) -> None:
@@ -67,10 +67,10 @@ class RefusedByServerError(RequestError):
 
 
 class GrammarError(RequestError):
-    """A grammar that OpenAI would refuse, or that cannot be run.
+    """A grammar that OpenAI would reject, or that cannot be compiled.
 
-    `line` and `column` count characters of the definition from 1; both are 1 when the place is not known. The message
-    says them, too.
+    `line` and `column` count characters of the definition from 1; both are 1 if the place is unknown. The message
+    has them too.
     """
 
     def __init__(self, message: str, *, line: int = 1, column: int = 1) -> None:
@@ -80,9 +80,9 @@ class GrammarError(RequestError):
 
 
 class SessionError(RequestError):
-    """A session that cannot go on so. `code`: `session_busy` (another run goes on with it), `session_lost` (another run
-    has taken it over, as this one was silent for too long), `session_full` (it has no room for more messages),
-    `session_changed` (it has gone on since the run began to wait).
+    """A session that cannot be used. `code`: `session_busy` (another run has it), `session_lost` (another run took it
+    over, because this one was silent for too long), `session_full` (no room for more messages), `session_changed` (it
+    changed since the run began to wait).
     """
 
     def __init__(self, message: str, *, code: str) -> None:
@@ -90,18 +90,18 @@ class SessionError(RequestError):
 
 
 class ConfigError(CallwrightError):
-    """The configuration cannot be used; the message says where and what to write instead."""
+    """The configuration is invalid; the message has the place and the fix."""
 
 
 class UpstreamError(CallwrightError):
-    """A model server that did not do its part.
+    """A failure of a model server.
 
     `fault`: `unreachable` (no connection), `timeout` (silent too long), `status` (an HTTP error, then `status` is
-    set), `protocol` (it answered something else than its API says), `cut` (it ended in the middle of an answer),
-    `unmet` (its model made no call, or no answer in the form, that the request demands, however often it was asked),
-    `stopped` (the gateway that asks it ends).
-    `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` are all
-    words of an error that the server reports, of which the message has the first, `code` is its own code.
+    set), `protocol` (an answer that violates its API), `cut` (it ended in the middle of an answer),
+    `unmet` (the model made no call, or no valid answer, that the request requires, in any attempt),
+    `stopped` (the gateway is ending).
+    `upstream` names the server without credentials. `retry_after_s` repeats its `retry-after` header. `said` is the
+    whole error text of the server, of which the message has the start; `code` is its own code.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class UpstreamError(CallwrightError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that a slip would make `word` of; None where none is so near."""
+    """The closest match in `known` for a misspelled `word`, or None."""
     return next(iter(get_close_matches(word.lower(), list(known), n=1, cutoff=_NEAR)), None)
 
 

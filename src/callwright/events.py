@@ -1,13 +1,13 @@
-"""What a parser says while it reads a model's output.
+"""Events that a parser reports while it reads a model's output.
 
-One closed union, `Event`. Text comes in deltas whose cuts mean nothing; a call is `CallStarted`, any number of
+One closed union, `Event`. Text arrives in deltas whose boundaries mean nothing; a call is `CallStarted`, any number of
 `ArgumentsDelta`, `CallEnded`. A turn ends with `Finished`.
 
 Nothing is lost: before any repair the texts of `ContentDelta`, `ReasoningDelta`, `ArgumentsDelta`, `Markup` and
 `Problem.text` together hold every character the model wrote. Consumers `match` and end in `assert_never`.
 
-`RefusalDelta`, `AnnotationsDelta` and `AnswerMetadata` are a server's: no text is read as one of them. They are passed
-on as they came.
+`RefusalDelta`, `AnnotationsDelta` and `AnswerMetadata` originate from a server: no text is parsed as one of them. They
+are forwarded unchanged.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ ProblemKind = Literal[
     "search_failed",
     "markers_in_value",
     "markup_repaired",
-    # where the format was bent; the label of each is explained in docs/problems.md
+    # deviations from the format; the label of each is explained in docs/problems.md
     "recipient_sanitized",
     "duplicate_recipient",
     "namespace_stripped",
@@ -89,8 +89,8 @@ PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
 class Call(Shared, frozen=True):
     """A call of a tool. `arguments` is JSON text for a function, free text for a custom tool.
 
-    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was cut
-    off while its arguments were written; nobody may run it.
+    In a conversation all calls are of functions, as the model knows them. `complete` is False for a call that was
+    truncated in its arguments; it must not be run.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Call(Shared, frozen=True):
 
 @final
 class ContentDelta(Struct, frozen=True):
-    """Text for the user. `logprobs` are those of its tokens, where a server gave them in OpenAI's form."""
+    """Text for the user. `logprobs` are those of its tokens, if a server sent them in OpenAI's form."""
 
     text: str
     logprobs: Mapping[str, Any] | None = None
@@ -124,7 +124,7 @@ class ReasoningDelta(Struct, frozen=True, gc=False):
 
 @final
 class RefusalDelta(Struct, frozen=True):
-    """Text with which the model refuses, as its server has told it from content. `logprobs` as in `ContentDelta`."""
+    """Text of a refusal, as the server marked it. `logprobs` as in `ContentDelta`."""
 
     text: str
     logprobs: Mapping[str, Any] | None = None
@@ -139,13 +139,13 @@ class AnnotationsDelta(Struct, frozen=True):
 
 @final
 class AnswerMetadata(Struct, frozen=True, gc=False):
-    """What a server says of its answer as a whole; None where it says nothing."""
+    """A server's metadata about the whole answer; None: not sent."""
 
     system_fingerprint: str | None = None
     service_tier: str | None = None
 
     def updated(self, later: "AnswerMetadata") -> "AnswerMetadata":
-        """The same with what was said later."""
+        """A copy updated with the fields that `later` has."""
         return AnswerMetadata(
             later.system_fingerprint or self.system_fingerprint, later.service_tier or self.service_tier
         )
@@ -155,7 +155,7 @@ class AnswerMetadata(Struct, frozen=True, gc=False):
 class CallStarted(Struct, frozen=True, gc=False):
     """Call number `index` (from 0, step 1, over the turn) begins.
 
-    `id` is set only where an upstream has given the call one, or the model itself where its format has ids.
+    `id` is set only if the upstream or the model gave the call one.
     """
 
     index: int
@@ -190,12 +190,12 @@ class Markup(Struct, frozen=True, gc=False):
 
 @final
 class Problem(Struct, frozen=True, gc=False):
-    """One thing that was wrong with the output, and what was done about it.
+    """A deviation in the output, and how it was handled.
 
-    `detail` is for people; `call` the index of the call it is about; `text` the model's own words where they appear in
-    no other event; `candidate` what an `ambiguous_call` would run, if it was meant.
+    `detail` is for people; `call` the index of the call it is about; `text` model output that appears in no other
+    event; `candidate` the call that an `ambiguous_call` would run, if it was meant.
 
-    `unopened_reasoning` says that all content before it was reasoning: a closing tag came without its opener.
+    `unopened_reasoning`: all content before it was reasoning, because a closing tag had no opener.
     """
 
     kind: ProblemKind
@@ -207,8 +207,8 @@ class Problem(Struct, frozen=True, gc=False):
 
 @final
 class Finished(Struct, frozen=True, gc=False):
-    """The last event of a turn. `unfinished`: the reason is `length` because a call was not written to its end, though
-    the model was not said to be cut off.
+    """The last event of a turn. `unfinished`: the reason is `length` because a call is incomplete, although the server
+    reported no truncation.
     """
 
     reason: FinishReason
@@ -216,8 +216,9 @@ class Finished(Struct, frozen=True, gc=False):
 
 
 def finished(reason: FinishReason, *, calls: bool, unfinished: bool) -> Finished:
-    """The end of a turn that an upstream ended for this reason. `calls`: calls went out; `unfinished`: one of them was
-    not written to its end.
+    """The end of a turn that an upstream ended for this reason.
+
+    `calls`: calls were sent; `unfinished`: one of them is incomplete.
     """
     if reason != "stop":
         return Finished(reason)
@@ -226,7 +227,7 @@ def finished(reason: FinishReason, *, calls: bool, unfinished: bool) -> Finished
 
 @final
 class Usage(Struct, frozen=True):
-    """Tokens, as the upstream counts them. It comes beside the events of a turn, not among them."""
+    """Tokens, as the upstream counts them. Reported separately from the events of a turn."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -235,7 +236,7 @@ class Usage(Struct, frozen=True):
 
     @property
     def total_tokens(self) -> int:
-        """What was read and written; the other two are parts of these."""
+        """Prompt and completion tokens; the other two are parts of these."""
         return self.prompt_tokens + self.completion_tokens
 
     def plus(self, other: "Usage") -> "Usage":
@@ -243,11 +244,11 @@ class Usage(Struct, frozen=True):
         return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
     def minus(self, other: "Usage") -> "Usage":
-        """What is left without the other, which is a part of it."""
+        """The remainder without `other`, which is a part of it."""
         return Usage(*(getattr(self, name) - getattr(other, name) for name in self.__struct_fields__))
 
 
-# What a text is told as while it comes.
+# Events that stream text.
 TextEvent: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta | Markup
 
 Event: TypeAlias = (

@@ -12,7 +12,7 @@ from callwright.events import ProblemKind
 
 class Explanation(Struct, frozen=True):
     """One sentence and one next step; in both, backticks mark code. `is_repaired`: the answer was fixed, or the model
-    was asked again; otherwise the fault is in the answer. `page` of the documentation has more.
+    was asked again; otherwise the fault is in the answer. `page` of docs/ has more.
     """
 
     happened: str
@@ -110,7 +110,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "The history ends with a call that had the same output several times in a row; `detail` says whether the "
         "model was warned, or may not make the call.",
         "Return an error that says how to change the call, or end the run.",
-        page="loops",
+        page="guarantee.md#loops",
     ),
     "call_not_allowed": Explanation(
         "The request forbids this call: by `tool_choice`, or because it allows only one call.",
@@ -127,7 +127,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
     "call_retried": _repaired(
         "The model was asked again; `detail` is what was wrong before.",
         "Nothing: the earlier answer was not sent. If it is frequent, a constraint saves the retry (`constrain`).",
-        page="guarantee",
+        page="guarantee.md",
     ),
     "call_unread": _repaired(
         "The server's own parser failed on the output, which was read here instead; `detail` has the server's message.",
@@ -149,7 +149,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
     "search_failed": Explanation(
         "Chat Completions: a web search failed, and the model got the error; `detail` has the reason.",
         "Check the search engine's address and key in the configuration.",
-        page="web-search",
+        page="apis.md#web-search",
     ),
     "malformed_call": Explanation(
         "Text was marked as a call but could not be parsed as one; it is in `text`.",
@@ -221,7 +221,7 @@ FAILURES: Final[dict[str, Explanation]] = {
     "unmet": Explanation(
         "The request requires a call, or an answer in a form, and no attempt gave a valid one.",
         "Try another mode, a constraint (`constrain`), more `retries`, or a larger model.",
-        page="guarantee",
+        page="guarantee.md",
     ),
     "stopped": Explanation("The gateway was stopping.", "Send the request again."),
     "request_refused": Explanation(

@@ -1,8 +1,8 @@
 """A rendered prompt: control tokens and text as two types, so that text can never become a control token.
 
-An engine that takes token ids can keep them apart to the end. Where only a string can be sent, `wire_text` breaks every
-look-alike in the text with an invisible character, so that the server's tokenizer finds no control token in it.
-A look-alike is what a tokenizer of the family has for a token, and whatever has the shape `<|…|>`.
+An engine that takes token ids can preserve the distinction. If only a string can be sent, `wire_text` breaks every
+look-alike in the text with an invisible character, so that the server's tokenizer finds no control token in it. A
+look-alike is any literal that a tokenizer of the family reads as a token, and anything of the shape `<|…|>`.
 """
 
 import re
@@ -15,17 +15,17 @@ from msgspec import Struct
 
 # WORD JOINER: zero width, no line break, part of no known control token.
 BREAK = "\u2060"
-# What a control token may begin or end with: only behind these a text is broken.
+# First or last characters of control tokens: text is broken only after one of these.
 _EDGES: Final = "<>[]|｜〈〉#"
-# Behind one of them, also as JSON writes it, …
+# Matches after one of them, also in its JSON escape.
 _BEHIND: Final = rf"(?:(?<=[{re.escape(_EDGES)}])|(?<=\\u00[2357][3b-eB-E])|(?<=\\u(?:ff5c|FF5C|300[89])))"
-# … what a text was broken by, and the begin of its escape at the end of a text, whose rest may come.
+# The break itself, and an incomplete escape of it at the end of a text.
 _BROKEN: Final = re.compile(rf"{_BEHIND}(?:{BREAK}|\\u2060)")
 _OPEN: Final = re.compile(rf"{_BEHIND}\\(?:u(?:2(?:06?)?)?)?\Z")
-# With what that ends behind which a text is broken.
+# Last characters of anything that a text may be broken after.
 EDGE_ENDS: Final = frozenset(_EDGES + "3589bcdeBCDE")
 _BROKEN_LITERAL: Final = re.compile(rf"[{re.escape(_EDGES)}]{BREAK}\S")
-# So many characters before a text decide what is behind an edge.
+# Number of preceding characters that decide whether a text follows an edge.
 EDGE_CHARS: Final = 6
 # What tokenizers write control tokens like, whether or not a table has them: the net. Without its first character.
 _NET: Final = r"[|｜][^\s<>]{0,62}[|｜]>"
@@ -52,8 +52,8 @@ Piece: TypeAlias = Control | Text
 class Prompt(Struct, frozen=True, dict=True):
     """A whole prompt for a raw completion endpoint.
 
-    `prefill` is the last part of it that already belongs to the answer (the start of a forced call): a parser must be
-    fed with it before the completion. `start` says where the answer begins without the prefill. `controls` are the
+    `prefill` is the last part of it that already belongs to the answer (the start of a forced call): feed it to a
+    parser before the completion. `start` is where the answer begins without the prefill. `controls` are the
     literals that the tokenizers of this family turn into control tokens; `marks` are those that the format itself
     writes, which a server must not hide in an answer.
     """
@@ -66,13 +66,14 @@ class Prompt(Struct, frozen=True, dict=True):
 
     @property
     def text(self) -> str:
-        """All pieces as one string, look-alikes as they are."""
+        """All pieces as one string, with look-alikes unescaped."""
         return "".join(piece.text for piece in self.pieces)
 
     @cached_property
     def wire_text(self) -> str:
-        """All pieces as one string that a tokenizer reads as the pieces say: look-alikes in text are broken, those too
-        that hide in a seam.
+        """All pieces as one string that tokenizes as the pieces do.
+
+        Look-alikes in text are broken, including those that span pieces.
         """
         look_alikes = _look_alikes(self.controls)
         if isinstance(self.pieces, _Pieces) and (joined := _joined(self.pieces.parts, look_alikes)) is not None:
@@ -95,7 +96,7 @@ def _written(pieces: Iterable[Piece], look_alikes: "_LookAlikes") -> tuple[str, 
 
 
 def _joined(parts: Sequence["Collected"], look_alikes: "_LookAlikes") -> "_OnWire | None":
-    """What stands on the wire for each part, one behind the other; None where a look-alike hides in a seam."""
+    """Wire texts of the parts, joined; None if a look-alike spans two parts."""
     wires = [part.on_wire(look_alikes) for part in parts]
     reach, begin, end = look_alikes.reach, "", ""
     for number, (part, wire) in enumerate(zip(parts, wires, strict=True), 1):
@@ -114,7 +115,7 @@ def _joined(parts: Sequence["Collected"], look_alikes: "_LookAlikes") -> "_OnWir
 
 
 def _cuts(look_alikes: "_LookAlikes", whole: str, texts: Iterable[tuple[type[Piece], str]]) -> list[int]:
-    """Where a literal has to be broken: behind its first character; behind the control token that it begins in."""
+    """Offsets at which to break literals: after the first character, or after the control token it begins in."""
     ends: list[tuple[type[Piece], int]] = []  # of runs of one kind: they belong together
     end = 0
     for kind, text in texts:
@@ -146,15 +147,16 @@ def _json_text(text: str) -> Text:
 
 _Make: TypeAlias = Callable[[str], Piece]
 _Run: TypeAlias = tuple[_Make, str]
-# What is smaller is no part of its own.
+# Anything smaller is not a part of its own.
 _PART_CHARS: Final = 256
-# What is larger is kept only as a part.
+# Anything larger is cached only as a part.
 _SHORT_CHARS: Final = 2_048
 
 
 class _OnWire(NamedTuple):
-    """What stands on the wire for a part, where these are the look-alikes; and how the part begins and ends, so much
-    that one of them may reach over it, with nothing broken but in JSON.
+    """Wire text of a part for these look-alikes.
+
+    `begin` and `end` of the part are escaped in JSON only, and long enough to hold a look-alike that reaches beyond it.
     """
 
     look_alikes: "_LookAlikes"
@@ -164,8 +166,9 @@ class _OnWire(NamedTuple):
 
 
 class Collected:
-    """What a builder has collected, for others and for later prompts. What is made of it is kept: its pieces, and what
-    stands on the wire for them. Threads may read it at once: each thing that is kept is set at once.
+    """The finished output of a builder, for other builders and later prompts.
+
+    Caches its pieces and its wire text. Thread-safe: each cache slot is assigned atomically.
     """
 
     __slots__ = ("_parts", "_seam", "_wire", "begins_with_json", "ends_in_json", "pieces", "runs", "size")
@@ -181,7 +184,7 @@ class Collected:
         self._seam: tuple[_OnWire, str, bool] | None = None  # what followed last, and whether all ended before it
 
     def then(self, others: Sequence["Collected"]) -> "Collected":
-        """What stands here, and what others have behind it. What was made of this one is not made again."""
+        """This output followed by the others; results cached for this one are reused."""
         parts = [part for part in (self, *others) if part.runs]
         if len(parts) < 2:  # nothing to join
             return parts[0] if parts else self
@@ -195,7 +198,7 @@ class Collected:
             runs += part.runs[joins:]
             pieces += part.pieces[joins:]
         both = Collected(runs, tuple(pieces), sum([part.size for part in parts]))
-        # of those that nobody has asked for the wire theirs: nothing is held of what stood between
+        # Parts whose wire text was never requested have no cached seam.
         both._parts = [one for part in parts for one in part._parts or (part,)]
         return both
 
@@ -268,7 +271,7 @@ class PromptBuilder:
         return self
 
     def collected(self) -> Collected:
-        """What was collected, for another one."""
+        """The output so far, for another builder."""
         runs: list[_Run] = []
         for part in self._parts:
             if isinstance(part, Collected):
@@ -278,7 +281,7 @@ class PromptBuilder:
         return Collected(_runs(runs))
 
     def pieces(self) -> tuple[Piece, ...]:
-        """What was collected."""
+        """The pieces written so far."""
         parts: list[Collected] = []
         loose: list[_Run] = []
         for part in self._parts:
@@ -304,7 +307,7 @@ class PromptBuilder:
 
 
 def _loose(runs: Sequence[_Run]) -> Collected:
-    """What was written beside the parts that are kept: much of it is the same in all prompts of a format."""
+    """Runs written between cached parts, cached if short: many are the same in all prompts of a format."""
     is_short = sum([len(text) for _, text in runs]) < _SHORT_CHARS
     return _short(tuple(runs)) if is_short else Collected(_runs(runs))
 
@@ -345,15 +348,15 @@ def own_words(out: PromptBuilder, text: str, controls: Sequence[str]) -> PromptB
 
 @lru_cache(maxsize=1024)
 def _cut_at_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Pairs of plain text and the control token behind it, `""` in the last."""
+    """Pairs of plain text and the control token that follows it, `""` in the last."""
     found = "|".join(map(re.escape, sorted(controls, key=len, reverse=True))) or "(?!)"
     pieces = re.split(f"({found})", text)
     return tuple(zip(pieces[::2], [*pieces[1::2], ""], strict=True))
 
 
 def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> str:
-    """`text` with an invisible character inside every look-alike of a control token that it holds: the literals
-    `controls`, and what has the shape of one; but those of `keep` stay whole.
+    """`text` with an invisible character inside every look-alike of a control token: the literals `controls`, and
+    anything of their shape; those of `keep` stay whole.
     """
     return _each(_look_alikes(tuple(controls), tuple(keep)), _broken, text)
 
@@ -363,7 +366,7 @@ def _broken(found: re.Match[str]) -> str:
 
 
 def neutralise_json(text: str, controls: Sequence[str]) -> str:
-    """The same for JSON text, where it costs nothing: the first character is escaped, so the value is the same."""
+    """Like `neutralise`, for JSON text: the first character is escaped, so the value stays the same."""
     return _each(_look_alikes(tuple(controls)), _escaped, text)
 
 
@@ -372,9 +375,9 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def restored(text: str, before: str) -> str:
-    """`text`, in which a model repeats what was broken in its prompt, as it was before; the same object if it does not.
+    """`text` without the breaks that the model has copied from its prompt; the same object if it has none.
 
-    `before` are the last `EDGE_CHARS` characters of what the model wrote before it.
+    `before` are the last `EDGE_CHARS` characters of the output before it.
     """
     if BREAK not in text and "\\u2060" not in text:
         return text
@@ -392,7 +395,7 @@ def holds_broken(text: str) -> bool:
 
 
 def open_escape(text: str, before: str) -> str:
-    """The end of `text` that may become what `restored` takes away, when the next piece comes; else empty."""
+    """The end of `text` that may begin a break for `restored`, to be joined with the next piece; else empty."""
     found = _OPEN.search(before + text, len(before)) if "\\" in text[-EDGE_CHARS:] else None
     return found[0] if found else ""
 
@@ -406,7 +409,7 @@ class _LookAlikes(Struct, frozen=True):
     reach: int
 
 
-# Made of which tuples: they are the same objects again, and long to hash.
+# Compiled patterns by the ids of their tuples: these are the same objects again, and slow to hash.
 _known: Final[dict[tuple[int, int], tuple[_LookAlikes, tuple[str, ...], tuple[str, ...]]]] = {}
 _MAX_KNOWN: Final = 256
 
@@ -420,8 +423,9 @@ def _each(look_alikes: _LookAlikes, replace: Callable[[re.Match[str]], str], tex
 
 
 def _look_alikes(literals: tuple[str, ...], keep: tuple[str, ...] = ()) -> _LookAlikes:
-    """What is found of these literals, and of the shape: the first character, also of one that begins within another;
-    the group is the rest of the longest.
+    """Pattern for these literals and the general shape.
+
+    It matches the first character, also of one that begins within another; the group is the rest of the longest.
     """
     known = _known.get((id(literals), id(keep)))
     if known is None or known[1] is not literals or known[2] is not keep:
@@ -447,7 +451,7 @@ def _compiled(literals: tuple[str, ...], keep: tuple[str, ...]) -> _LookAlikes:
 
 
 def _tree(literals: Iterable[str]) -> str:
-    """A pattern of these literals that looks at each character once, however many they are; the longest comes first."""
+    """A pattern of these literals that reads each character once, whatever their number; it prefers the longest."""
     nodes: dict[str, Any] = {}
     for literal in literals:
         node = nodes
@@ -458,7 +462,7 @@ def _tree(literals: Iterable[str]) -> str:
 
 
 def _branches(node: Mapping[str, Any]) -> str:
-    # Characters that the same follows upon stand together: that keeps `<unused0>` to `<unused6241>` small.
+    # Characters with the same continuations share a class: `<unused0>` to `<unused6241>` stay small.
     followed: dict[str, list[str]] = {}
     for character, rest in node.items():
         if character:

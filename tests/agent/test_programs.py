@@ -1,4 +1,4 @@
-"""The programs of `docs/agent-programs.md`: ours run as they stand, and the page shows them as they are."""
+"""The programs of `docs/contributing/agent-programs.md`: ours run, and the page shows them unchanged."""
 
 import ast
 import os
@@ -19,7 +19,7 @@ from tests.support.snippets import blocks_of
 
 OURS = ROOT / "examples" / "programs"
 THEIRS = ROOT / "bench" / "programs"
-PAGE = (ROOT / "docs" / "agent-programs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "contributing" / "agent-programs.md").read_text(encoding="utf-8")
 SECTIONS = dict(zip(*[iter(re.split(r"^## (.*)\n", PAGE, flags=re.MULTILINE)[1:])] * 2, strict=True))
 
 
@@ -51,8 +51,8 @@ def test_the_page_shows_a_program_as_it_is(name: str) -> None:
     assert shown in program
     assert shown.startswith(("import ", "from ", "@", "def ", "class ", "agent = "))
     for framework in sorted(path.name for path in THEIRS.iterdir()):
-        assert f"](../bench/programs/{framework}/{name}.py)" in section
-    assert f"](../examples/programs/{name}.py)" in section
+        assert f"](../../bench/programs/{framework}/{name}.py)" in section
+    assert f"](../../examples/programs/{name}.py)" in section
 
 
 def test_every_framework_has_every_program_and_its_pins() -> None:

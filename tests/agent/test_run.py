@@ -42,6 +42,7 @@ from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.support.paths import ROOT
 from tests.support.scripted_agents import agent, calls, check_history, scripted
 from tests.support.servers import ModelServer, calling, said
+from tests.support.snippets import blocks_of
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 DIALECTS = ("harmony", "hermes", "json", "llama3_json", "pythonic", "qwen3_coder")
@@ -149,13 +150,14 @@ def test_each_example_is_expected() -> None:
     assert [path.name for path in EXAMPLES] == sorted(EXPECTED)
 
 
-def test_what_the_docs_show_runs() -> None:
-    text = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+def test_what_the_docs_show_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = blocks_of((ROOT / "docs" / "agent.md").read_text(encoding="utf-8"))
+    programs = [block.text for block in blocks if block.language == "python" and not block.said]
     names: dict[str, Any] = {}
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) > 4
-    for block in blocks:
-        exec(compile(block, "agent.md", "exec"), names)
+    assert len(programs) > 4
+    for program in programs:
+        exec(compile(program, "agent.md", "exec"), names)
     assert names["checked"]
 
 

@@ -24,7 +24,7 @@ from tests.support.servers import ModelServer
 
 pytestmark = pytest.mark.clients
 
-PAGES = ROOT / "docs" / "clients"
+PAGE = ROOT / "docs" / "clients.md"
 SCRIPT = ROOT / "tests" / "clients" / "openai_two_turns.py"
 STYLES = 3  # in which the script asks each model
 
@@ -62,13 +62,14 @@ def run_script(python: str, major: str, base_url: str, *models: str, script: Pat
 
 
 @pytest.mark.parametrize(
-    ("page", "package", "printed"),
-    [("langchain", "langchain_openai", "'city': 'Paris'"), ("agents-sdk", "agents", "18 degrees in Paris")],
+    ("section", "package", "printed"),
+    [("LangChain", "langchain_openai", "'city': 'Paris'"), ("OpenAI Agents SDK", "agents", "18 degrees in Paris")],
 )
-def test_the_pages_of_clients_work_as_printed(serve: Served, page: str, package: str, printed: str) -> None:
+def test_the_page_of_clients_works_as_printed(serve: Served, section: str, package: str, printed: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    (code,) = re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    text = PAGE.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     code = code.replace("http://127.0.0.1:8642", serve(*simulated_config(ServerConfig()).models))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

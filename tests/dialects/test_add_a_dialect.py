@@ -14,7 +14,7 @@ from tests.support import cases
 from tests.support.parsing import lost, merged, pieces, read
 from tests.support.paths import ROOT
 
-GUIDE = ROOT / "docs" / "add-a-dialect.md"
+GUIDE = ROOT / "docs" / "contributing" / "add-a-dialect.md"
 _BLOCK = re.compile(r"^`(?P<path>[\w/.]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

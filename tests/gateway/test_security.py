@@ -1,4 +1,4 @@
-"""The threats of docs/security.md that no other test of its own holds: what a client, a page or a server might try.
+"""The threats of docs/contributing/threat-model.md without a test module of their own: clients, pages and servers.
 
 Keys, strangers, limits and too many requests have modules of their own: test_keys, test_traffic, test_limits.
 """
@@ -283,7 +283,7 @@ def _flood(live: Live) -> None:
 
 
 def test_the_page_names_a_test_for_each_threat() -> None:
-    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "contributing" / "threat-model.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", page))
     files = [path for folder in ("tests", "fuzz") for path in (ROOT / folder).rglob("test_*.py")]
     modules = named & {path.stem for path in files}

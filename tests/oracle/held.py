@@ -1,7 +1,8 @@
 """What each dialect, and each name that it claims, is held against: encoders, templates, or what its source names.
 
 Nothing is listed here. It is put together of the templates and reasons in `templates.toml`, of the public templates
-in `detection.toml` and of each dialect's `source`. `python -m tests.oracle.held` writes the table of docs/dialects.md.
+in `detection.toml` and of each dialect's `source`. `python -m tests.oracle.held` writes its table in
+`docs/contributing/oracles.md`.
 """
 
 import re
@@ -38,7 +39,7 @@ TEMPLATES: Final[list[dict[str, Any]]] = tomllib.loads((FOLDER / "templates.toml
 ]
 # Encoders that makers of models publish. The dialects' sources name them.
 ENCODERS: Final = ("cohere-melody", "deepseek-recipe", "mistral-common")
-PAGE: Final = ROOT / "docs" / "dialects.md"
+PAGE: Final = ROOT / "docs" / "contributing" / "oracles.md"
 MARK: Final = "<!-- oracles -->\n\n"
 _POINT: Final = re.compile(r"(?<=\d)_(?=\d)")
 _SPACES: Final = re.compile(r"[-_\s/]")

@@ -32,7 +32,7 @@ from tests.support.paths import ROOT
 from tests.support.servers import Gateway
 from tests.support.tiny_gguf import chat_template
 
-PAGE: Final = ROOT / "docs" / "servers" / "real-servers.md"
+PAGE: Final = ROOT / "docs" / "contributing" / "real-servers.md"
 _BEGIN: Final = "<!-- written by scripts/real-servers -->\n"
 _END: Final = "<!-- end -->\n"
 _START_S: Final = 240.0

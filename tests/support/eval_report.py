@@ -1,4 +1,4 @@
-"""The page docs/eval-report.md, with its pictures: two runs of `callwright eval` as they come out.
+"""The page docs/contributing/eval-report.md, with its pictures: two runs of `callwright eval` as they come out.
 
     python -m tests.support.eval_report DOCS        (scripts/eval-report)
 
@@ -100,11 +100,11 @@ def _page(faulty: str, table: str, random: str, counted: Iterator[str]) -> str:
     plain = "\n".join(line.rstrip() for line in table.strip().splitlines())
     return f"""# A measured example
 
-What [`callwright eval`](eval.md) says of two models, as `scripts/eval-report` has written it.
+What [`callwright eval`](../eval.md) says of two models, as `scripts/eval-report` has written it.
 
 ## A model that goes wrong in known ways
 
-The [simulated model](simulated.md) with seven faults: what of them is mended, what is asked again for, and what stays.
+The [simulated model](../simulated.md) with seven faults: which are repaired, which are retried, and which remain.
 
 <!-- not run: scripts/eval-report does -->
 ```sh
@@ -117,16 +117,16 @@ The [simulated model](simulated.md) with seven faults: what of them is mended, w
 
 The beginning of its `report.html`:
 
-![Shares with their intervals by way of asking, quality against cost, a small plot for each group](images/eval.png)
+![Shares with their intervals by way of asking, quality against cost, a small plot for each group](../images/eval.png)
 
 And a case that was not right, with what the model wrote in each attempt:
 
-![A failing case: the request, the output in the colours of what became of it](images/eval-case.png)
+![A failing case: the request, the output in the colours of what became of it](../images/eval-case.png)
 
 ## A model that writes noise
 
-llama.cpp in this process, with [random weights](embedded.md). What it writes has no sense, so a call that is valid is
-one that something has held it to.
+llama.cpp in this process, with [random weights](../embedded.md). Its output is noise, so a valid call is one that a
+grammar enforced.
 
 <!-- not run: scripts/eval-report does -->
 ```sh

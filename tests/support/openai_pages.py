@@ -17,10 +17,10 @@ _TABLES: Final = {"responses": RESPONSES, "chat": CHAT}
 _MARK: Final = re.compile(r"(?<=<!-- fields: )(?P<api>\w+) -->\n*(?:\|.*\n)*\n*")
 _WORDS: Final[dict[type, str]] = {
     Done: "done",
-    HandedOn: "handed on",
-    Refused: "refused",
-    Told: "told",
-    Kept: "kept",
+    HandedOn: "forwarded",
+    Refused: "rejected",
+    Told: "reported",
+    Kept: "stored",
 }
 
 

@@ -1,4 +1,4 @@
-"""A model server for the programs of `docs/agent-programs.md`: it answers by a script, whichever framework asks.
+"""A model server for the programs of `docs/contributing/agent-programs.md`: it answers every framework by a script.
 
     python -m tests.support.program_model [--hold]
 

@@ -1,4 +1,4 @@
-"""The programs of `docs/agent-programs.md`: how each is started, and what must come of it, in whichever framework.
+"""The programs of `docs/contributing/agent-programs.md`: how each is started, and its result, in every framework.
 
 Each step is a process of its own, in one folder. The model is that of `tests.support.program_model`.
 """

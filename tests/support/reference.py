@@ -17,6 +17,7 @@ from msgspec import NODEFAULT, Struct, inspect
 from callwright import problems
 from callwright.cli import main
 from callwright.gateway.config.schema import meanings, tables
+from tests.support.api_page import api_page
 from tests.support.known_templates import MARK, table_of_templates
 from tests.support.openai_pages import fields_page
 from tests.support.paths import ROOT
@@ -29,7 +30,7 @@ UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters"
 
 def pages() -> dict[Path, str]:
     """The pages that hold such parts, as they should be."""
-    written = {DOCS / "cli.md": command_page()}
+    written = {DOCS / "cli.md": command_page(), DOCS / "api.md": api_page()}
     for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if TABLE.search(text):
@@ -51,10 +52,15 @@ def _filled(found: re.Match[str]) -> str:
 
 def _explained(found: re.Match[str]) -> str:
     rows = [
-        (f"`{kind}`", one.happened + (f" See [{one.page}]({one.page}.md)." if one.page else ""), one.next_step)
+        (f"`{kind}`", one.happened + (f" See [{_title(one.page)}]({one.page})." if one.page else ""), one.next_step)
         for kind, one in getattr(problems, found["name"].upper()).items()
     ]
     return found["name"] + found["mark"] + table(("name", "what happened", "what to do"), rows)
+
+
+def _title(page: str) -> str:
+    """The page of a link in words: of `apis.md#web-search` it is `web search`."""
+    return page.rpartition("#")[2].removesuffix(".md").replace("-", " ")
 
 
 def shown_settings(text: str) -> list[tuple[str, str]]:
@@ -163,7 +169,7 @@ dialect = "harmony"
 }
 # Examples that a plain machine cannot run name one of these.
 ELSEWHERE = re.compile(
-    r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|--start|fleet[.]toml|[.]yaml|launch(?!.*--print)"
+    r"localhost|[.]gguf|[.]parquet|server[.]py|sets[.]jsonl|turns|fleet[.]toml|[.]yaml|launch(?!.*--print)"
 )
 
 

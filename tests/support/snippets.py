@@ -36,7 +36,7 @@ from tests.support.page_gateway import PORT_VARIABLE, STATE_VARIABLE, free_port,
 from tests.support.paths import ROOT
 from tests.support.waiting import PATIENCE_S, until
 
-__all__ = ["Block", "Reader", "blocks_of", "does_match", "role_of"]
+__all__ = ["Block", "Reader", "blocks_of", "does_match", "is_there", "needed", "role_of"]
 
 Role: TypeAlias = Literal["run", "output", "file", "configuration", "not run", "picture", "unexplained"]
 
@@ -169,7 +169,7 @@ class Reader:
             self._write(block.said["file"], block.text)
         if "serve" in block.said:
             self._succeed(block, self._shell(f"scripts/serve {block.said['serve']}"))
-        if role != "run" or any(not _is_there(name) for name in re.findall(r"[^\s,]+", block.said.get("needs", ""))):
+        if role != "run" or not all(map(is_there, needed(block))):
             return None
         if pattern := block.said.get("waits"):
             until(lambda: any(path.stat().st_size for path in self.folder.glob(pattern)))
@@ -266,7 +266,12 @@ class _Python:
         self._process.communicate()
 
 
-def _is_there(name: str) -> bool:
+def needed(block: Block) -> list[str]:
+    """The packages and commands without which a block is not run."""
+    return re.findall(r"[^\s,]+", block.said.get("needs", ""))
+
+
+def is_there(name: str) -> bool:
     spec = importlib.util.find_spec(name)
     is_package = spec is not None and spec.origin is not None  # a folder of that name on the path is none
     return is_package or shutil.which(name) is not None

@@ -38,12 +38,12 @@ OnError: TypeAlias = Literal["tell", "raise"] | Callable[[Exception], str]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What a run may use; None = any amount.
+    """Limits of a run; None = unlimited.
 
     `turns` are requests to the model, `calls` those of tools, checked before each batch: all of it or none. `seconds`
-    and `tokens` count the whole run. A tool whose calls do not hold, or that raises `Retry`, gets `retries_per_tool`
-    more turns in a row; after `failures` turns in a row in which all calls fail the run ends, and where the same call
-    comes for the `repeats`-th time. `parallel` calls run at once, each for `tool_timeout_s` at most; the model reads
+    and `tokens` count the whole run. A tool with invalid calls, or one that raises `Retry`, gets `retries_per_tool`
+    more turns in a row; after `failures` turns in a row in which all calls fail the run ends, and after the same call
+    for the `repeats`-th time. `parallel` calls run together, each for `tool_timeout_s` at most; the model reads
     `result_chars` characters of each result.
     """
 
@@ -80,16 +80,15 @@ class _Settings(TypedDict, total=False):
 class Agent(Generic[T]):
     """A model with tools.
 
-    `model` is what `callwright.connect` gives, `"simulated"` (or one of its other names), or `URL#name`.
-    `tools` are functions, with or without `callwright.tool`, and lists that `mcp_tools` gives. Of those that are
-    deferred the model learns when it searches for them: it gets one more tool, `tool_search`. `tool_choice` is
-    OpenAI's, or the name of a tool; a forced one holds until a call was made. `instructions` may be a function, called
-    once at the begin of each run, with the `RunContext` if it takes one; it may be async. `output_type` is the type of
-    the answer: what a parameter of a tool
-    may be, or a JSON Schema; `output` says how the model is brought to it. `fields` go into each request to the model
-    (`temperature`, …). `name` and `description` are for other agents and for who reads traces. `handoffs` are agents
-    that the model may hand the conversation to; `hooks` are called before and after model and tools. Raises
-    `RequestError` or `ConfigError` for what cannot be.
+    `model` is a result of `callwright.connect`, `"simulated"` (or one of its other names), or `URL#name`.
+    `tools` are functions, with or without `callwright.tool`, and lists from `mcp_tools`. The model searches for
+    deferred ones with one more tool, `tool_search`. `tool_choice` is OpenAI's, or the name of a tool; a forced one
+    applies until a call was made. `instructions` may be a function, called once at the start of each run, with the
+    `RunContext` if it takes one; it may be async. `output_type` is the type of the answer: a type of a tool's
+    parameter, or a JSON schema; `output` selects how the model is asked for it. `fields` are sent with each request to
+    the model (`temperature`, …). `name` and `description` are for other agents and for traces. `handoffs` are agents
+    that the model may transfer the conversation to; `hooks` are called before and after model and tools. Raises
+    `RequestError` or `ConfigError` for invalid arguments.
     """
 
     @overload
@@ -235,7 +234,7 @@ class Agent(Generic[T]):
         return found
 
     def add_handoffs(self, *agents: "Agent[Any]") -> None:
-        """Let the model hand the conversation to these, too; for agents that hand it to each other."""
+        """Let the model transfer the conversation to these too; for agents that transfer to each other."""
         if not self.tools:
             self.tool_choice = "auto"  # there was nothing to choose from
         self._with_handoffs(agents)

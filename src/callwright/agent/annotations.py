@@ -38,11 +38,11 @@ class From:
 
 
 class Context:
-    """What a tool may know of its call; a parameter of this type is filled and hidden.
+    """Information about a call for its tool; a parameter of this type is filled and hidden.
 
-    `turn` counts the model's turns from 1; `attempt` the calls of this tool in a row that had to be made again, from 0.
-    `items` is the conversation up to this call, `hidden` what the run was given. `is_over` becomes true when nobody
-    waits for the call any more.
+    `turn` counts the model's turns from 1; `attempt` the retries of this tool in a row, from 0.
+    `items` is the conversation up to this call, `hidden` the values of the run. `is_over` becomes true after the call
+    was abandoned.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Context:
         self._sub_runs = sub_runs
 
     def progress(self, value: Any) -> None:
-        """Say how far the call has come: a `ToolProgress` of the run. From any thread; nothing when it is over."""
+        """Report progress: a `ToolProgress` of the run. From any thread; without effect when the call is over."""
         if not self.is_over:
             self._report(value)
 
@@ -87,8 +87,8 @@ class Context:
 
 
 class RunContext(Struct, frozen=True):
-    """What a function of an agent may know of a run: the agent's name, the conversation so far, and what `hidden` the
-    run was given.
+    """Information about a run for functions of an agent: the agent's name, the conversation so far, and the `hidden`
+    values of the run.
     """
 
     agent: str
@@ -110,8 +110,8 @@ class Failed(Exception):  # noqa: N818
 class Result(Struct, frozen=True):
     """A result in parts.
 
-    `content` is what the model reads: text, or parts in the Chat shape (`{"type": "image_url", …}`). `data` is the
-    structured value, read by the model where there is no `content`. `app` stays with the program.
+    `content` is for the model: text, or parts in the Chat shape (`{"type": "image_url", …}`). `data` is the
+    structured value, read by the model if there is no `content`. `app` is for the program only.
     """
 
     content: str | Sequence[str | Mapping[str, Any]] | None = None

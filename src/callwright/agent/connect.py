@@ -40,19 +40,19 @@ def connect(
     silent_s: float = 300.0,
     bounds: Bounds | None = None,
 ) -> Model:
-    """A model of a server with an OpenAI-compatible API. Nothing is asked of it before the first run; each event loop
-    has connections of its own, which end with it.
+    """A model of a server with an OpenAI-compatible API. It sends nothing before the first run; each event loop has
+    connections of its own, which end with it.
 
     `url` is its base URL (`http://localhost:8000/v1`), or a name of the simulated model. Without it `CALLWRIGHT_URL`
     counts, or else `OPENAI_BASE_URL`, with the key in `OPENAI_API_KEY`. `model`: or `CALLWRIGHT_MODEL`. `api_key`: or
-    `CALLWRIGHT_API_KEY`; an empty one is none.
+    `CALLWRIGHT_API_KEY`; an empty one does not count.
 
-    With a `dialect` the calls are written and read here, in mode `prompt`; `"auto"` finds it by the model's name. Mode
-    `raw` renders the whole prompt, for the server's `/completions`. `server` says which it is, for what only that one
-    can do.
+    With a `dialect` Callwright writes and parses the calls, in mode `prompt`; `"auto"` finds it by the model's name.
+    Mode `raw` renders the whole prompt, for the server's `/completions`. `server` names the kind of server, to use its
+    own fields.
 
-    `retries`: how often a request is made again that failed for a while; `deadline_s`: seconds for all of an answer,
-    retries included; `silent_s`: seconds in which the server may send nothing. `fields` go with each request. Raises
+    `retries`: how often a failed request is repeated; `deadline_s`: seconds for all of an answer, retries included;
+    `silent_s`: seconds in which the server may send nothing. `fields` are sent with each request. Raises
     `ConfigError`.
     """
     url, key_variable = (url, _KEY) if url is not None else _url_of_environment()

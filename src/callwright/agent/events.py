@@ -68,7 +68,7 @@ Status = Literal["ok", "retry", "failed", "timeout", "interrupted", "not_run", "
 
 
 class CallReady(Struct, frozen=True):
-    """A call that holds: its tool is known and the arguments fit. `arguments` are without hidden ones."""
+    """A valid call: its tool is known and the arguments match. `arguments` are without hidden ones."""
 
     index: int
     id: str
@@ -94,7 +94,7 @@ class ToolStarted(Struct, frozen=True):
 
 
 class ToolProgress(Struct, frozen=True):
-    """What a tool says on its way: by `Context.progress`, or a value of a generator before its last."""
+    """Progress of a tool: by `Context.progress`, or a value of a generator before its last."""
 
     index: int
     id: str
@@ -105,10 +105,10 @@ class ToolProgress(Struct, frozen=True):
 class ToolEnded(Struct, frozen=True):
     """A call is answered. `text` is what the model reads.
 
-    `ok` has a `value`, and what of it is for the program only in `app`; `retry` and `failed` may have the `exception`.
-    `waiting`: a person must decide in a nested run; only then it goes on. After `timeout` and `interrupted` it may
+    `ok` has a `value`, and in `app` data for the program only; `retry` and `failed` may have the `exception`.
+    `waiting`: a person must decide in a nested run first. After `timeout` and `interrupted` it may
     still have taken effect; `not_run` and `rejected` never began. `is_cut`: the model reads a part of the value.
-    `spent`: what runs of other agents used in it.
+    `spent`: usage of runs of other agents in it.
     """
 
     index: int
@@ -142,14 +142,14 @@ class HandedOver(Struct, frozen=True):
 
 
 class Compacted(Struct, frozen=True):
-    """The conversation had grown too long: the model's summary stands in place of `count` of its items."""
+    """The conversation was too long: the model's summary replaces `count` of its items."""
 
     summary: str
     count: int
 
 
 class Retried(Struct, frozen=True):
-    """A call that did not hold: the model was told why and may make it again."""
+    """An invalid call: the model read why and may make it again."""
 
     index: int
     id: str
@@ -158,7 +158,7 @@ class Retried(Struct, frozen=True):
 
 
 class PartialOutput(Struct, frozen=True):
-    """More of an answer with a type. `text` is what came; `value` reads all of it so far, when it is asked for."""
+    """More of an answer with a type. `text` is new; `value` parses all of it so far, on access."""
 
     text: str
     pieces: list[str]
@@ -167,7 +167,7 @@ class PartialOutput(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """The answer so far as plain JSON, which may not hold yet; None where that is nothing."""
+        """The answer so far as plain JSON, not yet validated; None if empty."""
         return self.read("".join(self.pieces[: self.count]))
 
 
@@ -182,15 +182,15 @@ class TurnEnded(Struct, frozen=True):
 
 
 class RunResult(Struct, Generic[T], frozen=True):
-    """What came of a run.
+    """The result of a run.
 
-    `output` is the answer, of the agent's `output_type`; where the run did not come to one, `maybe_output` is None.
-    `text` is the model's last text, if nobody has to decide first; `last_text` is it in any case. `stop` says why the
-    run ended, `detail` the same in words where it was not `completed`. `items` are the conversation, without the
-    instructions; each call in it has one output, but for those of a `pending` run. `pending` is then plain JSON data,
-    from which `resume` goes on, in another process too: `pending["calls"]` are the calls to decide on. `calls` are the
-    calls that were answered, `call_count` how many count for `Limits(calls=…)`: those that were to run, in this run and
-    those within it. `agent` is the name of the one that answered.
+    `output` is the answer, of the agent's `output_type`; without an answer `maybe_output` is None. `text` is the
+    model's last text, and raises if the run is `pending`; `last_text` never raises. `stop` is why the run ended,
+    `detail` the same in words if it was not `completed`. `items` are the conversation, without the instructions; each
+    call in it has one output, except in a `pending` run. `pending` is then plain JSON data for `resume`, in another
+    process too: `pending["calls"]` are the calls to decide on. `calls` are the answered calls, `call_count` the
+    number that counts for `Limits(calls=…)`: those to run, in this run and nested ones. `agent` is the name of the
+    agent that answered.
     """
 
     last_text: str
@@ -227,7 +227,7 @@ class RunResult(Struct, Generic[T], frozen=True):
 
     @property
     def output(self) -> T:
-        """The answer. Raises `RequestError` where the run did not come to one."""
+        """The answer. Raises `RequestError` if there is none."""
         if self.stop != "completed":
             raise RequestError(self.unfinished, param="output")
         answer: Any = self.maybe_output  # which may be None, where that is its type

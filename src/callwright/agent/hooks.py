@@ -17,22 +17,22 @@ _ALIKE: Final = ("before_model", "after_model", "after_tool")
 
 
 class EndRun(Exception):  # noqa: N818  # what the program wants
-    """Raised by a hook or a tool: the run ends with `stopped`, and with these words as its detail."""
+    """Raised by a hook or a tool: the run ends with `stopped`, and with this text as its detail."""
 
 
 class Hooks(Struct, frozen=True, kw_only=True):
-    """Functions around the model and the tools. What one returns takes the place of what it was given; None = as it is.
+    """Functions around the model and the tools. A returned value replaces the given one; None changes nothing.
 
-    `before_model(conversation, context)`: a `Conversation`, as the model would be asked; the history of the run keeps
-    the one it has. `after_model(turn, context)`: a `Turn`, before its calls run; of a run that streams, text has gone
-    out. `context` is a `RunContext`.
+    `before_model(conversation, context)`: the `Conversation` for this request; the history of the run is unchanged.
+    `after_model(turn, context)`: a `Turn`, before its calls run; in a stream, text has been sent. `context` is a
+    `RunContext`.
 
-    `before_tool(call, context)`: a `CallReady`, whose arguments hold; hidden ones are not among them. It may return
-    other arguments, which are checked, or a `Result`: then the tool does not run. `Retry` and `Failed` tell the model.
+    `before_tool(call, context)`: a `CallReady` with valid arguments, without hidden ones. It may return other
+    arguments, which are validated, or a `Result`: then the tool does not run. `Retry` and `Failed` inform the model.
     `after_tool(ended, context)`: a `ToolEnded`, before the model reads it. `context` is the `Context` of the call.
 
-    `after_output(value, context)`: the answer, whose type holds. `Retry` asks the model again. What it returns is
-    the output.
+    `after_output(value, context)`: the valid answer. `Retry` makes the model answer again. The returned value is the
+    output.
     """
 
     before_model: Callable[..., Any] | None = None

@@ -61,11 +61,11 @@ async def run(
 ) -> RunResult[T]:
     """Run an agent until the model answers without a call, a limit is met or a person must decide.
 
-    `input`: the user's words, Chat messages, or a former result to go on with; `history` stands before it. With a
-    `session` what was said in that stands before it, and what the run adds is kept there. `hidden`: values for hidden
-    parameters, by name; a function is called for each call, with the `Context` if it takes it. `cancel`: when it is set
-    the run ends with what it has. Raises `RequestError` for mistakes of the caller before the model is asked,
-    `SessionError` for a session that another run has, and `UpstreamError` when the model's server fails.
+    `input`: a text of the user, Chat messages, or an earlier result to continue; `history` precedes it. With a
+    `session` its messages precede it, and the run's messages are added to it. `hidden`: values for hidden parameters,
+    by name; a function is called for each call, with the `Context` if it takes it. `cancel`: when it is set the run
+    ends with its results so far. Raises `RequestError` for mistakes of the caller before the model is asked,
+    `SessionError` for a session that another run has, and `UpstreamError` if the model's server fails.
     """
     given = (agent, input, history, session, hidden, decisions, cancel, on_end)
     result: RunResult | None = None
@@ -116,10 +116,10 @@ async def resume(
     cancel: asyncio.Event | None = None,
     on_end: OnEnd | None = None,
 ) -> RunResult[T]:
-    """Go on with a run that waits, given as its result or `pending` of that.
+    """Continue a run that waits, given as its result or the `pending` of it.
 
-    `decisions`, by the id of the call: True; False or the words of the person, who says no; `{"arguments": {…}}` to run
-    it with others; `{"always": True}` for this and all later calls of that tool. No answer is a no.
+    `decisions`, by the id of the call: True; False or a text, which is the reason for a no; `{"arguments": {…}}` to run
+    it with others; `{"always": True}` for this and all later calls of that tool. A missing decision means no.
     """
     return await run(agent, pending, session=session, hidden=hidden, decisions=decisions, cancel=cancel, on_end=on_end)
 

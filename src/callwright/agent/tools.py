@@ -196,9 +196,9 @@ def tool(
 ) -> Tool[..., Any] | Callable[[Function], Tool[..., Any]]:
     """Make a tool of a function; a decorator, with or without options.
 
-    Name, description and schema come from the function: its name, its docstring, its annotations. `parameters` gives
-    the schema instead: the function gets the arguments as they are. `strict`: the schema has the form of OpenAI's
-    strict mode, where an optional parameter is required and may be null. `custom`, `grammar`: the tool takes free text
+    Name, description and schema are the function's: its name, its docstring, its annotations. `parameters` gives the
+    schema instead: the function gets the arguments unchanged. `strict`: the schema has the form of OpenAI's strict
+    mode, in which an optional parameter is required and may be null. `custom`, `grammar`: the tool takes free text
     in its only parameter, held to the grammar. The other options are those of `ToolOptions`.
     """
     local_names = sys._getframe(1).f_locals
@@ -257,10 +257,10 @@ def _check_options(options: ToolOptions) -> None:
 
 
 def bind(given: Tool[..., R], /, **values: Any) -> Tool[..., R]:
-    """The tool with some of its arguments given by the program: the model is not told of them and cannot give them.
+    """The tool with some of its arguments fixed by the program: the model does not see them and cannot set them.
 
-    For tools whose schema came from outside, such as those of MCP servers. A value may be `Hidden` (it comes from the
-    run, by its name) or `From(f)`. Raises `RequestError` for a name that is no parameter.
+    For tools with a schema from outside, such as those of MCP servers. A value may be `Hidden` (taken from the run, by
+    its name) or `From(f)`. Raises `RequestError` for a name that is no parameter.
     """
     if not isinstance(given, Tool) or given._arguments is not None or given.definition.custom is not None:
         raise RequestError(

@@ -79,9 +79,9 @@ class TemplateFindings(Struct, frozen=True):
 
 def template_dialect(template: str | Path | ChatTemplate) -> Dialect:
     """The dialect of a model by its chat template: Jinja's text, as transformers and llama.cpp run it, or a path to a
-    file or folder that holds one. In this process it is known by its name from now on.
+    file or folder that holds one. It is registered by its name in this process.
 
-    Raises `ConfigError` if no template is found, or if it cannot be rendered.
+    Raises `ConfigError` if there is no template, or it cannot be rendered.
     """
     if isinstance(template, Path):
         template = read_template(template)

@@ -95,7 +95,7 @@ def bulk(
     Texts of a model in `output`, conversations of ShareGPT, OpenAI and Anthropic and the output of their batches are
     found by themselves; --field names what is called otherwise.
 
-    Rows keep their fields and get new ones. When it is stopped, the same command goes on where it was. The exit status
+    Rows keep their fields and get new ones. After an interruption the same command continues. The exit status
     is 1 when no row could be read, or as --fail-on says.
 
     \b

@@ -39,7 +39,7 @@ _TIMEOUT_S: Final = 60.0
 @click.command()
 @click.argument("url")
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
-@dialect_option("How the model writes calls, where its name does not tell.")
+@dialect_option("The format of the model's calls; by default its name decides.")
 @click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a page.")

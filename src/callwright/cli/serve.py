@@ -47,7 +47,7 @@ from callwright.upstreams.simulated.faults import Faults
 @click.option(
     "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
 )
-@click.option("--model", metavar="NAME", help="Serve this model only; without it every name is handed on.")
+@click.option("--model", metavar="NAME", help="Serve this model only; without it every name is forwarded.")
 @server_options
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="A callwright.toml instead of the above."
@@ -141,6 +141,7 @@ def _settings(given: dict[str, str], config: Path | None, faults: str) -> Config
 
 def _run(config: Config, *, from_file: bool) -> None:
     with loading():  # here, so that the other commands start without it
+        from callwright.cli.first_look import FirstLook
         from callwright.gateway.app import create_app
         from callwright.gateway.process.serving import serve as serve_app
         from callwright.gateway.process.sockets import listen_for_each
@@ -158,13 +159,20 @@ def _run(config: Config, *, from_file: bool) -> None:
         ]
         host, port = listeners[0].getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        look = FirstLook(config)
+
+        def ready() -> None:
+            _welcome(config, address)
+            look.start()
+
         if server.workers == 1:
             asyncio.run(open_models(models))
             with nullcontext() if from_file else told_as_options():
                 app = create_app(config, models)
-            serve_app(app, config, listeners[0], lambda: _welcome(config, address))
+            serve_app(app, config, listeners[0], ready)
         else:
-            serve_by_workers(config, listeners, lambda: _welcome(config, address))
+            serve_by_workers(config, listeners, ready)
+        look.check()
 
 
 def _short(dialect: str) -> str:

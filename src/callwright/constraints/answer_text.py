@@ -1,4 +1,4 @@
-"""An answer whose text has a form (JSON by a schema, one of a few words), alone or beside calls, as one tree."""
+"""An answer whose text has a form (JSON by a schema, one of a few words), alone or with calls, as one tree."""
 
 from msgspec.structs import replace
 
@@ -20,10 +20,10 @@ from callwright.prompt import Text
 
 
 def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lexes: bool) -> GrammarNode | None:
-    """The tree; None where the prompt has opened reasoning that the dialect does not close, or its calls have no shape.
+    """The tree; None if the prompt has opened reasoning that the dialect does not close, or its calls have no shape.
 
-    A chat server marks its answers itself, so behind the start `message` the form is all. `lexes`: the engine cuts a
-    text into lexemes, of which the longest wins, so that a call that begins as JSON does hides an answer in JSON.
+    A chat server marks its answers itself, so after the start `message` the form is all. `lexes`: the engine splits a
+    text into lexemes, of which the longest wins, so that a call that begins like JSON hides an answer in JSON.
     """
     calls: GrammarNode | None = None
     if constraint.tools:
@@ -33,7 +33,7 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
         begins = [fixed_text(shape.open + call.begin) or "" for call in shape.calls]
         if lexes and any(begin.startswith("{") for begin in begins):
             return None
-        calls = sentence(replace(shape, preamble=None), stop=stop)  # a preamble could not be told from an answer
+        calls = sentence(replace(shape, preamble=None), stop=stop)  # a preamble looks like an answer
         if calls is None:
             return None
     answer = _form(form)
@@ -67,7 +67,7 @@ def _stripped(marks: tuple[str, str] | None, cut: Splitter) -> Delimited | None:
 
 
 def _until(end: Fixed) -> GrammarNode:
-    """Free text up to the first mark of its end, then the others; line feeds behind that are free."""
+    """Free text up to the first mark of its end, then the others; line feeds after that are free."""
     line_feed = Optional(Literal((Text("\n"),)))
     return Concatenation((TextUntil(end[:1]), *_fixed(end[1:]), line_feed, line_feed))
 

@@ -1,6 +1,6 @@
-"""From a constraint to what one kind of server is told, kept by content.
+"""Compiles a constraint for one kind of server, with a cache by content.
 
-It takes 0.1 ms a tool and more, so the caller does it off the event loop; `ready` answers at once.
+Compilation takes 0.1 ms a tool and more, so the caller does it off the event loop; `ready` returns immediately.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ from callwright.conversation import Conversation, FunctionTool, NamedTool
 from callwright.prompt import Prompt
 from callwright.tolerant_json.codec import encode
 
-# What a constraint is written for: an engine, or any server that holds an answer to a JSON Schema.
+# The target of a constraint: an engine, or any server that enforces a JSON Schema.
 Target: TypeAlias = Engine | Literal["json"]
 
 _KEPT: Final = 256
-# What is longer takes a server seconds to read, and is not sent.
+# A longer text takes a server seconds to read, and is not sent.
 _MAX_CHARS: Final = 1_000_000
 
 
 class Compiled(msgspec.Struct, frozen=True):
-    """What a server is told: Lark, the JSON text of a structural tag or of a schema, or GBNF.
+    """A constraint for a server: Lark, the JSON text of a structural tag or of a schema, or GBNF.
 
-    `trigger`: it holds only from this text on; for GBNF, the others say it themselves.
+    `trigger`: it applies only from this text on; for GBNF, as the other languages express that themselves.
     """
 
     text: str
@@ -45,16 +45,16 @@ _lock: Final = threading.Lock()
 
 
 def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | None) -> Constraint | None:
-    """What the request asks of the answer; None where it may be any text, or a call that nobody guarantees.
+    """The constraint on the answer to a request; None if any text is allowed, or a call need not be valid.
 
-    Without a `prompt` the answer is a message of a chat server: only a call that is demanded is constrained, and only
-    where the format does not mark its answers, which such a server does and undoes itself. The form of a text such a
-    server is told in the request (`response_format`).
+    Without a `prompt` the answer is a message of a chat server: only a demanded call is constrained, and only if the
+    format does not mark its answers, as such a server adds and removes the marks itself. It gets the form of a text in
+    the request (`response_format`).
     """
     choice, tools = conversation.tool_choice, _callable(conversation)
     demanded = bool(tools) and (choice == "required" or isinstance(choice, NamedTool))
     wanted = conversation.response_format if not demanded else None
-    # What the request says about the text of the answer.
+    # The request's form for the text of the answer.
     form = None if wanted is None else AnswerForm(wanted.schema if wanted.schema is not None else {"type": "object"})
     if prompt is None and not demanded:
         return None

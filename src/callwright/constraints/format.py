@@ -1,5 +1,5 @@
-"""The calls of a dialect as fixed pieces, from its declared layout: what stands around the arguments of one call of a
-tool, and around all calls.
+"""The calls of a dialect as fixed pieces, from its declared layout: the frame of the arguments of one call of a tool,
+and of all calls.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ _COUNTERS: Final = ("number", "index")
 
 
 class CallFrame(msgspec.Struct, frozen=True):
-    """What stands around the arguments of one call, and around all calls.
+    """The fixed pieces around the arguments of one call, and around all calls.
 
     `several`: one answer can hold more than one call. `stop`: the stop token with which the model ends its turn.
     """

@@ -1,6 +1,6 @@
-"""What is fixed in a format: texts, control tokens, and numbers that only count.
+"""The fixed pieces of a format: texts, control tokens, and call numbers.
 
-Formats are compared atom by atom, so that no cut goes through a control token or a number.
+Formats are compared atom by atom, so that no cut splits a control token or a number.
 """
 
 import re
@@ -13,8 +13,9 @@ from callwright.prompt import Control, Text
 
 
 class Number(Struct, frozen=True, gc=False):
-    """Digits with which a format counts its calls: `digits` of them, 0 = any number. `letters`: an id, which ASCII
-    letters may stand in, too.
+    """Digits with which a format counts its calls: `digits` of them; 0: any number.
+
+    `letters`: an id, which may also have ASCII letters.
     """
 
     digits: int = 0
@@ -66,7 +67,7 @@ def fixed_text(fixed: Fixed) -> str | None:
 
 
 def without_start(fixed: Fixed, start: str) -> Fixed | None:
-    """The pieces behind a text that they begin with; None when they do not."""
+    """The pieces after a text that they begin with; None if they do not."""
     rest = list(fixed)
     while start:
         if not rest or isinstance(rest[0], Number):

@@ -1,8 +1,8 @@
 """A shape as GBNF, for llama.cpp.
 
-All marks are written as text: literals match a control token by its text, and text works whatever the vocabulary has
-for tokens. The stop token behind the last call is left out: end-of-generation tokens may not stand in a grammar.
-Free text with calls in it is a lazy grammar, which begins where its trigger is written.
+All marks are written as text: literals match a control token by its text, and text works with any vocabulary. The stop
+token after the last call is left out: a grammar must not contain end-of-generation tokens. Free text with calls in it
+is a lazy grammar, which begins at its trigger.
 """
 
 import json
@@ -113,7 +113,7 @@ class _Writer:
         self._rules[name] = f'"{{" {key} {self._schemas.shared("colon")} {_QUOTE} {held} {_QUOTE} "}}"'
 
     def _words(self, words: TextRule, *, in_json: bool) -> str | None:
-        """The rule of a text that is held to an expression or a grammar; None where that cannot be said."""
+        """The rule of a text that is held to an expression or a grammar; None if GBNF cannot express that."""
         name = f"w{len(self._rules)}"
         try:
             if words.lark is not None:
@@ -154,7 +154,7 @@ def _fallbacks(end: str) -> list[int]:
 
 
 def _after(end: str, fallback: list[int], state: int, character: str) -> int:
-    """How much of `end` is read behind this character."""
+    """Length of the prefix of `end` that is matched after this character."""
     while state and end[state] != character:
         state = fallback[state]
     return state + (end[state] == character)

@@ -13,7 +13,7 @@ from callwright.conversation import FunctionTool
 
 
 def calls_schema(tools: Sequence[FunctionTool], *, parallel: bool) -> dict[str, Any]:
-    """What an answer has to be that calls one of these tools, or several. Definitions move to the root."""
+    """The schema of an answer that calls one of these tools, or several. Definitions move to the root."""
     definitions: dict[str, Any] = {}
     calls = []
     for number, tool in enumerate(tools):

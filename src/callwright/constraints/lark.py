@@ -36,8 +36,10 @@ _TEXT: Final = "TEXT"
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
-    """What is known of an engine's tokens: how literals are written that are special tokens (`<|call|>`, `<[257]>`),
-    and how the tokens with which the model ends. Where none are given the engine knows its end by itself.
+    """An engine's special tokens.
+
+    `specials`: how literals that are special tokens are written (`<|call|>`, `<[257]>`); `ends`: the same for the
+    tokens that end the model's output. If empty, the engine knows its end itself.
     """
 
     specials: Mapping[str, str] = {}
@@ -45,7 +47,7 @@ class Vocabulary(msgspec.Struct, frozen=True):
 
 
 def lark(node: GrammarNode, vocabulary: Vocabulary | None = None) -> str:
-    """The grammar; its first line says what it is, which llama.cpp needs."""
+    """The grammar; its first line names its kind, which llama.cpp needs."""
     return _Writer(vocabulary or Vocabulary()).write(node)
 
 

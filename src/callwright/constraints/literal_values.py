@@ -1,9 +1,8 @@
-"""Arguments that look like a program: `city="Paris", days=[1, True]`, `city:<|"|>Paris<|"|>,days:[1,true]`.
+"""Arguments in the syntax of a program: `city="Paris", days=[1, True]`, `city:<|"|>Paris<|"|>,days:[1,true]`.
 
-A string in quotation marks escapes them; one between
-delimiters cannot hold them. Both are wider than a schema: the order of members is held, of other members than the
-declared ones any key goes, numbers are bounded as in GBNF, and a pattern that may read what has to be escaped is left
-out.
+A string in quotation marks escapes them; one between delimiters cannot contain them. Both are wider than a schema: the
+order of members is fixed, undeclared members may have any key, numbers are bounded as in GBNF, and a pattern that may
+match characters that must be escaped is left out.
 """
 
 import json
@@ -39,7 +38,7 @@ from callwright.prompt import Text
 # Longer strings and lists are not counted: llama.cpp takes no larger repetitions.
 _MAX_COUNTED: Final = 150
 _MAX_ITEMS: Final = 32
-# Letters that may stand in a key without quotation marks.
+# Letters that are allowed in a key without quotation marks.
 _LETTERS: Final = (
     r"A-Za-z_\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{400}-\u{481}\u{48A}-\u{52F}"
     r"\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
@@ -56,13 +55,13 @@ _LONG_ESCAPES: Final = (
     r"\\u[dD][0-7][0-9a-fA-F][0-9a-fA-F]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|\\U000[1-9a-fA-F][0-9a-fA-F]{4}"
 )
-# What a string in quotation marks holds in escapes only.
+# Characters that a string in quotation marks must escape.
 _ESCAPED: Final = ((0, 31), (34, 34), (39, 39), (92, 92))
 _Schema: TypeAlias = Mapping[str, Any]
 
 
 class Notation:
-    """How a family writes values. One object makes the nodes of all its tools, so that they share what is the same."""
+    """A family's syntax of values. One object makes the nodes of all its tools, so that they share common ones."""
 
     words: ClassVar[Mapping[object, tuple[str, ...]]] = {True: ("true",), False: ("false",), None: ("null",)}
 
@@ -98,14 +97,14 @@ class Notation:
         raise NotImplementedError
 
     def key(self, name: str | None) -> GrammarNode:
-        """A key with what stands behind it; None = any."""
+        """A key and the mark after it; None: any key."""
         raise NotImplementedError
 
     def argument(self, name: str | None) -> GrammarNode:
         """The same for the name of an argument."""
         return self.key(name)
 
-    # --- what is made of it ---
+    # --- nodes built from these ---
 
     def member(self, key: GrammarNode, value: GrammarNode, *, needed: bool = False) -> MemberShape:
         """A member of an object."""
@@ -117,7 +116,7 @@ class Notation:
         return Concatenation((_literal("{"), members, _literal("}")))
 
     def items(self, item: GrammarNode, least: int, most: int | None) -> GrammarNode:
-        """A list with so many items."""
+        """A list with `least` to `most` items."""
         if most == 0:
             return _literal("[]")
         behind = Concatenation((self.comma, item))
@@ -212,7 +211,7 @@ class _Delimited(Notation):
 
 
 class _Arguments:
-    """The arguments of one tool; `words`: what a custom tool's grammar makes of its input."""
+    """The arguments of one tool; `words`: the rule of a custom tool's input."""
 
     def __init__(self, notation: Notation, schema: JsonObject, words: TextRule | None) -> None:
         self._notation = notation
@@ -305,7 +304,7 @@ class _Arguments:
 
 
 def notation_of(layout: CallLayout, cut: Splitter) -> Notation | None:
-    """The notation in which arguments are written; None where it is another one."""
+    """The notation in which arguments are written; None if it is none of those here."""
     match layout.arguments:
         case PythonArguments():
             return _Python()

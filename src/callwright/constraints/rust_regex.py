@@ -10,7 +10,7 @@ _PART: Final = re.compile(r"\\.|[\[\]()|^$]|[^\\]", re.DOTALL)
 
 
 def without_anchors(expression: str) -> str:
-    """A custom tool's expression, which always matches the whole input: its anchors say nothing."""
+    """A custom tool's expression without its anchors, which are redundant: it always matches the whole input."""
     escapes = len(expression) - len(expression.removesuffix("$").rstrip("\\")) - 1
     end = expression.endswith("$") and escapes % 2 == 0
     return expression.removeprefix("^")[: -1 if end else None]

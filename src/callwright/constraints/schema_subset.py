@@ -1,7 +1,7 @@
-"""A schema as far as one engine can enforce it: wider is fine, narrower never.
+"""A schema reduced to the parts that one engine can enforce: wider is fine, narrower never.
 
-What an engine ignores, refuses or gets wrong is dropped (the check behind it knows the whole schema), and what it would
-take for granted is written out. Sources: measurements of llguidance 1.9, xgrammar 0.2.8 and llama.cpp b11549.
+Keywords that an engine ignores, refuses or gets wrong are dropped (the validation afterwards uses the whole schema),
+and its implicit defaults are written out. Sources: measurements of llguidance 1.9, xgrammar 0.2.8 and llama.cpp b11549.
 """
 
 import re
@@ -15,9 +15,9 @@ from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
 Engine: TypeAlias = Literal["llguidance", "xgrammar", "llamacpp"]
 
-# What llguidance is told beside a schema: one blank is free between two parts, or none. Unbounded ones are a known way
-# to never end. (The separators that newer versions take as expressions are literal texts in older ones, which llama.cpp
-# is built with.) Other engines pass over it.
+# An extra option for llguidance: at most one blank is allowed between two parts. Unbounded ones are a known way to
+# never end. (The separators that newer versions accept as expressions are literal texts in older ones, with which
+# llama.cpp is built.) Other engines ignore it.
 SPACING: Final[Mapping[str, Any]] = {"x-guidance": {"whitespace_flexible": True, "whitespace_pattern": " ?"}}
 
 _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
@@ -33,7 +33,7 @@ _ANY: Final[dict[str, Any]] = {}
 
 
 def projected(schema: Schema, engine: Engine) -> dict[str, Any]:
-    """The schema of one tool's arguments for an engine. References that it keeps lead to definitions that it keeps."""
+    """The schema of one tool's arguments for an engine. References in it have their definitions in it."""
     projection = _Projection(schema, engine)
     out = projection.node(schema, 0) or {"type": "object", "additionalProperties": True}
     for group in _DEFINITIONS:
@@ -61,12 +61,12 @@ class _Projection:
         union = schema.get("anyOf") or schema.get("oneOf")
         if isinstance(union, list) and union:
             found = [] if "properties" in schema else [self.node(branch, level + 1) for branch in union]
-            if found and all(found):  # of the two only one can be kept by all engines
+            if found and all(found):  # no engine can enforce both
                 return {"anyOf": found}
         return self._typed(schema, level)
 
     def _reference(self, reference: object) -> dict[str, Any]:
-        """What stands beside a reference is dropped."""
+        """Siblings of a reference are dropped."""
         found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
         target = resolve({"$ref": reference}, self._root) if found else _ANY
         return {"$ref": reference} if found and (target or reference == "#") else {}
@@ -145,7 +145,7 @@ class _Projection:
         out: dict[str, Any] = dict(self._lengths(schema, "minLength", "maxLength"))
         pattern = schema.get("pattern")
         if self._engine == "llamacpp" and isinstance(pattern, str) and is_sayable(pattern):
-            return {"pattern": pattern}  # of this and the lengths only one can be said
+            return {"pattern": pattern}  # it cannot be combined with lengths
         if self._engine == "llguidance":
             if isinstance(pattern, str) and _compiles(pattern):
                 out["pattern"] = pattern
@@ -163,7 +163,7 @@ class _Projection:
 
 
 def enumerated(schema: Schema) -> list[Any]:
-    """The values of an enum or a constant, as OpenAI reads it; none where there is neither."""
+    """The values of an enum or a constant, as OpenAI reads it; empty if the schema has neither."""
     if "const" in schema:
         return [schema["const"]]
     members = list(schema["enum"]) if isinstance(schema.get("enum"), list) else []

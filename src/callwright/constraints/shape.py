@@ -1,7 +1,7 @@
-"""What an answer may look like that has to call a tool, or may: one shape for all engines.
+"""The shape of an answer that must call a tool, or may: one shape for all engines.
 
-It follows from what the dialect declares: the layout of its calls and the marks of its turns. Where arguments are
-written in a way that no engine holds, they are free text up to their end.
+It is derived from the dialect's declaration: the layout of its calls and the marks of its turns. If no engine can
+enforce the notation of arguments, they are free text up to their end.
 """
 
 from collections.abc import Sequence
@@ -38,9 +38,9 @@ from callwright.layout.calls import (
 from callwright.prompt import Control, Text
 from callwright.schema.plain import tool_schema
 
-# A text of so many characters is a mark.
+# A text of at least this length is a mark.
 _MARKED: Final = 8
-# Where a tool is declared without parameters it takes none.
+# A tool that is declared without parameters takes none.
 _NOTHING: Final[JsonObject] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
@@ -54,10 +54,10 @@ class CallShape(msgspec.Struct, frozen=True):
 
 
 class AnswerShape(msgspec.Struct, frozen=True):
-    """An answer: reasoning, a preamble (both optional), then calls, of which the first has begun with `prefill`.
+    """An answer: reasoning, a preamble (both optional), then calls, the first of which has begun with `prefill`.
 
-    `in_reasoning`: the prompt has opened it. `answer`: how a text is marked that is the answer. `stop` is the stop
-    token behind the last call, which only some engines want to see.
+    `in_reasoning`: the prompt has opened it. `answer`: the marks of a text that is the answer. `stop` is the stop token
+    after the last call, which only some engines require.
     """
 
     calls: tuple[CallShape, ...]
@@ -75,7 +75,7 @@ class AnswerShape(msgspec.Struct, frozen=True):
 
 
 def shape_of(constraint: Constraint) -> AnswerShape | None:
-    """The shape of the answers that are asked for; None where the format has none."""
+    """The shape of the requested answers; None if the format has none."""
     if not constraint.tools:
         return None
     dialect = get_dialect(constraint.dialect)
@@ -128,12 +128,12 @@ def _arguments(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: 
 
 
 def _closes(end: Fixed) -> bool:
-    """Whether this can end a free text: something that hardly stands in one."""
+    """Whether this can end a free text: it is unlikely to occur in one."""
     return any(isinstance(piece, Control) for piece in end) or len(fixed_text(end) or "") >= _MARKED
 
 
 def arguments_schema(tool: FunctionTool) -> JsonObject:
-    """The schema of a tool's arguments, which are an object whatever it says."""
+    """The schema of a tool's arguments; always of type object."""
     schema = tool_schema(tool)
     if schema is None:
         return _NOTHING
@@ -146,7 +146,7 @@ def marks_answers(name: str) -> bool:
 
 
 def reasoning_opener(name: str) -> str:
-    """The text with which this dialect begins reasoning; empty where it writes none."""
+    """The text with which this dialect begins reasoning; empty if it writes none."""
     thought = get_dialect(name).prompt.marks.thought
     return thought[0] if thought else ""
 
@@ -203,7 +203,7 @@ def _head(shape: AnswerShape) -> list[GrammarNode]:
 
 
 def _ended(end: Fixed, *, at_line_start: bool) -> GrammarNode:
-    """Free text up to its end mark. Line feeds around that are free, but one where what follows has to begin a line."""
+    """Free text up to its end mark. Line feeds around that are free, except one that the next piece requires."""
     text = fixed_text(end) or ""
     marks = _stripped(end)
     at = 1 if isinstance(marks[0], Control) else len(marks)
@@ -225,14 +225,14 @@ def _stripped(fixed: Fixed, *, front: bool = True) -> Fixed:
 
 
 def _trigger(shape: AnswerShape) -> str:
-    """The control token with which all calls begin; empty when they begin with something that may stand in a text."""
+    """The control token with which all calls begin; empty if they begin with anything that may occur in a text."""
     firsts = {(shape.open + call.begin)[0] for call in shape.calls}
     first = firsts.pop()
     return first.text if isinstance(first, Control) and not firsts else ""
 
 
 def _calls(shape: AnswerShape) -> GrammarNode | None:
-    """All calls, without what of the first stands in the prompt."""
+    """All calls, without the part of the first that is in the prompt."""
     rests = [(call, without_start(shape.open + call.begin, shape.prefill)) for call in shape.calls]
     firsts = [_one(call, begin) for call, begin in rests if begin is not None]
     if not firsts:
@@ -242,8 +242,10 @@ def _calls(shape: AnswerShape) -> GrammarNode | None:
 
 
 def _more(shape: AnswerShape) -> GrammarNode:
-    """The calls behind the first. What separates them is a part of each: engines that cut a text into lexemes would
-    take a line feed alone for the begin of what ends the calls.
+    """The calls after the first.
+
+    The separator is a part of each: engines that split a text into lexemes would take a line feed alone for the start
+    of the mark that closes all calls.
     """
     return Repeat(_choice([_one(call, shape.separator + call.begin) for call in shape.calls]))
 

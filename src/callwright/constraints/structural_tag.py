@@ -1,7 +1,7 @@
 """A shape as a structural tag, for xgrammar: vLLM, SGLang, TensorRT-LLM.
 
-Control tokens are written as text, which their tokens match. The stop token behind the last call is left out: the
-engine allows it by itself once the grammar is complete. Arguments that are not JSON are a grammar in the tag.
+Control tokens are written as text, which their tokens match. The stop token after the last call is left out: the engine
+allows it by itself once the grammar is complete. Arguments that are not JSON are a grammar in the tag.
 """
 
 from typing import Any, Final, assert_never
@@ -25,9 +25,9 @@ from callwright.constraints.tree import (
     Values,
 )
 
-# A model may write blanks for ever where nothing bounds them. Known to xgrammar from 0.2.4 on; older ones pass over it.
-# (vLLM's `disable_any_whitespace` and `whitespace_pattern` are for a whole server: in a request they mean nothing,
-# vllm#49520 and #26362.)
+# A model may write blanks forever without a limit. Known to xgrammar from 0.2.4 on; older ones ignore it. (vLLM's
+# `disable_any_whitespace` and `whitespace_pattern` are for a whole server: in a request they have no effect, vllm#49520
+# and #26362.)
 _MAX_BLANKS: Final = 1
 
 

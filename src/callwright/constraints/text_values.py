@@ -1,8 +1,8 @@
 """Calls whose values are written as texts: `<parameter=city>\\nParis\\n</parameter>`.
 
-A text flows up to what closes it; values of other types are JSON, or elements in elements where these say their types.
-Of a type that a format writes another way, and of a tool that says that it takes any parameter, only the envelope is
-known: what is in it is free text up to its end.
+A text extends to its closing mark; values of other types are JSON, or nested elements if these have types. For a type
+that a format writes another way, and for a tool that accepts any parameter, only the envelope is constrained: its
+content is free text up to its end.
 
 Narrower than the schema, on purpose: only declared parameters, in the schema's order.
 """
@@ -35,12 +35,12 @@ from callwright.schema.resolve import TYPE_NAMES, branches, wanted
 
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
-# So deep in other values lists are empty, and no object stands.
+# From this depth of nesting on, lists are empty and objects are free text.
 _MAX_DEPTH: Final = 6
 
 
 def input_words(tool: FunctionTool) -> TextRule | None:
-    """What the grammar of a custom tool makes of its input."""
+    """The rule for the input of a custom tool, from its grammar."""
     grammar = tool.custom.grammar if tool.custom else None
     if grammar is None:
         return None
@@ -65,7 +65,7 @@ class TextCalls:
         return Literal(()) if schema is None else self._members(schema, 0)
 
     def _members(self, schema: JsonObject, depth: int) -> GrammarNode | None:
-        """The members of an object of this schema, which stands in so many others."""
+        """The members of an object of this schema, nested to this depth."""
         declared = properties(schema)
         if schema.get("additionalProperties") or schema.get("patternProperties") or depth > _MAX_DEPTH:
             return None
@@ -82,7 +82,7 @@ class TextCalls:
         return in_order(found, separated=bool(separator))
 
     def _parameter(self, name: str | None, schema: object, lead: str, depth: int) -> GrammarNode | None:
-        """One parameter; `lead` stands before it. Without a name: an item of a list."""
+        """One parameter, preceded by `lead`. Without a name: an item of a list."""
         ways: dict[tuple[str, str], GrammarNode] = {}
         types = list(self._types(schema))
         for type_, branch in types:
@@ -91,7 +91,7 @@ class TextCalls:
                 return None
             sides = lead + sides[0], sides[1]
             if type_ == "string" and not branch.get("enum"):
-                # Any text: what else begins like this is one, too. So it is bounded only where it stands alone.
+                # Any text: values that begin the same way are text, too. So it is bounded only if it is the only type.
                 ways[sides] = self._text(sides, self._words(branch) if len(types) == 1 else None)
             elif sides not in ways or not isinstance(_last(ways[sides]), TextUntil):
                 node = self._value(sides, type_, branch, depth)
@@ -125,7 +125,7 @@ class TextCalls:
         return Concatenation((Literal(before), TextUntil(behind, words)))
 
     def _words(self, schema: JsonObject) -> TextRule | None:
-        """What a text of this schema may be, as far as an engine can be told; None = any."""
+        """The rule for a text of this schema, if an engine can enforce one; None: any text."""
         if self._tool.custom is not None:
             return input_words(self._tool)
         bounds = projected(schema, "llguidance")
@@ -148,7 +148,7 @@ class TextCalls:
         return Concatenation((before, Json({**branch, "type": type_, **definitions}), behind))
 
     def _items(self, schema: JsonObject, depth: int) -> GrammarNode | None:
-        """The items of a list, as many as there may be; none where it stands too deep."""
+        """The items of a list, any number of them; none if it is nested too deep."""
         items = schema.get("items")
         if not isinstance(items, Mapping):
             return None
@@ -162,7 +162,7 @@ _DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def _members_of(kind: str, members: Sequence[object]) -> JsonObject:
-    """The schema of those members that are of one type; of all its values where there are none."""
+    """The schema of those members that are of one type; of all its values if there are none."""
     kinds = ("integer", "number") if kind == "number" else (kind,)
     own = [member for member in members if json_type(member) in kinds]
     return {"type": kind, "enum": own} if own else {"type": kind}
@@ -185,7 +185,7 @@ class MemberShape(Struct, frozen=True):
 def in_order(
     members: Sequence[MemberShape], others: MemberShape | None = None, *, separated: bool = True
 ) -> GrammarNode:
-    """Members in order, those that may be left out as such, and any number of others behind them."""
+    """Members in order, optional ones as such, followed by any number of others."""
     if not separated:
         return Concatenation(tuple(one.first if one.needed else Optional(one.first) for one in members))
     rest: tuple[GrammarNode, ...] = (Repeat(others.later),) if others else ()

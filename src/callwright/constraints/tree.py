@@ -1,6 +1,6 @@
-"""A shape as a tree that every engine's grammar can be read off: fixed texts, JSON by a schema, free text, choices.
+"""A shape as a tree from which each engine's grammar is generated: fixed texts, JSON by a schema, free text, choices.
 
-A node that stands in several places is one object: engines with named rules write it once.
+A node that is used in several places is one object: engines with named rules write it once.
 """
 
 from typing import TypeAlias
@@ -18,7 +18,7 @@ class Literal(Struct, frozen=True, eq=False):
 
 
 class TextRule(Struct, frozen=True, eq=False):
-    """What a text may be, for engines that can hold it: so many characters, or what an expression or a grammar allows.
+    """The rule of a text, for engines that can enforce it: a number of characters, or an expression or a grammar.
 
     `pattern` is a regular expression in Rust's syntax for the whole text, `lark` a custom tool's grammar.
     """
@@ -30,7 +30,7 @@ class TextRule(Struct, frozen=True, eq=False):
 
 
 class Json(Struct, frozen=True, eq=False):
-    """A JSON value that fits a schema. `words`: what a custom tool's grammar makes of its `input`."""
+    """A JSON value that fits a schema. `words`: the rule of a custom tool's `input`, from its grammar."""
 
     schema: JsonObject
     words: TextRule | None = None
@@ -48,10 +48,9 @@ class Text(Struct, frozen=True, eq=False):
 
 
 class Pattern(Struct, frozen=True, eq=False):
-    """What a regular expression in Rust's syntax matches as a whole.
+    """A text that a regular expression in Rust's syntax matches as a whole.
 
-    `words`: it is a string in quotation marks, and this is what its text may be: for GBNF, which holds it as it does in
-    JSON.
+    `words`: the text is a string in quotation marks with this rule: for GBNF, which enforces it as in JSON.
     """
 
     expression: str
@@ -83,21 +82,21 @@ class Repeat(Struct, frozen=True, eq=False):
 
 
 class Ref(Struct, eq=False):
-    """A node that is set when those are known in which it stands: a value that may hold such values."""
+    """A node that is set after the nodes that contain it: a value that may contain such values."""
 
     node: "GrammarNode"
 
 
 class Values(Struct, frozen=True, eq=False):
-    """Values in a notation that is not JSON, as a tree without `Json`; `Ref` stands in no other place."""
+    """Values in a notation that is not JSON, as a tree without `Json`; `Ref` occurs only here."""
 
     node: "GrammarNode"
 
 
 class Triggered(Struct, frozen=True, eq=False):
-    """Free text; but where `trigger` stands, `rest` and `end` follow.
+    """Free text in which each `trigger` is followed by `rest` and `end`.
 
-    `again` is what may follow then, as a whole: another of these. None = the trigger stands at one place at most.
+    `again` is the whole of the text after that: another of these. None: the trigger occurs at most once.
     """
 
     trigger: str

@@ -21,11 +21,11 @@ class Connections(Protocol):
     """Connections to one database. Errors are SQLAlchemy's."""
 
     async def run(self, query: Callable[[Connection], T], *, reads: bool = False) -> T:
-        """What a query answers, in a transaction. `reads`: it writes nothing."""
+        """The result of a query, in a transaction. `reads`: it writes nothing."""
         ...
 
     async def close(self) -> None:
-        """Disconnect. Nothing runs any more."""
+        """Disconnect. No query may be running."""
         ...
 
 

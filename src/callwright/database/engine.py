@@ -38,7 +38,7 @@ class Database:
 
     @property
     def in_memory(self) -> bool:
-        """Whether nobody else can have it."""
+        """Whether no other process can open it."""
         return self._url.drivername == "sqlite" and self._url.database in (None, "", ":memory:")
 
     @classmethod
@@ -49,7 +49,7 @@ class Database:
             raise ConfigError(f"Store: {_EXPECTED}, got no :// in it.")
         if scheme not in _SCHEMES:
             raise ConfigError(f"Store: {_EXPECTED}, got {scheme!r}.{did_you_mean(scheme, _SCHEMES)}")
-        if rest.count("@") > 1:  # what stands behind the first would be taken for the host, and shown
+        if rest.count("@") > 1:  # anything after the first would be taken for the host, and shown
             raise ConfigError("Store: the URL has more than one @. Within a user's name or a password write %40.")
         try:
             url = make_url(text)
@@ -64,7 +64,7 @@ class Database:
         return self._sqlite() if self._url.drivername == "sqlite" else self._postgresql()
 
     def told(self, error: BaseException) -> str:
-        """What the driver says, on one line, without a password."""
+        """The driver's message, on one line, without a password."""
         said = str(error.orig if isinstance(error, DBAPIError) else error)
         if isinstance(error, OSError) and error.filename is not None:
             said = f"{reason_of(error)}: {error.filename}"
@@ -149,15 +149,15 @@ def _create(path: Path) -> None:
 def _set_pragmas(connection: Any, _: object) -> None:
     cursor = connection.cursor()
     _use_wal(cursor)
-    # With NORMAL, usual under WAL, a power cut takes back what was committed since the last checkpoint: answers whose
-    # ids clients hold already. FULL syncs at every commit: a fraction of a millisecond to some, once per answer.
+    # With NORMAL, usual under WAL, a power cut reverts all commits since the last checkpoint: answers whose ids clients
+    # already have. FULL syncs at every commit: a fraction of a millisecond to some, once per answer.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 
 
 def _use_wal(cursor: Any) -> None:
-    """The one statement that SQLite refuses at once, without waiting, while another process opens the new file too."""
+    """Switch to WAL: SQLite refuses this statement without waiting while another process opens the new file."""
     for _ in range(_WAL_TRIES):
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
@@ -172,7 +172,7 @@ def _use_wal(cursor: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # A transaction that reads first and then writes is refused when another wrote in between, and no timeout helps:
-    # those that write say so at their beginning.
+    # A transaction that reads first and then writes is refused if another wrote in between, and no timeout helps: so
+    # writing ones begin with `IMMEDIATE`.
     reading = connection.get_execution_options().get(READING, False)
     connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

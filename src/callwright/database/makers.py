@@ -1,7 +1,7 @@
-"""Which process makes what is not finished, so that what a dead one left can be told from what another makes.
+"""Processes that own unfinished work, so that work left by a dead one can be distinguished from work in progress.
 
-A process of this machine is dead when it is not there any more, or when another has its number. Of one elsewhere, on
-another machine or in another container, only its silence tells: it notes the time as long as it makes something.
+A process of this machine is dead if it no longer exists, or if another has its number. One on another machine or in
+another container is dead if it is silent: it notes the time while it has work.
 """
 
 import os
@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
-# Who has noted no time for so long is dead. It is noted every five seconds.
+# A process that has noted no time for this long is dead. It is noted every five seconds.
 SILENT_S: Final = 20
-# In /proc/…/stat, behind the name: the places of the state and of the start time, and the states of what has ended.
+# In /proc/…/stat, after the name: the places of the state and of the start time, and the states of ended processes.
 _STATE: Final = 0
 _STARTED: Final = 19
 _ENDED: Final = ("Z", "X")
@@ -37,7 +37,7 @@ def this_process() -> Maker:
 
 
 def is_dead(maker: Maker, silent_s: float) -> bool:
-    """Whether a process has ended, that was last heard of so long ago."""
+    """Whether a process has ended, given the seconds since its last sign of life."""
     if maker.place != _place():
         return silent_s > SILENT_S
     started = _started(maker.pid)
@@ -54,7 +54,7 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """When a process was started, empty where that is not told; None if there is none."""
+    """When a process was started, empty if unknown; None if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         fields = stat.rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Creates our tables in an empty database, and adds to those of an older version what they lack."""
+"""Creates our tables in an empty database, and adds the missing parts to those of an older version."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, on the event loop. A module of its own, for what it imports takes its time to load."""
+"""Connections to PostgreSQL, on the event loop. A separate module, as its imports are slow to load."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -17,11 +17,11 @@ class AsyncConnections:
     """See `Connections`."""
 
     def __init__(self, url: URL) -> None:
-        """Raises `ImportError` where the driver is not there."""
+        """Raises `ImportError` if the driver is not installed."""
         timeout = {} if "connect_timeout" in url.query else {"connect_timeout": _CONNECT_TIMEOUT_S}
         self._engine = create_async_engine(
             url.set(drivername="postgresql+psycopg"),
-            # Whatever the server's default is: the queries lock what must not change.
+            # Independent of the server's default: the queries lock rows that must not change.
             isolation_level="READ COMMITTED",
             pool_pre_ping=True,  # the server may have been restarted
             pool_size=_CONNECTIONS,

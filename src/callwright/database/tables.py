@@ -1,15 +1,15 @@
-"""The tables of the store. How a database comes to have them is in `migrate`.
+"""The tables of the store. `migrate` creates them in a database.
 
-A response holds a pointer to the response that it continues from and its own items, never the history again: a chain
-of n turns takes n rows, and a fork costs nothing.
+A response holds a pointer to the response that it continues from and its own items, never the history again: a chain of
+n turns takes n rows, and a fork costs nothing.
 
         responses ──parent_id──► responses           conversations ◄── conversation_items
             ▲
-          items        which response holds the item of an id       makers    processes that make what is not finished
-        sessions ◄── session_messages                             kept_items    what clients do not send back
-        limits    what keys have used of their limits             limits_users  gateways that count it together
+          items        which response holds the item of an id       makers    processes with unfinished work
+        sessions ◄── session_messages                             kept_items    items that clients do not send back
+        limits    each key's usage against its limits            limits_users  gateways that count it together
 
-JSON is kept as the bytes that were encoded: PostgreSQL's own type would refuse U+0000 and round numbers.
+JSON is stored as the bytes that were encoded: PostgreSQL's own type would refuse U+0000 and round numbers.
 """
 
 import hashlib
@@ -41,7 +41,9 @@ _LONGEST_ID = 200  # PostgreSQL indexes values up to a third of a page: 2,704 by
 
 
 class _Id(TypeDecorator[str]):
-    """An id. Clients choose those of items that they send: an odd one is kept as its hash, which any index takes."""
+    """An id. Clients choose those of items that they send: an unusual one is stored as its hash, which any index
+    accepts.
+    """
 
     impl = Text
     cache_ok = True
@@ -51,7 +53,7 @@ class _Id(TypeDecorator[str]):
 
 
 def as_kept(ids: Sequence[str]) -> list[str]:
-    """Ids as columns of ids keep them."""
+    """Ids as columns of ids store them."""
     return [id_ if len(id_) <= _LONGEST_ID and id_.isascii() and id_.isprintable() else _hashed(id_) for id_ in ids]
 
 
@@ -65,7 +67,7 @@ RESPONSES = Table(
     "responses",
     TABLES,
     Column("id", _Id, primary_key=True),
-    Column("owner", Text, nullable=False, server_default=""),  # who may see it; "" where nobody is told apart
+    Column("owner", Text, nullable=False, server_default=""),  # who may see it; "" without separate users
     Column("parent_id", _Id, ForeignKey("responses.id")),
     Column("conversation_id", _Id),  # no foreign key: a response outlives its conversation
     Column("created_at", BigInteger, nullable=False),
@@ -139,7 +141,7 @@ SESSIONS = Table(
     Column("id", _Id, primary_key=True),
     Column("size", BigInteger, nullable=False),  # bytes of its messages
     Column("changed_at", BigInteger, nullable=False),
-    Column("holder", Text),  # the run that goes on with it, and the process of that
+    Column("holder", Text),  # the run that continues it, and the process of that
     Column("place", Text),
     Column("pid", BigInteger),
     Column("started", Text),
@@ -177,9 +179,9 @@ _CLOCK = extract("epoch", func.clock_timestamp())
 
 
 def lock(connection: Connection, what: str, *, shared: bool = False) -> None:
-    """Wait until nobody else holds this lock, until the transaction ends. `what`: up to eight ASCII characters.
+    """Wait for this lock, and hold it until the transaction ends. `what`: up to eight ASCII characters.
 
-    SQLite needs none: what writes has begun its transaction with `BEGIN IMMEDIATE` and is alone.
+    SQLite needs none: a writer has begun its transaction with `BEGIN IMMEDIATE` and is alone.
     """
     if connection.dialect.name == "postgresql":
         take = func.pg_advisory_xact_lock_shared if shared else func.pg_advisory_xact_lock

@@ -1,6 +1,6 @@
-"""An open database, asked in transactions: plain functions of SQL, each given the connection that runs it.
+"""An open database, used in transactions: plain functions of SQL, each given the connection that runs it.
 
-What has begun is brought to its end even if its caller is cancelled. Knows not what is asked.
+A transaction that has begun is completed even if its caller is cancelled. Knows nothing of the queries.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class StoreError(CallwrightError):
-    """The store could not do it: its database failed, or what a response continues from is gone."""
+    """The store failed: its database failed, or the response to continue from is gone."""
 
 
 class StoreDownError(StoreError):
@@ -63,7 +63,7 @@ class Transactions:
         return self._database is not None and self._database.in_memory
 
     async def close(self) -> None:
-        """Finish what is under way and disconnect."""
+        """Finish active transactions and disconnect."""
         if self._running:
             await asyncio.wait(self._running)
         if self._connections is not None:
@@ -71,11 +71,11 @@ class Transactions:
         self._connections = None
 
     async def read(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
-        """What a query answers that writes nothing."""
+        """The result of a query that writes nothing."""
         return await self._run(query.__name__, lambda connection: query(connection, *args, **options), reads=True)
 
     async def write(self, query: Callable[Concatenate[Connection, P], T], *args: P.args, **options: P.kwargs) -> T:
-        """What a query answers, once all that it wrote is kept."""
+        """The result of a query, once its writes are committed."""
         return await self._run(query.__name__, lambda connection: query(connection, *args, **options), reads=False)
 
     async def _run(self, operation: str, query: Callable[[Connection], T], *, reads: bool) -> T:

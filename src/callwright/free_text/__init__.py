@@ -1,1 +1,1 @@
-"""Calls that stand in text without markup of their own: found, and judged to be meant or shown."""
+"""Calls in text without markup of their own: found, and judged to be meant or shown."""

@@ -12,9 +12,9 @@ _WORDS: Final = r"\b(?:{breaks})\b"
 
 
 class Language(NamedTuple):
-    """`opening` stands at the start of the clause, `act` right behind it; `breaks` make it no announcement.
+    """`opening` is at the start of the clause, `act` right after it; with `breaks` it is not an announcement.
 
-    Whoever needs a pattern compiles it: most answers need few of them.
+    Patterns are compiled on use: most answers need few of them.
     """
 
     opening: str
@@ -25,7 +25,7 @@ class Language(NamedTuple):
 class Announcements(NamedTuple):
     """The patterns of all languages, for text in lower case.
 
-    `interjection` may stand before the clause, `wait` behind it or alone; `end` ends the clause, and another begins.
+    `interjection` may precede the clause, `wait` follow it or be alone; `end` ends the clause, and another begins.
     """
 
     interjection: str

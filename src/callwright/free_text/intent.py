@@ -1,7 +1,8 @@
-"""Whether a call that stands in text is meant: certain, ambiguous, or only text. Decided by place and form.
+"""Whether a call in text is meant: certain, ambiguous, or only text. Decided by place and form.
 
-Certain is what makes up the whole answer, and one run of calls that ends the answer on lines of its own behind an
-announcement, such as `I'll look that up.` What is ambiguous is not guessed: it stays text and may be asked about.
+Certain are calls that make up the whole answer, and one run of calls that ends the answer on lines of its own after an
+announcement, such as `I'll look that up.` Ambiguous calls are not guessed: they stay text and may be confirmed with the
+model.
 """
 
 import re
@@ -29,7 +30,7 @@ _pattern = cache(re.compile)
 class Runs(msgspec.Struct, frozen=True):
     """The runs of calls in an answer, each the numbers of its calls, with nothing but blanks between them.
 
-    `before` is all prose before the first run, `behind` all behind the last. `standing` is that of the first.
+    `before` is all prose before the first run, `behind` all after the last. `standing` is that of the first.
     """
 
     runs: tuple[tuple[int, ...], ...] = ()
@@ -44,9 +45,9 @@ def find_runs(
     before: str = "",
     is_text: Callable[[str], bool] = lambda _: False,
 ) -> Runs:
-    """The runs of what stands at `spans` in a text, without what is only shown, and what `is_text` says of it.
+    """The runs of candidates at `spans` in a text, except those that are only shown, or text according to `is_text`.
 
-    `before` was said before the text.
+    `before` is the output before the text.
     """
     found: list[tuple[int, ...]] = []
     standings: list[Standing] = []
@@ -67,10 +68,10 @@ def find_runs(
 
 
 def verdict(found: Runs, *, demanded: bool = False, own: bool = False, names: Collection[str] = ()) -> Verdict:
-    """What the calls of an answer are.
+    """The verdict on the calls of an answer.
 
-    `demanded`: the request asks for a call. `own`: they stand behind the opening tags of the dialect itself. `names`
-    are those of the tools that are called: `I'll water the beds` announces `water_garden`.
+    `demanded`: the request asks for a call. `own`: they follow the opening tags of the dialect itself. `names` are
+    those of the called tools: `I'll water the beds` announces `water_garden`.
     """
     if not found.runs:
         return "text"
@@ -80,7 +81,7 @@ def verdict(found: Runs, *, demanded: bool = False, own: bool = False, names: Co
         return "certain"
     if not is_blank(found.behind):
         return "ambiguous"
-    # In the line of its announcement it stands behind the end of the clause; else it is a part of it.
+    # In the line of its announcement it follows the end of the clause; else it is a part of it.
     apart = found.standing == "lines" or found.before.rstrip().endswith(_CLAUSE_ENDS)
     announced = apart and is_announcement(found.before, names)
     is_own = own and (found.standing == "lines" or ends_as_prose(found.before))
@@ -93,11 +94,11 @@ def _words_of(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def is_announcement(text: str, names: Collection[str] = ()) -> bool:
-    """Whether a text is one clause that says that something is done now, perhaps behind an interjection (`Sure!`)."""
+    """Whether a text is one clause announcing something to be done now, perhaps after an interjection (`Sure!`)."""
     return len(text) <= _MAX_CLAUSE and _announces(text, _words_of(tuple(names)))
 
 
-# The same words are judged again where an answer is read as several families would.
+# The same words are judged again if an answer is read as several families would.
 @lru_cache(maxsize=64)
 def _announces(text: str, words: frozenset[str]) -> bool:
     known = announcements()

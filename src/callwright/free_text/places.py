@@ -1,6 +1,7 @@
-"""Where in a text something stands: on lines of its own, within a line, or where things are shown and not meant.
+"""The position of a candidate in its text: on lines of its own, within a line, or in a place for things shown, not
+meant.
 
-Decided by form alone, so it holds for every language. Inline code on one line and fences of other languages never come
+Decided by form alone, so it works for every language. Inline code on one line and fences of other languages never get
 here: `callwright.tolerant_json.find` skips them.
 """
 
@@ -11,24 +12,25 @@ from callwright.tolerant_json.markers import TRAILING
 
 Standing: TypeAlias = Literal["lines", "line", "shown"]
 
-_MAX_LINE: Final = 400  # characters of a line that are looked at, before and behind
+_MAX_LINE: Final = 400  # characters of a line that are examined, before and after
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.)])(?:\s+|\Z)")
 _INLINE = re.compile(r"(?<!`)`{1,2}(?!`)")
 _QUOTED = re.compile(r"\s*[>|]")
 _DIFF: Final = {"+": "-", "-": "+"}
-# Quotation marks by their closing one. What opens in one language closes in another.
+# Opening quotation marks, by the closing one. A mark that opens in one language closes in another.
 _QUOTES: Final = {"”": "“„", "“": "„", "»": "«", "«": "»", "›": "‹", "‹": "›", "’": "‘‚", "」": "「", "』": "『"}
 _STRAIGHT: Final = ('"', "'")
 
 
 _CODE_INDENT: Final = "    "
-# A sentence ends, or what it announces begins.
+# A sentence ends, or the announced text begins.
 _SENTENCE_END = re.compile(r"(?:[.!?:…。！？：।]|</[^<>\s]+>)[)\]\"'*_”»’]*\s*\Z").search
-# The last quotation mark of a line opens: a blank or bracket is before it, and text after it. An apostrophe is none.
+# The last quotation mark of a line opens: a blank or bracket is before it, and text after it. An apostrophe does not
+# count.
 _OPEN_QUOTE = re.compile(
     r"""(?:(?<![^\s(\[{<>=,:])(?:["'“„«‹‘‚]|[»›](?!\s))|[「『])(?:[^"'“”„«»‹›‘’‚「」『』]|(?<=\w)['’](?=\w))*\Z"""
 ).search
-# An operator, a bracket, a quotation mark or an HTML tag opens: what follows is a part of something.
+# An operator, a bracket, a quotation mark or an HTML tag opens: the following text is a part of something.
 _OPENS = re.compile(r"(?:[=(\[{<,;'\"`«“„‹‚「『|+*/\\$#@&%~^-]|<[a-zA-Z][^<>/|]*>)\s*\Z").search
 
 
@@ -41,18 +43,18 @@ def begins_apart(before: str) -> bool:
 
 
 def ends_as_prose(before: str) -> bool:
-    """Whether a text may go on with a call: its last line does not open a quotation, an expression or an element."""
+    """Whether a text may continue with a call: its last line does not open a quotation, an expression or an element."""
     line = before.rpartition("\n")[2]
     return bool(line.strip()) and _OPENS(line) is None
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing stands here but white space, spare closers, leftover fences and stop tokens."""
+    """Whether a text consists of nothing but white space, spare closers, leftover fences and stop tokens."""
     return not text.strip(" \t\r\n\f\v\xa0\u3000\ufeff") or TRAILING.fullmatch(text) is not None
 
 
 def stands(text: str, begin: int, end: int, before: str = "") -> Standing:
-    """How `text[begin:end]` stands in a text, behind what was said `before` it."""
+    """The standing of `text[begin:end]` in a text, after the earlier output `before`."""
     head = text[max(0, begin - _MAX_LINE) : begin]
     lead = (head if "\n" in head or begin > _MAX_LINE else before[-_MAX_LINE:] + head).rpartition("\n")[2]
     rest, _, below = text[end : end + _MAX_LINE].partition("\n")
@@ -72,13 +74,13 @@ def stands(text: str, begin: int, end: int, before: str = "") -> Standing:
 
 
 def _is_code(head: str, behind: str) -> bool:
-    """Whether inline code opens before it in its paragraph, and closes behind it, be it on other lines."""
+    """Whether inline code opens before it in its paragraph, and closes after it, be it on other lines."""
     opened = len(_INLINE.findall(head.rpartition("\n\n")[2])) % 2
     return bool(opened) and _INLINE.search(behind.partition("\n\n")[0]) is not None
 
 
 def _is_listed(lead: str, rest: str) -> bool:
-    """Whether it stands with other words on the line of a list item."""
+    """Whether it is on the line of a list item, with other words."""
     mark = _LIST_MARK.match(lead)
     return mark is not None and bool(lead[mark.end() :].strip() or not is_blank(rest))
 
@@ -93,7 +95,7 @@ def _is_changed(words: str, head: str, below: str) -> bool:
 
 
 def _is_quoted(lead: str, rest: str) -> bool:
-    """Whether quotation marks open before it on its line, and close behind it."""
+    """Whether quotation marks open before it on its line, and close after it."""
     closer = rest.lstrip()[:1]
     if closer in _STRAIGHT and lead.count(closer) % 2:
         return True

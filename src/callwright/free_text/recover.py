@@ -1,8 +1,8 @@
 """Finds calls in free text: replies of models that were asked in words to write a call as JSON.
 
 The form alone is no evidence. A candidate must name an offered tool and its arguments must fit; then its place in the
-reply decides (`callwright.free_text.intent`). What may be a call or an example stays text, with a problem that holds
-the call, so that it can be asked about: one executed example costs more than ten questions.
+reply decides (`callwright.free_text.intent`). A possible call that may be an example stays text, with a problem that
+contains the call, so that it can be confirmed with the model: one executed example costs more than ten questions.
 """
 
 import re
@@ -31,28 +31,28 @@ from callwright.tolerant_json.wrappers import without
 _PLACEHOLDER = re.compile(
     r"\s*(?:\.{3}|…|x{3,}|<[^<>]{1,60}>|\{[^{}\":]{1,60}\}|\[your [^\]]*\]|YOUR_\w+)\s*\Z", re.IGNORECASE
 )
-# What stands in brackets of any kind; a placeholder when it is the name of the parameter.
+# The text in brackets of any kind; a placeholder if it is the name of the parameter.
 _BRACKETED = re.compile(r"\s*[$\[{<(%]{1,3}([^\[\]{}<>()%]{1,60})[\]}>)%]{1,3}\s*\Z")
 # Keys that hardly any data has. With the others (`name`, `action`) an object without an argument key is mostly data.
 _OWN_KEYS: Final = frozenset(("tool", "tool_name", "function_name", "tool_call", "recipient_name"))
-# Said wherever it stands: what the model may have meant cannot even be asked about.
+# Reported wherever they are found: these calls cannot even be confirmed with the model.
 _UNFINISHED: Final = ("incomplete_arguments", "argument_repeated", "malformed_call")
-# Of texts of up to so many characters it is kept what was found last.
+# The latest results are cached for texts of up to this many characters.
 _MAX_KEPT: Final = 65_536
 _CALL_TYPES: Final = frozenset(("function", "function_call", "tool", "tool_call", "tool_use", "call"))
 
 
 class TextSegment(msgspec.Struct, frozen=True):
-    """Text that is no call, and what is wrong with the call that it may have been."""
+    """Text that is not a call, and the problem of the call that it may have been."""
 
     text: str
     problem: Problem | None = None
 
 
 class RecoveredCall(msgspec.Struct, frozen=True):
-    """A call, the text it was read from with its fence or marks, and what was repaired in it.
+    """A call, the text it was read from with its fence or marks, and its repairs.
 
-    `complete` is False where a value of its arguments is in doubt. They are JSON even so, and the text is in a problem,
+    `complete` is False if a value of its arguments is in doubt. They are JSON even so, and the text is in a problem,
     not in `text`.
     """
 
@@ -67,7 +67,7 @@ Segment: TypeAlias = TextSegment | RecoveredCall
 
 
 class _Fitted(msgspec.Struct, frozen=True):
-    """A form that is good enough for a call, its arguments as they may go out, and how all of it is written."""
+    """A form that is good enough for a call, its arguments ready to be sent, and its text."""
 
     form: JsonCall
     arguments: RepairedArguments
@@ -75,7 +75,7 @@ class _Fitted(msgspec.Struct, frozen=True):
 
 
 class _Candidate(msgspec.Struct):
-    """A place and what it holds: calls in order, and what is wrong with what else stands there, with its text."""
+    """A place and its contents: calls in order, and the problems of everything else there, with its text."""
 
     place: JsonPlace
     calls: list[_Fitted]
@@ -88,7 +88,7 @@ def recover(text: str, tools: Toolset, *, before: str = "") -> list[Segment]:
     Without a call the texts of the segments together are the whole text: the first holds all of it, and each segment
     one problem, an `ambiguous_call` for each call that may be meant.
 
-    `before` is what was said already. What the model did not close is unfinished, however the reply ended.
+    `before` is the earlier text of the output. Anything the model did not close is incomplete, however the reply ended.
     """
     if tools.choice == "none" or not len(tools):
         return [TextSegment(text)]
@@ -111,7 +111,7 @@ def recover(text: str, tools: Toolset, *, before: str = "") -> list[Segment]:
 
 
 def _candidates(text: str, tools: Toolset, alone: bool, demanded: bool) -> Sequence[_Candidate]:
-    """What of a text may be calls. `alone`: nothing was said before it. `demanded`: the request asks for a call."""
+    """The parts of a text that may be calls. `alone`: no text precedes it. `demanded`: the request asks for a call."""
     candidates: list[_Candidate] = []
     for place in json_places(text, whole=alone, names=tools.names):
         candidate = _candidate(place, tools, alone=alone and _is_all(text, place))
@@ -122,7 +122,7 @@ def _candidates(text: str, tools: Toolset, alone: bool, demanded: bool) -> Seque
     return [kept for candidate in candidates if (kept := _in_text(candidate, respelled=demanded))]
 
 
-# One text is read several times where it may be a call of several families.
+# A text is read several times if it may be a call of several families.
 _kept_candidates = lru_cache(maxsize=4)(_candidates)
 
 
@@ -134,9 +134,9 @@ def _is_nothing_else(text: str, places: Sequence[JsonPlace]) -> bool:
 
 
 def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
-    """What is left of a candidate that stands among words: only a name key with the exact name of a tool counts there.
+    """The rest of a candidate among words: only a name key with the exact name of a tool counts there.
 
-    `respelled`: a name that is repaired counts, too.
+    `respelled`: a repaired name counts, too.
     """
     if candidate.place.place == "scan" and not all(call.form.explicit for call in candidate.calls):
         return None
@@ -169,7 +169,7 @@ def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
 def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
     pieces: list[Segment] = []
     at = 0
-    doubt: Problem | None = None  # what is wrong with a call that stays text
+    doubt: Problem | None = None  # the problem of a call that stays text
     for candidate in candidates:
         place = candidate.place
         if not candidate.calls:
@@ -197,11 +197,11 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
 
 
 def _without_text(problem: Problem) -> Problem:
-    """A problem of what stays text."""
+    """A problem without the text, which stays in the answer."""
     return msgspec.structs.replace(problem, text="")
 
 
-# --- what a place holds ---
+# --- the contents of a place ---
 
 
 def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
@@ -238,13 +238,13 @@ def _demanded(node: Node, place: JsonPlace, tools: Toolset) -> list[JsonCall]:
 
 
 def _doubted(name: str, place: JsonPlace, text: str = "") -> Problem:
-    """What is said of a call whose JSON may not say what was meant: nobody may run it."""
+    """The problem of a call whose JSON is ambiguous: it must not be run."""
     kind: ProblemKind = "argument_repeated" if "repeated_key" in place.repairs else "malformed_call"
     return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}", text=text)
 
 
 def _in_arguments(place: JsonPlace, forms: Sequence[JsonCall]) -> bool:
-    """Whether what is in doubt are only values of arguments: then it is known who is called, and with what names."""
+    """Whether only values of arguments are in doubt: then the tool and the parameter names are certain."""
     if not {"repeated_key", "unquoted_text"} & place.repairs.keys():
         return False
     return not _gives_twice(place.nodes, {id(form.arguments) for form in forms})
@@ -276,7 +276,7 @@ def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
 
 
 def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> bool:
-    """Whether an object that names a tool, without an argument key, is data in which that word happens to stand.
+    """Whether an object that names a tool, without an argument key, is data that happens to contain that word.
 
     `own` are the parameters of the tool. `alone`: it is the whole reply. `lone`: the only one there.
     """
@@ -311,7 +311,7 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[JsonCall] | No
 
 
 def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArguments | Problem | None:
-    """The arguments of a form as a call, what is wrong with it, or None when nothing says that it is a call."""
+    """The arguments of a form as a call, its problem, or None if nothing shows that it is a call."""
     tool = tools.get(form.name)
     if tool is None:
         return _unknown(form, tools)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import platform
 import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
@@ -61,7 +62,7 @@ from callwright.gateway.store_upkeep import end_left, prune, tend
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
 from callwright.wire.pass_rules import PassRules
-from callwright.wire.server import Health, Readiness
+from callwright.wire.server import INSTANCE_HEADER, INSTANCE_VARIABLE, Health, Readiness
 
 log = logging.getLogger("callwright.gateway")
 
@@ -353,7 +354,9 @@ class _Gateway:
         """Whether requests are taken."""
         draining = self.admission.drained.is_set()
         health = Health(status="draining" if draining else "ok", version=callwright.__version__)
-        return json_response(health, 503 if draining else 200)
+        instance = os.environ.get(INSTANCE_VARIABLE)
+        headers = {INSTANCE_HEADER: instance} if instance else None
+        return json_response(health, 503 if draining else 200, headers)
 
     async def readyz(self, _: Request) -> Response:
         """Whether a request would be answered: requests are taken, and the store answers."""

@@ -1,6 +1,6 @@
-"""From a definition to an engine: what OpenAI refuses, then what the engine says, in bounded time.
+"""Compiles a definition: OpenAI's restrictions first, then the engine's, in bounded time.
 
-The engine's words are mapped onto `GrammarError` here, with the place found again where the engine gives none.
+The engine's errors are mapped to `GrammarError` here; the place is found again if the engine gives none.
 """
 
 import functools
@@ -15,11 +15,11 @@ from callwright.grammar.errors import refused, refused_at
 from callwright.grammar.lark_lexer import Token, tokens
 from callwright.grammar.lint import check_lark, check_regex
 
-# The slowest of 11,000 public schemas takes 5 s in the engine; one of them may not keep a gateway waiting.
+# The slowest of 11,000 public schemas takes 5 s in the engine; one of them must not block a gateway.
 _WAIT_S: Final = 2.0
-# What is given up runs on until the engine answers, which cannot be stopped: so many may do so.
+# An abandoned compilation cannot be stopped and runs until the engine returns: limit of those.
 _SLOTS: Final = threading.BoundedSemaphore(4)
-# One takes 3 MB at most, as was measured: of a thousand alternatives, of which there are no more.
+# One takes 3 MB at most, as was measured: with a thousand alternatives, the maximum.
 _KEPT: Final = 32
 
 # "at 2(6): …" or "2(6): …": line, and column in bytes.
@@ -71,7 +71,7 @@ def _compile(syntax: Syntax, definition: str, result: Future[Engine], given_up: 
 
 
 def _mapped(syntax: Syntax, definition: str, said: str) -> GrammarError:
-    """What the engine said, in our words where they help."""
+    """The engine's error, in our words if they help."""
     if _TOO_COMPLEX.search(said.partition("\n")[0]):
         return refused_at(1, 1, f"the grammar is too complex to run ({_first_line(said)})", _SIMPLER)
     if _INVALID in said:
@@ -111,7 +111,7 @@ def _expressions(syntax: Syntax, definition: str) -> list[Token]:
 
 
 def _as_given(expression: str, column: int) -> int:
-    """The offset in an expression of a column of what the engine made of it: slashes and tabs became escapes."""
+    """Offset in the original expression of a column of the engine's version, which escapes slashes and tabs."""
     width = 0
     for at, character in enumerate(expression):
         if width >= column:

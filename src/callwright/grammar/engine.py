@@ -1,10 +1,10 @@
-"""llguidance as a checker of texts: its vocabulary is the 256 bytes, so that any text can be told to it.
+"""llguidance as a checker of texts: its vocabulary is the 256 bytes, so that it accepts any text.
 
-A grammar is given as Lark or as a regular expression, and is taken as it is: what OpenAI would refuse is not known
-here. Nothing here knows characters or lines, either.
+A grammar is given as Lark or as a regular expression, and is used unchanged: OpenAI's restrictions are not known here.
+Nothing here knows characters or lines, either.
 
-All readings of one grammar share what its lexer has worked out. That makes them fast, and is the reason why a reading
-can fail for what others have read: the lexer has a limit for all of it, and stays broken once it is reached.
+All readings of one grammar share its lexer's states. That makes them fast, and is the reason why a reading can fail
+because of other texts: the lexer has a limit for all of them, and stays broken once it is reached.
 """
 
 import functools
@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # it is loaded with the first grammar: 5 MB, and few ever hav
 Syntax: TypeAlias = Literal["lark", "regex"]
 
 _END: Final = 256
-# Without this option the engine works out what is forced as far as it goes, and for `/x+/ /x+/` that is for ever.
+# Without this option the engine computes all forced text in advance, and for `/x+/ /x+/` that never ends.
 _OPTIONS: Final = '%llguidance {"no_forcing": true}\n'
-# So many lines the engine counts before those of the definition.
+# Lines that the engine counts before those of the definition.
 OPTION_LINES: Final = 1
 # Ten times the default, which some sound expressions use up on a text of 1,000 characters: 0.15 s, 20 MB.
 _LEXER_FUEL: Final = 10_000_000
@@ -30,14 +30,14 @@ _LEXER_STATES: Final = 100_000
 # The engine's word for a reading that nothing can follow, though the text is not complete.
 _DEAD_END: Final = "NoExtension"
 
-# What is too complex shows it within 40 to 310 bytes.
+# A grammar that is too complex fails within 40 to 310 bytes.
 _TRIAL_BYTES: Final = 320
-# But the first steps are taken with the engine's own limits, and in a way that does not hold the interpreter.
+# But the first steps use the engine's own limits, and in a way that releases the GIL.
 _FIRST_BYTES: Final = 16
-# A text that is forced byte by byte must end before that; 0.2 s.
+# Forced text must end before this many bytes; 0.2 s.
 _FORCED_BYTES: Final = 20_000
 
-# A random text ends at the first chance after so many bytes, and is given up after so many.
+# A random text ends at the first chance after the soft limit in bytes, and is abandoned at the hard limit.
 _SOFT_BYTES: Final = 160
 _HARD_BYTES: Final = 1_500
 _STOP: Final = 0.7
@@ -142,7 +142,7 @@ def allowed_bytes(reading: "LLMatcher") -> list[int]:
 def _try_out(reading: "LLMatcher", wanted: Callable[[], bool]) -> None:
     """Take the first steps of a grammar with the engine's own limits.
 
-    What has no choice has to end: `/x+/ /x+/` never does, because the first of them takes all.
+    Forced text must end: `/x+/ /x+/` never does, because the first of them takes all.
     """
     chooser = Random(0)
     last, forced, size = -1, True, 0
@@ -189,8 +189,9 @@ def _allowed_or_refused(reading: "LLMatcher", wanted: Callable[[], bool]) -> lis
 
 
 def random_text(reading: "LLMatcher", seed: int, wanted: Callable[[], bool] = lambda: True) -> bytes | None:
-    """A text of the grammar, mostly short and mostly printable; None when the walk came to where nothing can follow.
-    Raises `TooLongError` when it did not come to an end, or is not `wanted` any more.
+    """A text of the grammar, mostly short and mostly printable; None if the walk reached a dead end.
+
+    Raises `TooLongError` if it did not end, or is not `wanted` any more.
     """
     chooser = Random(seed)
     text = bytearray()
@@ -231,7 +232,7 @@ def _allowed_in_time(reading: "LLMatcher", wanted: Callable[[], bool]) -> list[i
 
 
 def _ways_after(reading: "LLMatcher", byte: int, wanted: Callable[[], bool]) -> int:
-    """How many bytes can follow that one: few, when it ends what could go on for ever."""
+    """The number of bytes that can follow this one: few, if it ends an unbounded repetition."""
     ahead = reading.deep_copy()
     if not ahead.try_consume_tokens([byte]):
         return _END

@@ -4,7 +4,7 @@ from callwright.errors import GrammarError
 
 
 def refused(definition: str, offset: int, fault: str, way_out: str) -> GrammarError:
-    """The error for what stands at `offset` of a definition: what is wrong, where, and what to write instead."""
+    """The error for a fault at `offset` of a definition: the fault, its place, and the correction."""
     line = definition.count("\n", 0, offset) + 1
     column = offset - definition.rfind("\n", 0, offset)
     return refused_at(line, column, fault, way_out)

@@ -1,6 +1,6 @@
-"""What may come next in a text, in words for people and models: literals, few characters, or a class of them.
+"""Possible continuations of a text, in words for people and models: literals, few characters, or a class of them.
 
-Kept short, because it goes into the message with which a model is asked again.
+Short, because it is part of the retry message to the model.
 """
 
 import json
@@ -37,7 +37,7 @@ def escaped(text: str) -> str:
 
 
 def expected(reading: "LLMatcher") -> str:
-    """What may come next. `reading` stands between two characters. Raises `ExhaustedError`."""
+    """The possible continuations. `reading` must be between two characters. Raises `ExhaustedError`."""
     ways = _Ways(reading)
     literals = [escaped(literal.decode()) for literal in _literals(ways)]
     if len(literals) == 1:
@@ -49,9 +49,9 @@ def expected(reading: "LLMatcher") -> str:
 
 
 class _Ways:
-    """The ways on from a reading, each told by the bytes that lead there.
+    """The continuations of a reading, each identified by its bytes.
 
-    One copy goes to and fro: a copy costs as much as the text is long.
+    One copy moves back and forth: a copy costs time in proportion to the length of the text.
     """
 
     def __init__(self, reading: "LLMatcher") -> None:
@@ -60,7 +60,7 @@ class _Ways:
         self._at = b""
 
     def on(self, way: bytes) -> list[int]:
-        """The bytes that may come then."""
+        """The bytes that may follow then."""
         self._go(way)
         return allowed_bytes(self._copy)
 
@@ -69,7 +69,7 @@ class _Ways:
         return self._copy.is_accepting()
 
     def _go(self, way: bytes) -> None:
-        if self._copy.is_error():  # it stood where nothing can follow
+        if self._copy.is_error():  # it is at a dead end
             self._copy, self._at = self._reading.deep_copy(), b""
         kept = 0
         while kept < len(self._at) and self._at[kept : kept + 1] == way[kept : kept + 1]:
@@ -99,12 +99,12 @@ def _literals(ways: _Ways) -> list[bytes]:
 
 
 def _branches(ways: _Ways, begin: bytes, most: int) -> list[bytes]:
-    """Behind `begin` each character that may come with what it forces; empty when there are more than `most`."""
+    """After `begin` each possible character with the text that it forces; empty if there are more than `most`."""
     return [_forced(ways, character) for character in _characters(ways, begin, most)]
 
 
 def _forced(ways: _Ways, begin: bytes) -> bytes:
-    """Go on as long as there is one way only, and not for ever; whole characters of it."""
+    """Extend while there is one continuation only, within a limit; whole characters of it."""
     way = begin
     while len(way) <= len(begin) + _MAX_LITERAL and not ways.may_end(way):
         allowed = ways.on(way)
@@ -115,7 +115,7 @@ def _forced(ways: _Ways, begin: bytes) -> bytes:
 
 
 def _characters(ways: _Ways, begin: bytes, most: int) -> list[bytes]:
-    """The characters that may come behind `begin`, with it; empty when there are more than `most`."""
+    """The characters that may follow `begin`, with it; empty if there are more than `most`."""
     found: list[bytes] = []
     open_ = [begin]
     while open_:

@@ -20,16 +20,16 @@ from callwright.grammar.expected import END, escaped, expected
 
 _SYNTAXES: Final[dict[str, Syntax]] = {"lark": "lark", "regex": "regex"}
 _EXHAUSTED: Final = "something simpler: the grammar asks for too much work on this text"
-# Some walks get caught in what they cannot end. Where none of them ends, the texts are too long for a walk.
+# Some random walks do not end. If none of them does, the texts are too long for a walk.
 _WALKS: Final = 4
 _STEP: Final = 4_096
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """The first place where a text is not of its grammar.
+    """The first violation of a grammar in a text.
 
     `position` is the index of the first wrong character, or the length of a text that ends too early; then `got` is
-    empty. `line` and `column` count from 1. `expected` is in words: what could stand there.
+    empty. `line` and `column` count from 1. `expected` describes the valid continuations in words.
     """
 
     position: int
@@ -44,10 +44,9 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Grammar:
-    """A definition in `lark` or `regex` syntax. Raises `GrammarError` where OpenAI would refuse it.
+    """A definition in `lark` or `regex` syntax. Raises `GrammarError` if OpenAI would reject it.
 
-    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work. The
-    engine is in the cache of `compiled`, not here, so a grammar takes little memory.
+    Making one compiles it, which takes 1 to 30 ms the first time, and 2 s at most. Equal ones share the work.
     """
 
     __slots__ = ("definition", "syntax")
@@ -98,17 +97,18 @@ class Grammar:
         return False
 
     def first_error(self, text: str) -> Violation | None:
-        """The first place where it is not; None when it is."""
+        """The first violation, or None."""
         matcher = self.matcher()
         return matcher.feed(text) or matcher.finish()
 
     def matcher(self) -> "Matcher":
-        """Reads a text that comes in pieces."""
+        """Validates a text in pieces."""
         return Matcher(self._engine)
 
     def sample(self, seed: int = 0, wanted: Callable[[], bool] = lambda: True) -> str | None:
-        """A text of the grammar, the same for the same seed; None when none was found, or it is not `wanted` any more:
-        walks take milliseconds, but where many counts are left open minutes.
+        """A text of the grammar, the same for the same seed; None if none was found, or it is not `wanted` any more.
+
+        Walks take milliseconds, but minutes if many counts are unbounded.
         """
         engine = self._engine
         if engine.is_long:
@@ -132,7 +132,7 @@ class Matcher:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._reading = engine.start()
-        # Kept to be read again, if what other texts have left in the engine stops it.
+        # Stored to be read again, if the engine fails because of other texts.
         self._pieces: list[str] = []
         self._renewed = False
         self._position = 0
@@ -188,7 +188,7 @@ class Matcher:
         self._reading = self._engine.start()
         self._position, self._line, self._column = 0, 1, 1
         for piece in self._pieces:
-            for character in piece:  # the engine does not say how far it came before it gave up
+            for character in piece:  # the engine does not report the position at which it gave up
                 if self._violation is None:
                     self._read(character)
 

@@ -1,8 +1,8 @@
-"""A Lark definition as tokens, and what is refused in single tokens: extensions, and what no token begins with.
+"""A Lark definition as tokens. Refuses extensions, and characters that begin no token.
 
 The tokens are those of the engine, llguidance, whose Lark is a dialect: double quotes only, `//` and `#` for comments,
-`-` in names. Which tokens may follow each other is not known here. Its extensions exist nowhere else, and one of them
-could close the call: OpenAI's guide names none, so they are refused.
+`-` in names. The order of tokens is not checked here. The engine's extensions exist nowhere else, and one of them could
+close the call: OpenAI's guide names none, so they are refused.
 
 Source: llguidance 1.9.1, parser/src/lark/lexer.rs and docs/syntax.md; OpenAI's guide to custom tools, November 2026.
 """
@@ -26,7 +26,7 @@ class Token(NamedTuple):
     at: int
 
 
-# Where two kinds could begin at one place, the longer one comes first: the engine reads as far as it can.
+# If two kinds match at one place, the longer one is first: the engine reads as far as it can.
 _TOKEN: Final = re.compile(
     r"""
     (?P<skipped>[ \t]+|(?://|\#)[^\n]*)
@@ -92,7 +92,7 @@ def _of_extension(definition: str, at: int, text: str) -> GrammarError:
 
 
 def _of_character(definition: str, at: int) -> GrammarError:
-    """What is wrong where no token begins."""
+    """The error for a character that begins no token."""
     mark = definition[at]
     if mark == '"':
         begin = _STRING_BEGIN.match(definition, at)

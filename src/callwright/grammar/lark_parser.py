@@ -1,7 +1,7 @@
-"""The rules and terminals of a Lark definition: what each is called, and what it is made of.
+"""The rules and terminals of a Lark definition, with their names and contents.
 
-Read as the engine reads them. What is refused by its form is found here: priorities, templates, attributes, negation,
-foreign imports. Whether the names exist is not known here, nor what a regular expression or a string matches.
+Parsed as by the engine. Refuses unsupported syntax: priorities, templates, attributes, negation, foreign imports.
+Whether the names exist is not known here, nor the matches of a regular expression or a string.
 
 Source: llguidance 1.9.1, parser/src/lark/parser.rs; OpenAI's guide to custom tools, November 2026.
 """
@@ -12,7 +12,7 @@ from callwright.errors import GrammarError
 from callwright.grammar.errors import refused
 from callwright.grammar.lark_lexer import Token, tokens
 
-# So deep may groups stand in groups: the engine's own limit.
+# Maximum depth of nested groups: the engine's own limit.
 _MAX_GROUPS: Final = 28
 _MAX_SHOWN: Final = 40
 
@@ -20,7 +20,7 @@ _MAX_SHOWN: Final = 40
 class Item(NamedTuple):
     """One element of a sequence: a name, a group (`inner`), or neither: then it is a string, a range or an expression.
 
-    `needed`: it stands there at least once.
+    `needed`: it must occur at least once.
     """
 
     name: str
@@ -135,7 +135,7 @@ class _Reader:
         for token in imported:
             self._define(self._lark.terminals, Definition(token.text, token.at, True, [[]], []))
 
-    # --- what a definition is made of ---
+    # --- parts of a definition ---
 
     def _alternatives(self) -> Alternatives:
         found = [self._sequence()]

@@ -1,8 +1,8 @@
-"""What OpenAI refuses in the grammar of a custom tool, and what the engine must not be given.
+"""Restrictions of OpenAI on the grammar of a custom tool, and inputs that would crash the engine.
 
-A definition that passes may still be refused by the engine, which alone knows Rust's regular expressions and the
-names in `common`; this module knows no engine. Rules that `start` never reaches may name what does not exist, as the
-engine has it, but what is refused in a token (`lark_tokens`) is refused there too.
+A definition that passes may still be refused by the engine, which alone knows Rust's regular expressions and the names
+in `common`; this module knows no engine. Rules that `start` never reaches may use undefined names, as in the engine,
+but a token that is refused (`lark_tokens`) is refused there too.
 """
 
 import itertools
@@ -17,13 +17,13 @@ from callwright.grammar.errors import refused
 from callwright.grammar.lark_parser import Alternatives, Definition, Lark, Use, read_lark
 from callwright.grammar.regex_lint import regex_fault
 
-# No grammar that was seen is longer than a tenth of that.
+# The longest known grammar is shorter than a tenth of that.
 _MAX_CHARACTERS: Final = 100_000
-# So deep may rules name rules and groups stand in groups, added up: the engine follows them on the machine's stack and
-# dies, with the whole process, near 2,900 (llguidance 1.9.1, 8 MB).
+# Limit of nested rules and groups, added up: the engine recurses on the machine's stack and crashes, with the whole
+# process, near 2,900 (llguidance 1.9.1, 8 MB).
 _MAX_DEPTH: Final = 1_000
-# So many alternatives, and parts that may be left out, may the rules have. The engine takes 2,000 at one place, but has
-# done work that grows with the square of them before it says so, and holds the interpreter: 0.7 s for as many.
+# Limit of alternatives and optional parts in all rules. The engine accepts 2,000 at one place, but before it refuses
+# more it does work that grows with their square, and holds the GIL: 0.7 s at this limit.
 _MAX_ALTERNATIVES: Final = 5_000
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
@@ -104,7 +104,7 @@ def _reached(definition: str, lark: Lark) -> Iterator[Definition]:
 
 
 def _named(definition: str, lark: Lark, current: Definition, use: Use) -> Definition:
-    """What a name in a definition stands for. Terminals are made of terminals only."""
+    """The definition of a name. Terminals may use only terminals."""
     if not current.terminal and use.name in lark.rules:
         return lark.rules[use.name]
     if use.name in lark.terminals:
@@ -124,7 +124,7 @@ def _of_circle(definition: str, use: Use) -> GrammarError:
 
 
 def _finite(order: list[Definition]) -> set[str]:
-    """The rules for which there is a text that ends. Each use is looked at once, whatever names what."""
+    """The rules that have a finite text. Each use is visited once, even in cycles."""
     rules = {rule.name for rule in order}
     waiting: defaultdict[str | int, list[_Sequence]] = defaultdict(list)
     ending: list[str | int] = []

@@ -1,8 +1,8 @@
-"""What OpenAI refuses in a regular expression, found part by part: escapes, classes, groups, repetitions.
+"""Restrictions of OpenAI on a regular expression, checked part by part: escapes, classes, groups, repetitions.
 
-The syntax is that of Rust's `regex` crate, always for the whole text. The engine refuses what is no such expression;
-here is found what it takes silently (lazy repetition, verbose mode) and what it refuses without saying where. What an
-expression means is not known here.
+The syntax is that of Rust's `regex` crate, always for the whole text. The engine refuses invalid expressions; this
+module finds features that it silently accepts (lazy repetition, verbose mode) and those that it refuses without a
+place. The meaning of an expression is not known here.
 
 Source: OpenAI's guide to custom tools; https://docs.rs/regex, November 2026.
 """
@@ -15,7 +15,7 @@ _Kind: TypeAlias = Literal["open", "flags", "close", "or", "repetition", "escape
 
 
 class RegexFault(NamedTuple):
-    """What is wrong `at` an offset of the expression, and what to write instead."""
+    """A fault `at` an offset of the expression, and the correction."""
 
     at: int
     fault: str
@@ -37,7 +37,7 @@ _GROUP: Final = re.compile(
     r"))?"
 )
 _REPETITION: Final = re.compile(r"(?:[*+?]|\{[^{}]*\})\??")
-# What the engine makes of 100,000 characters, each of them optional, is 1 GB; of so many it is 70 MB.
+# The engine needs 1 GB for 100,000 characters, each of them optional; at this limit 70 MB.
 _MAX_CHARACTERS: Final = 20_000
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 
@@ -50,7 +50,7 @@ _FLAGS: Final = {
 
 
 def regex_fault(pattern: str, flags: str = "") -> RegexFault | None:
-    """The first thing in an expression that is refused. `flags` are those behind the slashes in a Lark grammar."""
+    """The first part of an expression that is refused. `flags` are those after the slashes in a Lark grammar."""
     if broken := _LINE_BREAK.search(pattern):
         return RegexFault(broken.start(), "line break in a regular expression", "Write it as \\n or \\r, on one line.")
     if len(pattern) > _MAX_CHARACTERS:
@@ -89,7 +89,7 @@ def _part(pattern: str, at: int) -> _Part:
 
 
 def _class_end(pattern: str, at: int) -> int | None:
-    """Behind the bracket that closes the class at this place; classes may hold classes."""
+    """The offset after the bracket that closes the class at this place; classes may be nested."""
     depth = 0
     while at < len(pattern):
         mark = pattern[at]
@@ -114,8 +114,8 @@ class _Branch:
     __slots__ = ("before", "consumed", "consumes", "end", "ends", "first")
 
     def __init__(self, first: bool, before: _Part | None) -> None:
-        self.first = first  # nothing stands before the group
-        self.before = before  # an end of the text that does
+        self.first = first  # nothing precedes the group
+        self.before = before  # an end of the text that precedes it
         self.consumes = False  # something in the alternative takes characters
         self.consumed = False  # or in one before it
         self.end: _Part | None = None  # an end of the text in the alternative
@@ -125,8 +125,8 @@ class _Branch:
 class _Anchors:
     """Finds anchors inside of the text.
 
-    Anchors are taken wherever nothing can stand beyond them, in alternatives and groups too (`^a|^b`, `(^|,)a`),
-    because that is what the engine does: it reads them as nothing.
+    Anchors are accepted if nothing can be beyond them, in alternatives and groups too (`^a|^b`, `(^|,)a`), because the
+    engine does so: it ignores them.
     """
 
     def __init__(self) -> None:

@@ -1,1 +1,1 @@
-"""What happened in turns, as pages show it: kept, counted, and each character of an output with what became of it."""
+"""Recorded turns for the inspection pages: stored, counted, and each character of an output with its part."""

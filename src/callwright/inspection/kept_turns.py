@@ -1,7 +1,7 @@
-"""The last turns, in bounded memory: a row for each, and of the latest also what was said.
+"""The last turns, in bounded memory: a row for each, and the contents of the latest.
 
-What was said is kept as the turn has it, and put into words only for who looks at it: keeping costs next to nothing.
-Turns are known by ids of the process. Not thread-safe: everything runs on the event loop.
+Contents are stored in the turn's own form and formatted only for a viewer, so recording costs next to nothing. Turns
+are identified by ids of the process. Not thread-safe: everything runs on the event loop.
 """
 
 import asyncio
@@ -20,29 +20,31 @@ from callwright.memo.prefixes import fold
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
 
-# What a piece that a server has sent takes in memory beside its characters, as the delta, its time and its events.
+# Approximate memory of a streamed piece besides its characters: the delta, its time and its events.
 _DELTA_BYTES: Final = 320
-# Turns that are under way share what may be kept, from so many on: an answer without end may not take it all. Pieces of
-# few characters take so many times what is counted of them; no answer has more than that.
+# Active turns share the memory limit, from this number on: an endless answer must not use all of it. Pieces of few
+# characters take this multiple of their counted size; no answer takes more than `_MOST_KEPT`.
 _SHARES: Final = 6
 _MEMORY: Final = 10
 _MOST_KEPT: Final = 1_048_576
-# Where the room is full, and so many turns are under way or more, what was said in turns that went well is kept of one
-# in so many seconds: else the room would hold the last moment only, and to turn it over costs each request.
+# If the limit is reached and at least `_BUSY` turns are active, the contents of successful turns are stored only once
+# every `_EVERY_S` seconds: otherwise the buffer would cover the last moment only, and eviction costs each request.
 _BUSY: Final = 6
 _EVERY_S: Final = 0.05
 _WELL: Final = ("right", "text")
-# A request is held as its body, as items of a conversation, and as the messages or the prompt that were made of it.
+# A request is held as its body, as items of a conversation, and as the resulting messages or prompt.
 _COPIES: Final = 4
-# What an item takes beside its characters, in each of these; and a turn beside its items.
+# Bytes of an item besides its characters, in each of these; and of a turn besides its items.
 _ITEM_BYTES: Final = 64
 _ROW_BYTES: Final = 4_096
 
 
 class KeptTurn(Struct):
-    """A turn that is under way or over. `seen` and `body` are None where nothing of what was said is kept. `size` is
-    what they take, about, in bytes. `attempts` say when the model was asked, where only that is kept. `message`: with
-    which words it was refused before there was a turn.
+    """A turn, active or ended.
+
+    `seen` and `body` are None if no contents are stored. `size` is their approximate size in bytes. `attempts` has the
+    times of the requests to the model if only these are stored. `message`: the error with which the request was refused
+    before there was a turn.
     """
 
     row: TurnSummary
@@ -53,7 +55,7 @@ class KeptTurn(Struct):
     message: str | None = None
 
     def let_go(self) -> None:
-        """Keep nothing of what was said."""
+        """Discard the contents."""
         self.seen = self.body = self.message = None
         self.row.has_contents, self.row.asked, self.row.called = False, "", []
 
@@ -79,8 +81,9 @@ class Listener:
 
 
 class KeptTurns:
-    """At most `most_turns` rows, with at most `most_bytes` of what was said; 0 keeps none of that. `name` tells the ids
-    of several processes apart.
+    """At most `most_turns` rows, with at most `most_bytes` of contents; 0: no contents.
+
+    `name` distinguishes the ids of several processes.
     """
 
     def __init__(
@@ -92,11 +95,11 @@ class KeptTurns:
         self._name = name
         self._told = told
         self._turns: OrderedDict[str, KeptTurn] = OrderedDict()
-        self._heavy: OrderedDict[str, KeptTurn] = OrderedDict()  # of those that are over: what was said is kept
+        self._heavy: OrderedDict[str, KeptTurn] = OrderedDict()  # ended turns with contents
         self._bytes = 0
         self._count = 0
         self._running = 0
-        self._kept_s = 0.0  # when the last turn ended of which what was said is kept
+        self._kept_s = 0.0  # when the last turn with stored contents ended
         self._listeners: set[Listener] = set()
 
     def __len__(self) -> int:
@@ -104,7 +107,7 @@ class KeptTurns:
 
     @property
     def size(self) -> int:
-        """What the kept contents take, about, in bytes."""
+        """Approximate size of the contents, in bytes."""
         return self._bytes
 
     def begin(self, seen: Observation, body: bytes | str | None) -> tuple[KeptTurn, Ended]:
@@ -130,7 +133,7 @@ class KeptTurns:
             self._weigh(kept, len(body or b"") + len(message or "") + _ROW_BYTES)
 
     def get(self, id_: str) -> KeptTurn | None:
-        """The turn of this id, if it is still kept."""
+        """The turn of this id, unless it was evicted."""
         return self._turns.get(id_)
 
     def rows(self) -> list[TurnSummary]:
@@ -138,13 +141,13 @@ class KeptTurns:
         return [kept.row for kept in self._turns.values()]
 
     def listen(self) -> Listener:
-        """A listener, which is told from now on."""
+        """A new listener, for all changes from now on."""
         listener = Listener()
         self._listeners.add(listener)
         return listener
 
     def leave(self, listener: Listener) -> None:
-        """Nobody listens there any more."""
+        """Remove a listener."""
         self._listeners.discard(listener)
 
     def _next_id(self) -> str:
@@ -179,21 +182,21 @@ class KeptTurns:
             self._told(kept.row)
 
     def _is_passed_over(self, row: TurnSummary, seen: Observation) -> bool:
-        """Whether the room is full and turns end so fast that what was said in this one is not kept."""
+        """Whether to skip the contents of this turn: the limit is reached, and turns end too fast."""
         return self._running >= _BUSY and row.outcome in _WELL and (seen.ended_s or 0.0) - self._kept_s < _EVERY_S
 
     def _weigh(self, kept: KeptTurn, size: int) -> None:
-        """Count what a turn takes, and make room for it."""
+        """Add the size of a turn, and evict others to make room."""
         kept.size = size
         self._heavy[kept.row.id] = kept
         self._bytes += size
-        if size > self._most_bytes:  # that has no room without the others either
+        if size > self._most_bytes:  # too large even without the others
             self._forget(kept)
         while self._bytes > self._most_bytes:
             self._forget(next(iter(self._heavy.values())))
 
     def _forget(self, kept: KeptTurn) -> None:
-        """Let go of what was said."""
+        """Discard the contents, and notify listeners."""
         if self._is_uncounted(kept):
             self._let_go(kept)
             self._tell(kept.row)
@@ -216,12 +219,12 @@ class KeptTurns:
 
 
 def _size(seen: Observation, body: bytes | str | None) -> int:
-    """What a turn takes in memory, about."""
+    """Approximate memory that a turn takes, in bytes."""
     came = 0
     for asked in seen.asked:
         if asked.raw is not None:
             came += max(0, seen.keeps - asked.raw.room) + _DELTA_BYTES * len(asked.raw.deltas)
-    # What a response continues from, and what tools of an MCP server have said, stands in no body.
+    # Earlier items that a response continues from, and results of MCP tools, are in no body.
     said = max(len(body or b""), fold(seen.conversation.items, 0, _size_of))
     return came + _COPIES * said * max(1, len(seen.asked)) + _ROW_BYTES
 

@@ -1,4 +1,4 @@
-"""A prompt as the model saw it: control tokens apart from text, and the place where the tools are described."""
+"""A prompt as the model saw it: control tokens separate from text, and the place that describes the tools."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -51,9 +51,7 @@ def prompt_pieces(
 
 
 def _described(prompt: str, tools: Sequence[RecordedTool]) -> tuple[int, int]:
-    """From the line on which the first tool is described to that of the last word about one; an empty place where none
-    is.
-    """
+    """From the line that describes the first tool to the last word about any; an empty range if none is found."""
     begins: list[int] = []
     ends: list[int] = []
     for tool in tools:

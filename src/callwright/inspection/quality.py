@@ -15,7 +15,7 @@ _COARSE_S: Final = 300
 # Upper bounds of the counts of times, in seconds; one more count is for the rest.
 BOUNDS: Final = tuple(round(0.001 * 2**step, 3) for step in range(18))
 _KEPT_S: Final = 86_400
-# Names that clients may choose freely: so many models of one span are told apart.
+# Clients may choose names freely: limit of distinct models in one span.
 _MAX_MODELS: Final = 64
 _OTHERS: Final = "(others)"
 
@@ -50,7 +50,7 @@ class Quality(Struct):
 
 
 class QualityCounts:
-    """Counts turns that are over. `kept_s`: how far back, in seconds; None keeps all."""
+    """Counts ended turns. `kept_s`: retention in seconds; None: no limit."""
 
     def __init__(self, kept_s: float | None = _KEPT_S) -> None:
         self._kept_s = kept_s

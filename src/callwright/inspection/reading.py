@@ -1,7 +1,7 @@
-"""One output of a model as it was read: each character with what became of it, the calls with where their arguments
-stand, the problems with their places, and the steps in which it came.
+"""A parsed model output: each character with its part, the calls with the places of their arguments, the problems with
+theirs, and the steps in which it arrived.
 
-`source_pieces` puts the characters together; here they are read.
+`source_pieces` puts the characters together; this module parses them.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from callwright.upstreams.base import (
 
 __all__ = ["Piece", "ReadCall", "ReadProblem", "Reading", "Step", "read_output", "read_replay"]
 
-# An output that is pasted comes in pieces of so many characters, of a long one in so many steps.
+# Characters in each step of a pasted output; a long one has larger steps, up to this number of them.
 _STEP_CHARS: Final = 4
 _MAX_STEPS: Final = 4_000
 _UNSHOWN: Final = (AnnotationsDelta, AnswerMetadata)
@@ -38,8 +38,9 @@ Json: TypeAlias = dict[str, Any]
 
 
 class ReadCall(Struct):
-    """A call as it goes out; `written` are its arguments as they were read, before any check. `problems` are numbers
-    among those of the reading.
+    """A call as sent; `written` are its arguments as parsed, before any check.
+
+    `problems` are numbers among those of the reading.
     """
 
     index: int
@@ -93,7 +94,7 @@ def read_output(
     start: str | None = None,
     finish_reason: FinishReason = "stop",
 ) -> Reading:
-    """Read an output that somebody has pasted. It takes what `callwright.Parser` takes, and raises the same."""
+    """Parse a pasted output. Takes the arguments of `callwright.Parser`, and raises the same errors."""
     offer = read_tool_catalog(list(tools))
     choice, allowed = record_choice("auto"), None
     if tool_choice is not None:
@@ -133,7 +134,7 @@ def read_output(
 
 
 def read_replay(again: Replay) -> Reading:
-    """Read an attempt of a record, whose replay was made with `trace`. Raises `RecordError` for what is no record."""
+    """Parse an attempt of a record, replayed with `trace`. Raises `RecordError` for an invalid record."""
     source = SourceText(again.attempt.prefill)
     steps: list[Step] = []
     events: list[Event] = []

@@ -1,7 +1,7 @@
-"""The characters of an output, in order, each with what became of it.
+"""The characters of an output, in order, each with its part in the parsed answer.
 
-Text that was parsed here is told apart by the spans of its parser. What a server has parsed itself (reasoning, calls)
-stands between, where it came.
+Text that was parsed here is divided by the spans of its parser. Parts that a server has parsed itself (reasoning,
+calls) are in between, in the order of arrival.
 """
 
 import re
@@ -43,7 +43,7 @@ class _Part(NamedTuple):
 
 
 class _Mark(NamedTuple):
-    """A place in the whole output that stands for a value of a call."""
+    """A place in the whole output that holds a value of a call."""
 
     begin: int
     end: int
@@ -65,9 +65,9 @@ class _Own(Struct):
 
 
 class SourceText:
-    """Collects an output as it comes; `read` says what became of the text, then `mark` and `pieces` can be asked for.
+    """Collects an output as it arrives; after `read`, `mark` and `pieces` are available.
 
-    `prefill`: the begin of the answer that the prompt has written already.
+    `prefill`: the beginning of the answer that the prompt already contains.
     """
 
     def __init__(self, prefill: str = "") -> None:
@@ -76,7 +76,7 @@ class SourceText:
         self._parts: list[_Part] = []
         self._texts: list[tuple[int, int]] = []  # of the parsed text: where a run begins in it, and in the output
         self._parsed = 0
-        self._is_broken = False  # something else came behind the last text
+        self._is_broken = False  # something else followed the last text
         self._own: list[_Own] = []
         self._latest: dict[int, int] = {}
         self._written: dict[int, str] = {}
@@ -103,7 +103,7 @@ class SourceText:
         self._add(text)
 
     def other(self, text: str, part: SpanPart, call: int | None = None) -> None:
-        """What the server has told apart itself."""
+        """Add a part that the server has parsed itself."""
         if text:
             self._parts.append(_Part(self.size, self.size + len(text), part, call))
             self._is_broken = True
@@ -126,7 +126,7 @@ class SourceText:
             self.other(arguments, "arguments", number)
 
     def read(self, spans: Sequence[Span], calls: Sequence[TracedCall], indexes: Mapping[int, int | None]) -> None:
-        """What became of the parsed text. `indexes`: the call as it went out, by the parser's number of it."""
+        """Assign the spans of the parsed text. `indexes`: index of the call as sent, by the parser's number."""
         self._note_own()
         for span in spans:
             call = None if span.call is None else indexes.get(span.call, span.call)
@@ -194,7 +194,7 @@ class SourceText:
         return self._own[call].arguments if call < len(self._own) else ""
 
     def mark(self, number: int, problem: Problem, end: int) -> int:
-        """Mark the place of a problem that was told when the output was read up to `end`; answers that place."""
+        """Mark the place of a problem that was reported when the output was read up to `end`; returns that place."""
         begin, last = self._trouble(problem, end)
         self._troubles.append((begin, last, number))
         return begin
@@ -262,7 +262,7 @@ class SourceText:
         self.size += len(text)
 
     def _places(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """Where a part of the parsed text stands in the output: in several places, where something came between."""
+        """Places in the output of a part of the parsed text: several if something else interrupts it."""
         found: list[tuple[int, int]] = []
         number = max(0, bisect_right(self._texts, (begin, self.size)) - 1)
         while begin < end and number < len(self._texts):
@@ -275,7 +275,7 @@ class SourceText:
         return found
 
     def _note_own(self) -> None:
-        """Where the arguments stand of calls that the server has parsed."""
+        """Mark the arguments of calls that the server has parsed."""
         for number, own in enumerate(self._own):
             ends = [*(first for first, _ in own.begins[1:]), *([len(own.arguments)] if own.begins else [])]
             for argument, first, last in argument_places(own.arguments):
@@ -286,7 +286,7 @@ class SourceText:
 
 
 class _Sweep(Generic[P]):
-    """Finds what stands at places that are asked for in order."""
+    """Finds the entries at given places; the places must be in ascending order."""
 
     def __init__(self, places: Sequence[P]) -> None:
         self._places: list[P] = sorted(places, key=lambda place: (place.begin, place.end))
@@ -300,7 +300,7 @@ class _Sweep(Generic[P]):
 
 
 def _stands(call: TracedCall, first: int, last: int) -> list[tuple[int, int]]:
-    """Where the arguments `first` to `last` of a call stand in the text that was parsed."""
+    """Places in the parsed text of the characters `first` to `last` of a call's arguments."""
     found: list[tuple[int, int]] = []
     number = bisect_right(call.sources, first, key=lambda source: source.last)
     while number < len(call.sources) and (source := call.sources[number]).first < last:
@@ -314,7 +314,9 @@ def _stands(call: TracedCall, first: int, last: int) -> list[tuple[int, int]]:
 
 def argument_places(arguments: str) -> list[tuple[str, int, int]]:
     """The top-level arguments in the JSON text of a call: name, begin and end of the value, strings without their
-    quotation marks. As far as the text has come; nothing where it is no object.
+    quotation marks.
+
+    Accepts incomplete text; empty if the text is not an object.
     """
     node = read_json(arguments)
     if node is None or node.kind != "object" or not arguments.startswith("{"):

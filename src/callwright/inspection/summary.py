@@ -19,11 +19,13 @@ _NAME_CHARS: Final = 100
 
 
 class TurnSummary(Struct, kw_only=True):
-    """A turn, or a request that was refused before there was one. `at` is when it began, in Unix seconds; `first_s` and
-    `seconds` are since then. `calls`: how many went out. `again_of` is the turn that was asked again by hand.
-    `reasoning_put_back`: so many turns of its history got the reasoning back that the client had dropped.
-    `conversation` is the same for the turns of one conversation of a key. `asked` are the last words of the user, cut
-    off, and `called` the first tools that were called, in order: both empty if `has_contents` is false.
+    """A turn, or a request that was refused before there was one.
+
+    `at` is when it began, in Unix seconds; `first_s` and `seconds` are since then. `calls`: the number of calls sent.
+    `again_of` is the turn that was repeated by hand. `reasoning_put_back`: number of earlier turns whose reasoning the
+    client had dropped and the gateway restored. `conversation` is the same for the turns of one conversation of a key.
+    `asked` are the last words of the user, cut off, and `called` the first tools that were called, in order: both empty
+    if `has_contents` is false.
     """
 
     id: str
@@ -135,7 +137,7 @@ def _named(calls: Sequence[SeenCall]) -> list[str]:
 
 
 def _code(error: BaseException) -> str | None:
-    """What failed, without its words: they may repeat what was said."""
+    """Code of an error, without its message, which may quote contents."""
     match error:
         case UpstreamError():
             return error.fault

@@ -1,4 +1,4 @@
-"""One turn, whole: what was asked, what the model saw and wrote in each attempt, what was made of it."""
+"""A whole turn: the request, the prompt, output and parsed result of each attempt, and the answer."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -12,12 +12,14 @@ from callwright.reading.collect import collect
 from callwright.turn.records import AttemptFacts, Record, RecordedAttempt, RecordedTool
 from callwright.turn.reread import Replay, recorded_events, replays, reread
 
-# Why what was said is here, or is not: all of it; never kept; kept until there was no room; only for operators' keys.
+# Whether the contents are here: all of them; never stored; evicted; only for operators' keys.
 Contents: TypeAlias = Literal["full", "metadata", "gone", "operators"]
 
 
 class AttemptView(AttemptFacts, kw_only=True):
-    """One request to the model. `differs`: what the installed version reads differently than it was read then."""
+    """One request to the model. `differs`: differences between the recorded events and a parse by the installed
+    version.
+    """
 
     prompt: list[PromptPiece] | None = None
     constraint: dict[str, str] | None = None
@@ -26,7 +28,7 @@ class AttemptView(AttemptFacts, kw_only=True):
 
 
 class Answer(Struct):
-    """What went out. A call: `name`, `arguments`, `complete`, `kind`."""
+    """The answer as sent. A call: `name`, `arguments`, `complete`, `kind`."""
 
     content: str | None
     reasoning: str | None
@@ -52,13 +54,14 @@ class TurnView(Struct, kw_only=True):
 
 
 def bare_view(row: TurnSummary, contents: Contents, attempts: Sequence[RecordedAttempt] = ()) -> TurnView:
-    """A turn of which nothing that was said is shown."""
+    """A turn without contents."""
     return TurnView(row=row, contents=contents, attempts=[_facts(attempt) for attempt in attempts])
 
 
 def turn_view(row: TurnSummary, record: Record, *, compares: bool = False) -> TurnView:
-    """A turn with all that was said. `compares`: say where the installed version reads it differently. Raises
-    `RecordError` for what is no record.
+    """A turn with its contents.
+
+    `compares`: include the differences to a parse by the installed version. Raises `RecordError` for an invalid record.
     """
     again = replays(record, trace=True)
     then = reread(record) if compares else [None] * len(again)
@@ -99,7 +102,7 @@ def _attempt(
 
 
 def _answer(record: Record) -> Answer | None:
-    """The answer that went out, as far as a record says: of the last attempt."""
+    """The answer as sent, from the last attempt; None if the record is cut."""
     if not record.attempts or record.attempts[-1].is_cut or record.is_cut:
         return None
     turn = collect(recorded_events(record.attempts[-1]))

@@ -1,7 +1,7 @@
-"""What is made of a text that comes again and again: made once, kept within bounds.
+"""Bounded caches of results derived from texts that recur.
 
-Clients send the same tools and schemas with each request. What is made of them can be thirty times as large as they
-are, and a client may send others each time: so the latest are kept, few of the large ones, none of the largest.
+Clients send the same tools and schemas with each request. Results derived from them can be thirty times as large, and a
+client may send others each time: so the latest are cached, few of the large ones, none of the largest.
 """
 
 from collections.abc import Callable
@@ -10,13 +10,14 @@ from typing import Final, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 More = TypeVarTuple("More")
-# How many texts of at most so many bytes are kept: about 7 MB of them all.
+# Maximum bytes of a text, and number of such texts in the cache: about 7 MB in all.
 _KEPT: Final = ((4_096, 1_024), (65_536, 32), (1_048_576, 1))
 
 
 def kept_by_text(make: Callable[[bytes, *More], T]) -> Callable[[bytes, *More], T]:
-    """A function of a text, and of other things that tell results apart, whose latest results are kept; what it raises
-    is not. Results are shared: nobody changes them.
+    """A function of a text, and of other arguments, with a cache of its latest results; exceptions are not cached.
+
+    Results are shared, so they must not be modified.
     """
     keeping = [(most, lru_cache(maxsize=number)(make)) for most, number in _KEPT]
 

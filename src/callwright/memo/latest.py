@@ -1,4 +1,4 @@
-"""What was used latest, in bounded memory."""
+"""A cache of the most recently used values, in bounded memory."""
 
 from threading import Lock
 from typing import Generic, TypeVar
@@ -8,10 +8,10 @@ V = TypeVar("V")
 
 
 class Latest(Generic[K, V]):
-    """The values that were kept latest, by their keys, in about so many bytes of memory.
+    """The most recently used values, by their keys, in about `most_bytes` of memory.
 
-    There are two generations: what is used comes into the young one; when that has half of the room, it becomes the old
-    one, and what was old is let go. So to find a value is to look into a dict, whichever thread asks.
+    There are two generations: a used value moves to the young one; when that has half of the room, it becomes the old
+    one, and the previous old one is evicted. So a lookup is a dict access, from any thread.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -33,7 +33,7 @@ class Latest(Generic[K, V]):
             self.old.pop(key, None)
 
     def keep(self, key: K, value: V, size: int) -> None:
-        """Keep a value of so many bytes as one of the young; not one that would take all their room."""
+        """Store a value of `size` bytes in the young generation, unless it would take all its room."""
         if size > self._most:
             return
         with self._lock:

@@ -1,7 +1,7 @@
 """Writes JSON arguments for formats that write values as plain text between tags: `<parameter=n>5</parameter>`.
 
-The schema says what a text means. Where it allows only text, the text streams verbatim; anything else is converted when
-it is whole. A text that fits no allowed type stays text, and the check reports it.
+The schema gives the type of a text. If it allows only text, the text streams verbatim; anything else is converted when
+it is complete. A text that fits no allowed type stays text, and the check reports it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class ArgumentsWriter:
         self._choices: Sequence[Schema] = branches(self._root, self._root)
         self._chooses = len(self._choices) > 1
         self._declared = merged(self._choices)
-        self._value: list[str] = []  # the JSON of the member that was begun last, kept where it may choose a branch
+        self._value: list[str] = []  # the JSON of the latest member, stored if it may choose a branch
         self.given: dict[str, None] = {}
         self._latest = ""
         self._begun = False
@@ -48,7 +48,7 @@ class ArgumentsWriter:
         return key in properties(self._declared)
 
     def schema(self, key: str) -> object:
-        """The schema of a parameter, by what the members so far say of the branch; None if there is none."""
+        """The schema of a parameter in the branch chosen by the members so far, or None."""
         self._choose()
         return properties(self._declared).get(key, self._declared.get("additionalProperties"))
 
@@ -75,8 +75,8 @@ class ArgumentsWriter:
         return not kinds or not kinds.isdisjoint(("object", "array"))
 
     def inside(self, schema: object, key: str | None) -> tuple[set[str], object]:
-        """The container types (`object`, `array`) that a schema allows, and the schema of the member `key`; of the
-        items if `key` is None.
+        """The container types (`object`, `array`) that a schema allows, and the schema of the member `key`, or of the
+        items (None).
         """
         kinds: set[str] = set()
         member: object = None
@@ -90,7 +90,7 @@ class ArgumentsWriter:
         return kinds, member
 
     def cast_to_schema(self, text: str, schema: object) -> str:
-        """The JSON for a text, as this schema wants it. That a number or null was written otherwise is named."""
+        """The JSON for a text, converted to this schema. A number or null written in another form is reported."""
         value = cast_to_schema(text, schema, self._root)
         bare = bare_text(text)
         if value != bare and (value == "null" or (is_number(value) and not is_number(bare))):
@@ -136,7 +136,7 @@ class ArgumentsWriter:
         self.json('"')
 
     def cut(self, text: str) -> None:
-        """Report what there was of a value that was cut off before it could be converted."""
+        """Report the text of a value that was cut off before it could be converted."""
         if text:
             self._emit(Problem("incomplete_arguments", "a value that was cut", call=self.call, text=text))
 
@@ -164,8 +164,8 @@ class ArgumentsWriter:
 def written_stretch(
     markers: Markers, writer: ArgumentsWriter | None, keep: Callable[[str], None], holds: str = "", most: int = 0
 ) -> Stretch:
-    """The stretch of a value up to a marker: its text is kept, and written if there is a writer. `holds`: characters
-    that are held back at the end of a delta, see `Stretch`.
+    """The stretch of a value up to a marker: its text is passed to `keep`, and written if there is a writer. `holds`:
+    characters that are held back at the end of a delta, see `Stretch`.
     """
     if writer is None:
         return Stretch(markers.firsts, markers.literals, keep, holds, most)
@@ -187,7 +187,7 @@ def written_stretch(
 
 
 def unwritten(text: str, value: str) -> str:
-    """The text if its JSON does not hold it word for word, else nothing: the events together must hold all of the
+    """The text if its JSON does not contain it literally, else nothing: the events together must contain all of the
     output.
     """
     return "" if value in (text, encode(text).decode()) else text
@@ -209,9 +209,9 @@ def unread_json(writer: ArgumentsWriter, key: str, value: str, index: int) -> Pr
 
 def cast_to_schema(text: str, schema: object, root: Schema) -> str:
     """The JSON for a text, by its schema: a member of an enum, null, a number, a boolean, an object or array if allowed
-    and the text is one; else a string. Without a type, what JSON says; where text is allowed, too, only whole JSON.
+    and the text is one; else a string. Without a type, any JSON; if text is also allowed, only whole JSON.
 
-    For an integer `007` becomes `7`, and `None` becomes null; where text is allowed, too, they stay `"007"`, `"None"`.
+    For an integer `007` becomes `7`, and `None` becomes null; if text is also allowed, they stay `"007"`, `"None"`.
     """
     choices = branches(schema, root)
     kinds = _kinds(schema, root)
@@ -237,7 +237,7 @@ def cast_to_schema(text: str, schema: object, root: Schema) -> str:
 
 
 def _number(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
-    """The JSON of a number, `""` if the text is none that these types allow."""
+    """The JSON of a number, `""` if the text is not one that these types allow."""
     if kinds.isdisjoint(("integer", "number")):
         return ""
     number = (as_integer(bare) if is_number(bare) else "") if may_be_text else read_number(bare)
@@ -245,7 +245,7 @@ def _number(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
 
 
 def _container(bare: str, kinds: set[str], *, may_be_text: bool) -> str:
-    """The JSON of an object or array, `""` if the text is none that these types allow."""
+    """The JSON of an object or array, `""` if the text is not one that these types allow."""
     if kinds.isdisjoint(("object", "array")) or bare[:1] not in ("{", "[") or (may_be_text and not _is_json(bare)):
         return ""
     return _structure(bare) if not may_be_text or ("object" if bare[0] == "{" else "array") in kinds else ""

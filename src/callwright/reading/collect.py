@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 class Turn(Struct, frozen=True):
-    """What a model answered: content, reasoning, tool calls, finish reason, and the problems on the way.
+    """A model's answer: content, reasoning, tool calls, finish reason, and problems.
 
-    `logprobs` are those of the deltas of content and refusal, where a server gave them. What follows them comes from
-    servers only: a refusal apart from the content, annotations of the content, what the server says of its answer.
+    `logprobs` are those of the deltas of content and refusal, if a server sent them. The fields after them are sent by
+    servers only: a refusal apart from the content, annotations of the content, metadata of the answer.
     """
 
     content: str | None
@@ -45,8 +45,8 @@ class Turn(Struct, frozen=True):
     def to_chat_message(self) -> dict[str, Any]:
         """The assistant message of Chat Completions.
 
-        A call without an id gets `call_0`, `call_1`, … by its place. A call that was cut off is left out: nobody may
-        run it.
+        A call without an id gets `call_0`, `call_1`, … by its place. A call that was cut off is left out: it must not
+        be run.
         """
         message: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.refusal is not None:
@@ -75,7 +75,7 @@ def collect(events: Iterable[Event]) -> Turn:
     logprobs: list[Mapping[str, Any]] = []
     reason: FinishReason = "stop"
     for event in settled(events):
-        # What is frequent comes first.
+        # The most frequent types first.
         if type(event) is Markup:
             pass
         elif type(event) is ContentDelta:
@@ -133,7 +133,7 @@ def collect(events: Iterable[Event]) -> Turn:
 def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
     """The events of a whole turn, with late verdicts applied: content before an `unopened_reasoning` becomes reasoning.
 
-    A `</think>` without its opening tag shows too late that what was streamed as content was reasoning.
+    A `</think>` without its opening tag shows too late that the streamed content was reasoning.
     """
     kept: list[T | ReasoningDelta] = []
     told = 0  # the number of events that are settled

@@ -1,7 +1,7 @@
-"""The tool parser and reasoning parser of a dialect, driven over streamed text: `feed` each delta, then `finish`.
-Whole text is one delta.
+"""The tool parser and reasoning parser of a dialect, driven over streamed text: `feed` each delta, then `finish`. Whole
+text is one delta.
 
-Knows no format, and leaves to a filter what is checked.
+Independent of the format; checks are left to a filter.
 """
 
 from collections import deque
@@ -29,23 +29,24 @@ from callwright.streaming.reader import Parse, StreamReader, Stretch
 
 
 class Reads(Protocol):
-    """What is needed of a dialect here: `parse`, a generator that reads one output from `source`.
+    """The part of a dialect needed here: `parse`, a generator that reads one output from `source`.
 
-    `start` says where the output begins: `assistant`, `reasoning` or `message` (see `callwright.prompt.Prompt`).
+    `start` is the place at which the output begins: `assistant`, `reasoning` or `message` (see
+    `callwright.prompt.Prompt`).
     """
 
     def parse(self, source: StreamReader, start: str, tools: Toolset) -> Parse[None]: ...
 
 
 class Filter(Protocol):
-    """What stands between a parser and its consumer, to check and repair; see `callwright.calls.check.Check`.
+    """Checks and repairs events between a parser and its consumer; see `callwright.calls.check.Check`.
 
-    The last two append the events that may go out to `out`. `Markup` passes as it is, at once.
+    The last two methods append the events that may be sent to `out`. `Markup` passes unchanged, immediately.
     """
 
     def passing(self, call: int | None) -> Passing | None:
-        """What passes on more arguments of a call, with its index, or with None text that is no call's; None where each
-        event is to be pushed.
+        """The check for more arguments of a call, with its index, or (None) for text outside of calls; None if each
+        event must be pushed.
         """
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
@@ -71,14 +72,14 @@ class PassThrough:
             out.append(event)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
-        """Append `Finished`; a stop behind a call has the finish reason `tool_calls`."""
+        """Append `Finished`; a stop after a call has the finish reason `tool_calls`."""
         out.append(finished(reason, calls=self._called, unfinished=self._unfinished))
 
 
 class OutputParser:
-    """Parses one output of a model, streamed or whole, into events. Made anew for each output.
+    """Parses one output of a model, streamed or whole, into events. Created for each output.
 
-    `trace`: it is recorded where each character goes, see `spans`.
+    `trace`: record where each character goes, see `spans`.
     """
 
     def __init__(
@@ -89,14 +90,15 @@ class OutputParser:
         self.source = StreamReader(self._recorded if trace else self._events.append)
         self._steps = dialect.parse(self.source, start, tools)
         self._filter = filter_
-        self._recent: deque[str] = deque(maxlen=EDGE_CHARS)  # what was written last, as far as it matters to `_repeats`
-        self._repeats: _Repeats | None = None  # made where something comes that a repetition holds
+        # the tail of the output, as far as it matters to `_repeats`
+        self._recent: deque[str] = deque(maxlen=EDGE_CHARS)
+        self._repeats: _Repeats | None = None  # created at the first text that may contain a repetition
         self._flow: Flow | None = None  # to be given the next delta
-        self._next_flow: Flow | None = None  # for the stretch that was `_waited_in`, once a delta has gone on in it
+        self._next_flow: Flow | None = None  # for the `_waited_in` stretch, once a delta has continued it
         self._waited_in: Stretch | None = None
 
     def feed(self, text: str) -> list[Event]:
-        """Read a delta; answers the events that have become certain."""
+        """Read a delta; returns the events that have become certain."""
         flow = self._flow
         if flow is not None:
             try:
@@ -141,8 +143,8 @@ class OutputParser:
         return out
 
     def _checked(self) -> list[Event]:
-        """What may go out of the events that the parser emitted. What the model repeats is put right before: see
-        `_Repeats`. Judged by what is said, not by what was written, for which a format may have escapes of its own.
+        """The emitted events that may be sent. Breaks that the model repeats are restored first: see `_Repeats`. Judged
+        by the decoded text, not the written one, for which a format may have its own escapes.
         """
         out: list[Event] = []
         if not self._events:
@@ -159,10 +161,10 @@ class OutputParser:
         return out
 
     def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
-        """The output is over; answers the remaining events, `Finished` last.
+        """End the output; returns the remaining events, `Finished` last.
 
         `reason` is `stop` if the model ended it, else why it was cut off: `length` or `content_filter`. `last` is the
-        delta with which it ends, or all of it, where that is known when it comes: nothing in it has to wait for more.
+        final delta, or all of the output, if that is known in advance: nothing in it has to wait for more.
         """
         if self._flow is not None:
             self._flow.settle(self.source)
@@ -182,12 +184,12 @@ class OutputParser:
         return out
 
     def spans(self) -> tuple[Span, ...]:
-        """Where each character of the output went. Raises `RuntimeError` where that was not asked for."""
+        """The part that each character of the output belongs to. Raises `RuntimeError` without `trace`."""
         return self.recorder.spans()
 
     @property
     def recorder(self) -> SpanRecorder:
-        """What was recorded of the output. Raises `RuntimeError` where that was not asked for."""
+        """The record of the output. Raises `RuntimeError` without `trace`."""
         if self._recorder is None:
             raise RuntimeError("this parser was made without trace=True")
         return self._recorder
@@ -199,13 +201,13 @@ class OutputParser:
 
 
 def _joined(events: list[Event]) -> list[Event]:
-    """The same with pieces of a call's arguments as one, where nothing but markup stands between them: values in tags
-    come in many, and what comes at once is checked at once.
+    """Join a call's argument deltas if only markup is between them: values in tags arrive in many pieces, and one
+    joined piece is checked in one go.
     """
     if list(map(type, events)).count(ArgumentsDelta) < 2:
         return events
     out: list[Event] = []
-    runs: list[tuple[int, int, list[str]]] = []  # where in `out` they stand, of which call, and their texts
+    runs: list[tuple[int, int, list[str]]] = []  # their positions in `out`, their call, and their texts
     is_open = False  # more belongs to the last one
     for event in events:
         if type(event) is ArgumentsDelta:
@@ -227,14 +229,14 @@ _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta
 _SAID: Final = (ContentDelta, ReasoningDelta, ArgumentsDelta)
 
 
-# Begins of an escape for what a prompt breaks with.
+# Beginnings of an escape of the character with which a prompt breaks look-alikes.
 _OPEN_ESCAPES: Final = ("\\", "\\u", "\\u2", "\\u20", "\\u206")
 
 
 def _may_repeat(text: str, recent: Iterable[str] | None = None) -> bool:
-    """Whether a text may hold what a prompt breaks with, as it is or as an escape, or the begin of that.
+    """Whether a text may contain the prompt's break character, literally or escaped, or the beginning of its escape.
 
-    `recent` is what was said before the text, where that is known.
+    `recent` is the output before the text, if known.
     """
     if "\\" not in text:
         return BREAK in text
@@ -249,18 +251,18 @@ def _may_repeat(text: str, recent: Iterable[str] | None = None) -> bool:
 
 
 class _Repeats:
-    """Puts right what the prompt has broken and the model repeats: an edit of a file then matches the file, and a word
-    of an enum is that word. Before the check, which compares.
+    """Restores text that the prompt has broken and the model repeats: an edit of a file then matches the file, and a
+    word of an enum is that word. Runs before the check, which compares.
 
-    `recent`: as many of the last texts that were written as may hold the characters that matter, none of them empty.
+    `recent`: as many of the latest texts as may hold the characters that matter, none of them empty.
     """
 
     def __init__(self, recent: deque[str]) -> None:
         self._recent = recent
-        self._held: _Said | None = None  # its text may be the begin of an escape
+        self._held: _Said | None = None  # its text may be the beginning of an escape
 
     def restored(self, events: list[Event]) -> list[Event]:
-        """The events that were made of a delta; the same list where nothing is to be put right."""
+        """The events of a delta with breaks restored; the same list if there is nothing to restore."""
         out: list[Event] | None = None
         for number, event in enumerate(events):
             if isinstance(event, _SAID):
@@ -284,7 +286,7 @@ class _Repeats:
         return self._held is not None
 
     def finish(self) -> list[Event]:
-        """What was held back."""
+        """The held-back event, if any."""
         held, self._held = self._held, None
         return [held] if held is not None else []
 

@@ -1,7 +1,7 @@
 """Where each character of an output went: into the answer, into reasoning, into the arguments of a call, or nowhere.
 
-Readers emit all that they read, in order, structure as `Markup`. So the parts of an output are found by the texts of
-the events; what no event repeats as it was written stands in a value that was written another way, such as `7` in
+Readers emit everything they read, in order, structure as `Markup`. So the parts of an output are found by the texts of
+the events; text that no event repeats literally belongs to a value written another way, such as `7` in
 `<arg_value>7</arg_value>`.
 """
 
@@ -26,7 +26,7 @@ SpanPart: TypeAlias = Literal["content", "reasoning", "name", "arguments", "mark
 
 
 class Span(Struct, frozen=True):
-    """The characters `begin` to `end` of an output, and what they are part of.
+    """The characters `begin` to `end` of an output, and the part of the turn that they became.
 
     `call` is the number of the call in the turn, from 0, for its name and arguments.
     """
@@ -38,8 +38,8 @@ class Span(Struct, frozen=True):
 
 
 class WrittenArguments(Struct, frozen=True):
-    """Where the characters `first` to `last` of a call's arguments, as its reader gave them, stand in the output: at
-    `begin` to `end`. `exact`: character by character, else written another way.
+    """Maps the characters `first` to `last` of a call's arguments, as its reader emitted them, to `begin` to `end` in
+    the output. `exact`: character by character, else written another way.
     """
 
     first: int
@@ -50,8 +50,8 @@ class WrittenArguments(Struct, frozen=True):
 
 
 class TracedCall(Struct):
-    """A call as its reader gave it, before any check: its arguments, and where they are from. It was over when the
-    output was read up to `place`.
+    """A call as its reader emitted it, before any check: its arguments, and their sources. It ended when the output was
+    read up to `place`.
     """
 
     index: int
@@ -62,7 +62,7 @@ class TracedCall(Struct):
 
 
 class TracedProblem(Struct, frozen=True):
-    """A problem that a reader told when the output was read up to `place`."""
+    """A problem that a reader reported when the output was read up to `place`."""
 
     problem: Problem
     place: int
@@ -93,7 +93,7 @@ class SpanRecorder:
         return [TracedCall(call.index, call.name, call.arguments, call.sources, call.place) for call in calls]
 
     def problems(self) -> list[TracedProblem]:
-        """What the reader told of the output."""
+        """The problems that the reader reported."""
         return [TracedProblem(event, place) for event, place in self._events if isinstance(event, Problem)]
 
     def _found(self) -> "tuple[tuple[Span, ...], list[_Call]]":
@@ -108,7 +108,7 @@ class SpanRecorder:
 
 
 class _Call(Struct):
-    """A call, and where its begin and end were told."""
+    """A call, and the places of its start and end events."""
 
     index: int
     name: str
@@ -119,12 +119,12 @@ class _Call(Struct):
     place: int = 0
 
     def is_from(self, begin: int, end: int) -> None:
-        """What of the arguments was told since the last place that is known stands here, written another way."""
+        """Map the arguments since the last known place to this part of the output, written another way."""
         told = self.sources[-1].last if self.sources else 0
         self.sources.append(WrittenArguments(told, len(self.arguments), begin, end, exact=False))
 
     def is_from_gap(self) -> None:
-        """What was told just now may be the rest of what stands there: some readers know a value at its end only."""
+        """Extend the previous source to the latest arguments: some readers know a value only at its end."""
         if self.sources and not self.sources[-1].exact:
             last = self.sources.pop()
             self.sources.append(WrittenArguments(last.first, len(self.arguments), last.begin, last.end, exact=False))
@@ -142,7 +142,7 @@ class _Finder:
         self._is_word = False  # the event before was structure of a call, and a word
 
     def take(self, event: Event, place: int) -> None:
-        """Find what an event was made of."""
+        """Find the source of an event."""
         match event:
             case CallStarted(index, name):
                 self._open = index
@@ -175,23 +175,23 @@ class _Finder:
         self._is_word = False
 
     def _written(self, text: str) -> int:
-        """How much of the text of arguments stands here; behind it only what is ours may follow, such as a quotation
-        mark.
+        """How much of the arguments' text is here literally; only characters that we add, such as a quotation mark, may
+        follow.
         """
         written = self.output[self._at : self._at + len(text)]
         size = next((at for at, (one, two) in enumerate(zip(text, written, strict=False)) if one != two), len(written))
         return size if size == len(text) or text.startswith('"', size) else 0
 
     def _word_before(self) -> Span | None:
-        """A word that was structure until it became a value: `True` is told as `true` behind it."""
+        """A word that was structure until it became a value: `True`, emitted as `true` after it."""
         return self.found[-1] if self._is_word and self.found and self.found[-1].part == "markup" else None
 
     def rest(self) -> None:
-        """What is left behind the last event."""
+        """Take the rest of the output, after the last event."""
         self._gap(len(self.output))
 
     def _find(self, text: str, place: int, part: SpanPart) -> None:
-        # Text behind a call has line feeds before it that nobody wrote.
+        # Text after a call has line feeds before it that the model did not write.
         for written in dict.fromkeys((text, text.lstrip())):
             at = self.output.find(written, self._at, max(place, self._at + len(written))) if written else -1
             if at >= 0:
@@ -200,7 +200,7 @@ class _Finder:
                 return
 
     def _gap(self, end: int) -> None:
-        """What no event repeats: white space that was left out, or a value that was written another way."""
+        """Locate text that no event repeats: white space that was left out, or a value that was written another way."""
         missing = self.output[self._at : end].rstrip()
         value = missing.lstrip()
         if self._open is not None and value:
@@ -230,16 +230,16 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 class _Structure:
-    """Finds in the structure of an output what no event has told the place of: names of calls, and the arguments of a
-    call in free text, which is told before the text that it stood in.
+    """Finds in the structure of an output the parts that no event has located: names of calls, and the arguments of a
+    call in free text, which is emitted before the text that contained it.
     """
 
     def __init__(self, spans: list[Span], output: str) -> None:
         self._spans = spans
         self._output = output
         self._begins = [span.begin for span in spans]
-        self._calls: dict[int, int] = {}  # where each begins
-        self._last = 0  # where the last one ends
+        self._calls: dict[int, int] = {}  # the beginning of each
+        self._last = 0  # the end of the last one
         self._solid = [span.end for span in spans if span.part != "markup"]
         self._found: list[Span] = []  # in order, without overlaps
         for span in spans:
@@ -276,7 +276,7 @@ class _Structure:
         return out
 
     def _put(self, at: int, part: Span) -> None:
-        """Note a part that stands at a place in structure; nothing where it stands elsewhere."""
+        """Note a part at a place in structure; ignored if the place is not in structure."""
         end = at + part.end
         number = bisect_right(self._begins, at) - 1
         if at < 0 or part.end == 0 or number < 0:

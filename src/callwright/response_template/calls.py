@@ -1,4 +1,4 @@
-"""The calls in a field: arguments flow where the declaration says what they are before they come."""
+"""The calls in a field: arguments stream if the declaration determines their form in advance."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,14 +33,14 @@ from callwright.tolerant_json.tree import Node
 # A field that must be read as a whole is held up to this size.
 MAX_HELD: Final = 4_194_304
 _MAX_BETWEEN: Final = 1_000
-# What may stand beside the arguments and means nothing: white space, tags, surplus closers.
+# Insignificant text around the arguments: white space, tags, surplus closers.
 _STRUCTURE = re.compile(r"(?:\s|<[^<>]{0,200}>|(?!))*+\Z").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 _SURPLUS = re.compile(r"[\s}\]]*+")
 
 
 class CallReader:
-    """Reads the field that `opening` begins; `calls` counts on from what it is given.
+    """Reads the field that `opening` begins; `calls` continues from the number given.
 
     `refused` is the text of a field in which there is no call.
     """
@@ -68,7 +68,7 @@ class CallReader:
             yield from self._members(self._name(opening.groups))
 
     def _name(self, groups: Mapping[str, str]) -> str:
-        """The name of the call, which the begin of its field says."""
+        """The name of the call, which the beginning of its field contains."""
         call = self._field.transform
         written = str(call.get("function", call)["name"])
         return groups.get(written[1:-1], "") if written.startswith("{") else written
@@ -81,7 +81,7 @@ class CallReader:
     # --- JSON ---
 
     def _json(self, opening: Found[Mark]) -> Parse[None]:
-        """JSON up to its end; where that is no literal the field is held up to it."""
+        """JSON up to its end; if the end is not a literal, the field is held up to it."""
         stops = self._plan.stops[self._field.name]
         if stops is not None:
             yield from self._json_here(opening, stops)
@@ -142,7 +142,7 @@ class CallReader:
             bare = "{}"
         if bare:
             self._emit(ArgumentsDelta(index, bare))
-        # Words are no arguments; a list or a text may hold them.
+        # Words are not arguments; a list or a text may contain them.
         self._emit(CallEnded(index, complete=bool(stop) and (not bare or bare[0] in '{["')))
         self._closed(stop)
 
@@ -170,7 +170,7 @@ class CallReader:
         """Up to the end of the field, which a `stop` may have been."""
         if not stop and stops.literals and self._closes:
             rest, stop = yield from read_until(self._source, Markers(*stops.literals), MAX_HELD)
-            if not stop:  # the end is missing: what comes is no part of the field
+            if not stop:  # the end is missing: the rest is not part of the field
                 surplus = _SURPLUS.match(rest)
                 assert surplus is not None  # it matches always
                 self._source.markup(surplus.group())
@@ -182,7 +182,7 @@ class CallReader:
         self._closed(stop)
 
     def _closed(self, stop: str) -> None:
-        """The end of the field is read; the begin of another is not."""
+        """Read the end of the field, but not the beginning of another."""
         if stop in self._closes:
             self._source.markup(stop)
         else:
@@ -261,7 +261,7 @@ class CallReader:
             self._value(writer, key, "".join(pieces))
 
     def _end(self, index: int, end: Found[Mark] | None) -> None:
-        """The end of a call, or the begin of the next one."""
+        """The end of a call, or the beginning of the next one."""
         if end is not None and end.kind.kind == "next":
             self._emit(Problem("markup_repaired", "the end of a call is missing before the next", call=index))
             self._source.unread(end.text)
@@ -303,7 +303,7 @@ class CallReader:
                 watching, held = watch.begin(), ""
 
     def _ends_field(self) -> Parse[bool]:
-        """Whether the end of the field in a value is one: the answer ends behind it, or another field begins."""
+        """Whether the end of the field in a value is real: the answer ends after it, or another field begins."""
         source = self._source
         while True:
             behind = source.ahead(_MAX_BETWEEN).lstrip()
@@ -320,7 +320,7 @@ class CallReader:
         return self._field.args.value_parser is None if untyped else writer.is_text(key)
 
     def _value(self, writer: ArgumentsWriter, key: str, text: str) -> None:
-        """Write a value: as its schema says, else as the declaration does."""
+        """Write a value according to its schema, else to the declaration."""
         if writer.is_untyped(writer.schema(key)):
             value = json_of(parsed(text, self._field.args.value_parser))
         else:
@@ -330,7 +330,7 @@ class CallReader:
         writer.json(value)
 
     def _junk(self, index: int, text: str) -> None:
-        """What stands between arguments."""
+        """Report text between arguments, or emit it as structure."""
         if _STRUCTURE(text):
             self._source.markup(text)
         else:
@@ -339,7 +339,7 @@ class CallReader:
     # --- the whole field ---
 
     def _whole(self, opening: Found[Mark], body: str, closing: Found[Mark] | None) -> None:
-        """Calls that a transform makes of a whole field."""
+        """Calls that a transform builds from a whole field."""
         written = opening.text + body + (closing.text if closing else "")
         if closing is None:
             self._emit(Problem("incomplete_arguments", "a call that was cut", text=written))
@@ -369,7 +369,7 @@ class CallReader:
         self._emit(Markup(written))
 
     def _call_in(self, value: Value) -> list[tuple[str, str]] | None:
-        """The names and arguments of the calls that a value is; None when it is none."""
+        """The names and arguments of the calls in a value; None without any."""
         if isinstance(value, Mapping):
             value = value.get("function", value)
         if isinstance(value, Node):
@@ -397,7 +397,7 @@ class CallReader:
 
 
 def hold(source: StreamReader, watch: Watch[Mark]) -> Parse[tuple[str, Found[Mark] | None]]:
-    """Hold text up to the next delimiter and answer both; None when the output ended, or too much came, before one."""
+    """Hold text up to the next delimiter and return both; None if the output ended, or got too long, before one."""
     pieces: list[str] = []
     size, watching = 0, watch.begin()
     while True:

@@ -1,4 +1,4 @@
-"""A declared `response_template`, checked: what each field begins and ends with, and what becomes of its text."""
+"""A declared `response_template`, checked: the delimiters of each field, and the use of its text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ from callwright.settings.errors import SlipError, read_settings
 
 Content: TypeAlias = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 Role: TypeAlias = Literal["content", "reasoning", "calls", "other"]
-# How a field holds calls: `object`, as JSON with name and arguments in it; `named`, the name at its begin and then the
-# arguments; `made`, by a transform of the whole.
+# The form of the calls in a field: `object`, as JSON with name and arguments in it; `named`, the name at its beginning
+# and then the arguments; `made`, by a transform of the whole field.
 Form: TypeAlias = Literal["object", "named", "made"]
 
 _ROLES: Final[Mapping[str, Role]] = {
@@ -27,7 +27,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 }
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
 _WHOLE = "{content}"
-# No quotation mark and no backslash begins a text at which JSON stops: they are part of it.
+# A quotation mark or backslash cannot begin a terminator of JSON: it is part of the JSON.
 _NO_STOP: Final = ('"', "\\")
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Texts: TypeAlias = _Text | Annotated[list[_Text], Meta(min_length=1)]
@@ -81,7 +81,7 @@ class _Whole(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Delimiter(Struct, frozen=True):
-    """What begins or ends a field: literals, or a pattern."""
+    """The beginning or end of a field: literals, or a pattern."""
 
     literals: tuple[str, ...]
     pattern: Pattern
@@ -111,7 +111,7 @@ class Delimiter(Struct, frozen=True):
 class Field(Struct, frozen=True, kw_only=True):
     """A field of the message.
 
-    `tag` is the pattern of one argument of `xml-inline`. `join` stands between the texts of a field that repeats.
+    `tag` is the pattern of one argument of `xml-inline`. `join` separates the texts of a field that repeats.
     """
 
     name: str
@@ -128,8 +128,8 @@ class Field(Struct, frozen=True, kw_only=True):
 
 
 class Template(Struct, frozen=True):
-    """A checked declaration. `anchor` is behind what the answer begins, in a prompt; `implicit` the field of text that
-    stands in no other.
+    """A checked declaration. `anchor` is followed by the answer in a prompt; `implicit` is the field of text that is in
+    no other.
     """
 
     fields: tuple[Field, ...]
@@ -142,7 +142,7 @@ class Template(Struct, frozen=True):
 
 
 def read_template(given: object) -> Template:
-    """Check a declaration. Raises `ConfigError` that names the field, what it is and what it can be."""
+    """Check a declaration. Raises `ConfigError` that names the field, its value and the allowed values."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"response_template: expected an object with fields, got {type(given).__name__}.")
     try:
@@ -196,7 +196,7 @@ def _field(name: str, raw: object) -> Field:
 
 
 def _delimiter(texts: _Texts | None, pattern: str | None, name: str) -> Delimiter | None:
-    """What is declared under `name` or `name_pattern`."""
+    """The delimiter declared under `name` or `name_pattern`."""
     if texts is not None and pattern is not None:
         raise SlipError(f"{name}_pattern", f"there is {name}, too: leave one of them out.")
     try:
@@ -269,7 +269,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _form(given: _Declared, opened: set[str]) -> Form:
-    """How calls stand in a field."""
+    """The form of the calls in a field."""
     call = given.transform
     if isinstance(call, Mapping) and "function" in call:
         call = call["function"]

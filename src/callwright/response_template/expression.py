@@ -1,18 +1,18 @@
-r"""An expression of a template as tokens: read as Python has it, written as RE2 does.
+r"""An expression of a template as tokens: parsed with Python's syntax, written in RE2's.
 
-`\w`, `\d` and `\s` mean what they mean in Python, line feeds match `.`, and `^` and `$` are the begin and the end of
-the whole text, as transformers compiles its expressions. What RE2 cannot say (backreferences, looking around) is
-refused by name.
+`\w`, `\d` and `\s` have their meaning in Python, line feeds match `.`, and `^` and `$` are the beginning and the end of
+the whole text, as transformers compiles its expressions. Unsupported by RE2 (backreferences, looking around): refused
+by name.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-# What is behind a text: nothing, perhaps more, or something that can be no part of a match.
+# The continuation of a text: nothing, perhaps more, or something that cannot be part of a match.
 Behind: TypeAlias = Literal["nothing", "more", "other"]
 
-# The character that stands behind a text where more may come.
+# The sentinel after a text that may be continued.
 END: Final = "\0"
 _NEVER: Final = r"[^\x00-\x{10ffff}]"
 
@@ -32,7 +32,7 @@ _NO_SPACES: Final = (
     r"\x00-\x08\x0e-\x1b\x21-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}"
     r"\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff}"
 )
-# What stands for it between brackets.
+# Their equivalents inside a character class.
 _KINDS: Final = {"s": _SPACES, "S": _NO_SPACES, "d": r"\p{Nd}", "D": r"\P{Nd}", "w": r"\p{L}\p{N}_"}
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 _REFUSED: Final = {
@@ -47,14 +47,14 @@ _REFUSED: Final = {
 
 
 class PatternError(ValueError):
-    """The expression cannot be used; the message says what of it."""
+    """The expression cannot be used; the message names the unsupported part."""
 
 
 class Token(NamedTuple):
-    """A piece of an expression: as it is written, and as RE2 has it where that is for all the same.
+    """A piece of an expression: as written, and in RE2's syntax if that is the same in every context.
 
-    `char` is one character, `literal` itself where it can be no other. The groups are `(`, with or without a `name`,
-    and the lookahead `(?=`.
+    `char` is one character, `literal` itself if it can be no other. The groups are `(`, with or without a `name`, and
+    the lookahead `(?=`.
     """
 
     kind: Literal["char", "(", "(?=", ")", "|", "repeat", "^", "$"]
@@ -124,7 +124,7 @@ def _escape(text: str, at: int) -> Token:
 
 
 def _escaped(text: str) -> str | None:
-    """The character that an escape stands for, if it does for one."""
+    """The character that an escape denotes, or None."""
     kind = text[1]
     if kind == "0":
         return chr(int(text[1:], 8))
@@ -134,7 +134,7 @@ def _escaped(text: str) -> str | None:
 
 
 def _set(text: str, at: int) -> str:
-    r"""A set of characters, where `[` and doubled signs are refused as Python means to give them a meaning."""
+    r"""A set of characters; `[` and doubled signs are refused, because Python plans to give them a meaning."""
     inner = text[2:-1] if text.startswith("[^") else text[1:-1]
     items = _IN_SET.findall(inner)
     if "[" in items or _DOUBLED.search(inner):
@@ -180,11 +180,11 @@ def re2_of(tokens: Tokens, behind: Behind, *, first: bool) -> Iterator[str]:
                 yield token.kind
 
 
-# --- what is known of it ---
+# --- properties of an expression ---
 
 
 def depths(tokens: Tokens) -> Iterator[tuple[int, int]]:
-    """The place of each token and how deep in groups it stands."""
+    """The position of each token and its depth of nested groups."""
     depth = 0
     for at, token in enumerate(tokens):
         depth -= token.kind == ")"
@@ -193,7 +193,7 @@ def depths(tokens: Tokens) -> Iterator[tuple[int, int]]:
 
 
 def end_of_group(tokens: Tokens, begin: int) -> int:
-    """Where the group ends that begins there."""
+    """The end of the group that begins there."""
     return next(begin + at for at, depth in depths(tokens[begin:]) if at and not depth)
 
 

@@ -1,9 +1,9 @@
-"""Regular expressions of templates, run by RE2: the time is linear in the text whatever the expression is.
+"""Regular expressions of templates, run by RE2, in time linear in the text for every expression.
 
-RE2 searches texts, not streams. Where more text may come, a character that is none of it stands behind what is there
-(`END`), and each piece of the expression takes it for what it wants, and all that follow want nothing more. RE2's own
-choice between the ways of an expression then says what is certain: a match that reaches that character may still become
-another one, or none; any other match stands, whatever comes.
+RE2 searches texts, not streams. While more input may arrive, a sentinel (`END`) is appended. Every element of the
+expression accepts the sentinel in place of its own match, and everything after it then matches empty. RE2's own choice
+between alternatives then shows the certainty of a match: one that reaches the sentinel may still become another match,
+or none; any other match is final.
 """
 
 import re
@@ -28,13 +28,13 @@ from callwright.response_template.expression import (
 from callwright.settings.extras import missing_package
 
 _MAX_WRITTEN: Final = 4_000
-# Counted repetitions multiply, and what RE2 makes of an expression decides what a character costs. `\w` is 1,500 steps.
+# Counted repetitions multiply, and the size of RE2's program decides the cost of a character. `\w` is 1,500 steps.
 _MAX_STEPS: Final = 20_000
-_SURROGATES: Final = re.compile("[\ud800-\udfff]")  # what is no text for RE2
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")  # not valid text for RE2
 
 
 class Match(NamedTuple):
-    """Where it begins and ends, and what the named groups are.
+    """The span of a match, and the spans of its named groups.
 
     `open`: the text ends in it, so that it may become another match, or none.
     """
@@ -46,7 +46,7 @@ class Match(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What stands before and behind a value. `trims`: white space at the end of the value is no part of it."""
+    """The patterns before and after a value. `trims`: white space at the end of the value is not part of it."""
 
     before: "Pattern"
     behind: "Pattern"
@@ -56,9 +56,9 @@ class Around(NamedTuple):
 class Pattern:
     """A compiled expression.
 
-    `names` are its named groups. `literals` are all texts that it matches, apart from white space around them; None
-    when it is no such list. `begins` is the text with which each match begins, apart from white space before it, as far
-    as it is known. `around`: where its group `value` is any text, as short as it goes, what stands on both its sides.
+    `names` are its named groups. `literals` are all texts that it matches, apart from white space around them; None if
+    it is not such a list. `begins` is the text with which each match begins, apart from white space before it, as far
+    as it is known. `around`: if its group `value` is any text, matched lazily, the patterns on both its sides.
     """
 
     __slots__ = ("_compiled", "_groups", "_kinds", "around", "begins", "literals", "names", "tokens", "written")
@@ -66,7 +66,7 @@ class Pattern:
     def __init__(self, written: str, tokens: Tokens) -> None:
         self.written = written
         self.tokens = tokens
-        # What RE2 captures, in order: named groups, and without a name what is looked at ahead.
+        # RE2's captures, in order: named groups, and unnamed ones for lookaheads.
         self._groups = tuple(token.name for token in tokens if token.name or token.kind == "(?=")
         self.names = tuple(filter(None, self._groups))
         self.literals = literals(tokens)
@@ -82,13 +82,13 @@ class Pattern:
         return self.find("", "other", here=True) is not None
 
     def find(self, text: str, behind: Behind, *, first: bool = False, here: bool = False) -> Match | None:
-        """The first match in a text, or the one that begins `here`. `first`: nothing stands before the text.
+        """The first match in a text, or the one that begins `here`. `first`: the text is the beginning of the input.
 
         It is the match that Python's `re.search` finds: the leftmost, and of those the one the expression prefers.
         """
         engine = self._engine(behind, first=first)
         whole = text + END if behind == "more" else text
-        # Of bytes RE2 answers places in bytes, which is faster, and of ASCII the same.
+        # For bytes, RE2 returns positions in bytes, which is faster, and for ASCII the same.
         searched = whole.encode() if whole.isascii() else _SURROGATES.sub("\ufffd", whole)
         found = engine.match(searched) if here else engine.search(searched)
         if found is None:
@@ -111,7 +111,7 @@ class Pattern:
         return int(self._engine("more", first=True).programsize)
 
     def _engine(self, behind: Behind, *, first: bool) -> Any:
-        """What RE2 makes of it, once for all that comes to the same."""
+        """The compiled RE2 program, shared by equivalent arguments."""
         first = first and "^" in self._kinds
         behind = "nothing" if behind == "other" and "$" not in self._kinds else behind
         found = self._compiled.get((behind, first))
@@ -142,7 +142,7 @@ def compile_literals(texts: Iterable[str]) -> Pattern:
 
 
 def either(patterns: Iterable[Pattern]) -> Pattern:
-    """Matches what one of them does. It has no groups."""
+    """A pattern that matches if any of the given ones does. It has no groups."""
     plain = [
         tuple(Token("(", token.written) if token.kind in ("(", "(?=") else token for token in pattern.tokens)
         for pattern in patterns
@@ -172,8 +172,8 @@ def _joined(choices: Sequence[Tokens]) -> Tokens:
 
 
 def _check(tokens: Tokens) -> None:
-    """What RE2 would read otherwise than Python is refused: a lookahead is only where it can be read behind the match,
-    and a repeated group is never empty.
+    """Refuse expressions that RE2 would read differently from Python: a lookahead is allowed only at the end of a
+    match, and a repeated group must not be empty.
     """
     for at, depth in depths(tokens):
         if tokens[at].kind not in ("(", "(?="):

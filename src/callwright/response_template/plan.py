@@ -1,4 +1,4 @@
-"""What to look for in an output, worked out once for a template: outside all fields, and in each of them."""
+"""The search patterns for an output, compiled once for a template: outside all fields, and in each of them."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -10,13 +10,13 @@ from callwright.response_template.watch import Watch
 from callwright.tolerant_json.markers import END_TOKENS
 from callwright.tolerant_json.passthrough import JsonTerminators
 
-# `open` begins a field and `close` ends it; `lone` is the end of one that has not begun, `end` the end of the answer;
-# a `token` is structure that belongs to no field, `next` begins another call where the end of one is missing.
+# `open` begins a field and `close` ends it; `lone` is the end of one that has not begun, `end` the end of the answer; a
+# `token` is structure that belongs to no field, `next` begins another call if the end of one is missing.
 _Kind: TypeAlias = Literal["open", "close", "lone", "end", "token", "next"]
 
 
 class Mark(NamedTuple):
-    """What a delimiter means, and for which field."""
+    """The meaning of a delimiter, and its field."""
 
     kind: _Kind
     field: Field | None = None
@@ -54,7 +54,7 @@ class ReadingPlan:
 
 
 def _outside(template: Template) -> Iterator[_What]:
-    """Between the fields: where none is for the text there, tokens in it are structure."""
+    """Between the fields: without a field for the text there, tokens in it are structure."""
     opening = [field for field in template.fields if field.open]
     known = {text for field in opening if field.open for text in field.open.texts}
     for field in opening:
@@ -94,7 +94,7 @@ def _close(field: Field) -> Iterator[_What]:
 
 
 def _next(template: Template) -> Iterator[_What]:
-    """The begin of another call."""
+    """The beginning of another call."""
     for field in template.of("calls"):
         if field.open and field.open.what:
             yield Mark("next", field), field.open.what
@@ -113,7 +113,7 @@ def _tags(template: Template, field: Field) -> tuple[Watch[Mark], Watch[Mark]] |
 
 
 def _stops(template: Template, field: Field) -> JsonTerminators | None:
-    """Where JSON in a field ends that does not end itself; None when that cannot be told while it comes."""
+    """The end of JSON in a field that does not end itself; None if it cannot be recognized while streaming."""
     if field.close and field.close.stops is None:
         return None
     delimiters: list[Delimiter] = [field.close] if field.close else []

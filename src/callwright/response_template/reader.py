@@ -1,7 +1,7 @@
-"""Reads an output by its template: text of each field as it comes, calls by `calls`.
+"""Reads an output by its template: text of each field as it streams, calls by `calls`.
 
-Where an output does what its template does not say, it is read as the other formats are: text that stands in no field
-is content, a call in a thought that is never closed is one, a marker in code is a mention.
+Output that departs from its template is read like the other formats: text outside of fields is content, a call in a
+thought that is never closed is a call, a marker in code is a mention.
 """
 
 import re
@@ -46,7 +46,7 @@ class TemplateReader:
             begins = False
 
     def _skip_again(self, field: Field) -> Parse[None]:
-        """Some models repeat the begin of a thought that their prompt has begun."""
+        """Skip the beginning of a thought if the model repeats it after its prompt."""
         assert field.open is not None
         source, literals = self._source, field.open.texts
         longest = max(map(len, literals), default=0)
@@ -58,7 +58,7 @@ class TemplateReader:
         source.markup(source.take(source.at + len(again)))
 
     def _outside(self, *, start: bool) -> Parse[None]:
-        """Text that stands in no field, up to the one that begins next and through it."""
+        """Text outside of fields, up to the start of the next field and through it."""
         text = _Text(self._say, self._source, self._plan.template.implicit)
         watching = self._plan.outside.begin(start=start)
         while True:
@@ -90,13 +90,13 @@ class TemplateReader:
             watching = self._plan.outside.begin()
 
     def _is_mention(self, kind: str, field: Field | None, blanks: str) -> bool:
-        """Whether somebody writes about a marker: in code, or the end of a call where none was."""
+        """Whether a marker is only mentioned: in code, or the end of a call without a call."""
         if self._code.inside(blanks):
             return True
         return kind == "lone" and field is not None and field.role == "calls" and not self._calls
 
     def _lone(self, field: Field | None, written: str) -> None:
-        """The end of a thought without its begin: what stood before it was thought, unless a call did."""
+        """The end of a thought without its beginning: the text before it was a thought, unless it contained a call."""
         if field is not None and field.role == "reasoning" and "content" in self._said and not self._calls:
             detail = f"{written.strip()} without its opener: what stood before it was thought"
             self._emit(Problem("unopened_reasoning", detail))
@@ -126,7 +126,7 @@ class TemplateReader:
             return
 
     def _draft(self, thought: Field, opening: Found[Mark], text: "_Text") -> Parse[bool]:
-        """What may be a call in a thought: a draft when the thought goes on to its end. True when it is over."""
+        """A possible call in a thought: a draft if the thought continues to its end. True when it is over."""
         held, close = yield from hold(self._source, self._plan.closes[thought.name])
         if close is None and self._source.ended:
             text.end()
@@ -140,14 +140,14 @@ class TemplateReader:
         return True
 
     def _call(self, field: Field, opening: Found[Mark]) -> Parse[str]:
-        """A field of calls; answers its text where it holds none."""
+        """A field of calls; returns its text if it contains none."""
         reader = CallReader(self._source, self._tools, self._plan, field, self._calls)
         yield from reader.read(opening)
         self._calls = reader.calls
         return reader.refused
 
     def _say(self, field: Field | None, text: str, *, begins: bool) -> None:
-        """Emit text of a field, outside all of them content; where it `begins` it stands apart from what was said."""
+        """Emit text of a field; outside all fields it is content. If it `begins`, it is separated from earlier text."""
         role = field.role if field else "content"
         make = _EVENTS.get(role)
         if make is None:
@@ -162,7 +162,7 @@ class TemplateReader:
 
 
 class _Text:
-    """The text of one field. Where the field is stripped the white space at its ends is structure."""
+    """The text of one field. If the field is stripped, the white space at its ends is structure."""
 
     def __init__(self, say: Callable[..., None], source: StreamReader, field: Field | None) -> None:
         self.held = ""
@@ -173,7 +173,7 @@ class _Text:
         self._begun = False
 
     def say(self, text: str) -> None:
-        """More of it."""
+        """Add text."""
         if self._strips:
             if not self._begun:
                 bare = text.lstrip()
@@ -188,5 +188,5 @@ class _Text:
             self._begun = True
 
     def end(self) -> None:
-        """The field is over."""
+        """End the field."""
         self._source.markup(self.held)

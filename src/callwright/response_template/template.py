@@ -16,9 +16,9 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 
 
 class ResponseTemplate:
-    """How the output of a model reads, as transformers 5 declares it beside the chat template.
+    """The rules to parse a model's output, as transformers 5 declares them next to the chat template.
 
-    Raises `ConfigError` that names the field for a declaration that cannot be.
+    Raises `ConfigError` with the field for an invalid declaration.
     """
 
     def __init__(self, template: Mapping[str, Any]) -> None:
@@ -46,8 +46,8 @@ class ResponseTemplate:
             raise ConfigError(f"{path}: {error}") from error
 
     def after(self, prompt: str) -> "ResponseTemplate":
-        """The same for an answer to this prompt: what the prompt has written of the answer, such as the begin of a
-        thought, is read before it, and belongs to it.
+        """The same for an answer to this prompt: the part of the answer written in the prompt, such as the beginning of
+        a thought, is read before it, and belongs to it.
         """
         made = object.__new__(ResponseTemplate)
         made.template = self.template
@@ -62,7 +62,7 @@ class ResponseTemplate:
 
 
 def _last_end(anchor: Watch[None], prompt: str) -> int:
-    """Where the last anchor in a prompt ends, 0 when there is none."""
+    """The end of the last anchor in a prompt, 0 without one."""
     source, end, watching = silent_reader(prompt), 0, anchor.begin(start=True)
     while True:
         _, found = watching.scan(source)
@@ -70,7 +70,7 @@ def _last_end(anchor: Watch[None], prompt: str) -> int:
             return end
         end, watching = source.at, anchor.begin()
         if not found.text:
-            source.at += 1  # the begin or the end of the prompt
+            source.at += 1  # the beginning or the end of the prompt
 
 
 def _inside(given: object) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The text of a whole field as the value that its declaration makes of it."""
+"""Converts the text of a whole field to the value that its declaration describes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,18 +11,18 @@ from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.reader import read_json
 from callwright.tolerant_json.tree import Node
 
-# A value of JSON keeps the model's bytes; what is made of it is a tree of these.
+# A JSON value preserves the model's bytes; derived values are trees of these.
 Value: TypeAlias = "Node | str | Mapping[str, Value] | Sequence[Value] | None"
 
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
-# The search for tags may look back so often: what an expression makes it read again counts.
+# The most steps per character in the search for tags: text that an expression makes it read again counts.
 _MAX_STEPS_PER_CHARACTER: Final = 16
-# A tag is searched in so many characters, then in twice as many.
+# A tag is searched within this many characters first, then within twice as many.
 _MIN_WINDOW: Final = 32
 
 
 def read_value(field: Field, body: str) -> Value:
-    """What the content of a field is; None where it is not what is declared."""
+    """The value of a field; None if it does not match the declaration."""
     match field.content:
         case "json":
             return _json(body, field.args)
@@ -47,7 +47,7 @@ def is_strict(field: Field, body: str) -> bool:
 
 
 def beside(field: Field, body: str) -> tuple[str, list[str]]:
-    """What stands beside the names and values of a field, and the names that are given again with another value."""
+    """The text between the names and values of a field, and the names that are repeated with another value."""
     if field.content == "kv-lines":
         pairs, rest = lines(body, field.args)
     elif field.content == "xml-inline" and field.tag is not None:
@@ -64,8 +64,8 @@ def beside(field: Field, body: str) -> tuple[str, list[str]]:
 
 
 def made(field: Field, value: Value, groups: Mapping[str, str]) -> Sequence[Value] | None:
-    """What the transform of a field makes of its value and the groups of its delimiters: one value for each call; None
-    where the value has not what it wants.
+    """Apply the transform of a field to its value and the groups of its delimiters: one value for each call; None if
+    the value lacks something the transform needs.
     """
     try:
         if not field.each:
@@ -95,7 +95,7 @@ def json_of(value: Value) -> str:
 
 
 def parsed(text: str, parser: ValueParser | None) -> Value:
-    """A value between tags, or behind the name on its line, where no schema says what it is."""
+    """A value between tags, or after the name on its line, if no schema declares its type."""
     if parser is None:
         return text
     bare = text.strip() if parser.args.get("strip", True) else text
@@ -148,7 +148,7 @@ def tags(pattern: Pattern, body: str) -> tuple[list[tuple[str, str, tuple[int, i
 
 
 def lines(body: str, args: FieldArgs) -> tuple[list[tuple[str, str]], str]:
-    """The names and values that stand line by line, and the lines without a separator, which are none."""
+    """The names and values, one pair per line, and the lines without a separator."""
     found: list[tuple[str, str]] = []
     others: list[str] = []
     for line in body.split(args.line_sep):

@@ -1,4 +1,4 @@
-"""Looks for several delimiters at once in the stream of a source: the one that begins first, of those the longest."""
+"""Looks for several delimiters in a stream simultaneously: the one that begins first, of those the longest."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,18 +11,18 @@ from callwright.streaming.reader import StreamReader
 
 K = TypeVar("K")
 
-# A delimiter may be so long. What goes on to the end of the next stretch of this size is none: it is told by where it
-# stands, so that the cut of the stream changes nothing.
+# The maximum length of a delimiter. A candidate that continues to the end of the next stretch of this size is not a
+# delimiter: decided by its position, so that the cut of the stream changes nothing.
 MAX_DELIMITER: Final = 500
-# Where so many went on for longer, the last of them is skipped as a whole: so a text in which a delimiter may begin
+# After this many longer candidates, the last of them is skipped as a whole: so a text in which a delimiter may begin
 # anywhere is looked at a bounded number of times.
 _MAX_GIVEN_UP: Final = 8
-# What is held for longer than this is looked at again when it has grown by a sixteenth, not with each piece.
+# Text held for longer than this is examined again after it has grown by a sixteenth, not with each piece.
 _LOOKED_AT_EACH_TIME: Final = 256
 
 
 class Found(NamedTuple, Generic[K]):
-    """A delimiter of some kind: its text, and what its named groups are."""
+    """A delimiter of some kind: its text, and the texts of its named groups."""
 
     kind: K
     text: str
@@ -30,8 +30,9 @@ class Found(NamedTuple, Generic[K]):
 
 
 class Watch(Generic[K]):
-    """What to look for: patterns, or lists of literals, each with its kind. Of two alike the first counts, of a
-    literal and a pattern the literal."""
+    """The delimiters to look for: patterns, or lists of literals, each with its kind. Of two equal ones the first
+    counts, of a literal and a pattern the literal.
+    """
 
     def __init__(self, delimiters: Sequence[tuple[K, Pattern | Sequence[str]]]) -> None:
         self._literals: dict[str, K] = {}
@@ -46,8 +47,8 @@ class Watch(Generic[K]):
 
     @cached_property
     def may_begin(self) -> Callable[[str, int], re.Match[str] | None]:
-        """Searches for a character with which a delimiter may begin: among those of ASCII it is tried, of the others it
-        is any that stands in one.
+        """Searches for a character with which a delimiter may begin: ASCII characters are tried, of the others any that
+        is part of a delimiter counts.
         """
         if self.any is None:
             return re.compile("(?!)").search
@@ -61,7 +62,7 @@ class Watch(Generic[K]):
         return Watching(self, start=start)
 
     def found(self, number: int, match: Match, text: str) -> Found[K]:
-        """What the pattern of this number has matched at the begin of a text."""
+        """The delimiter of the pattern with this number, matched at the beginning of a text."""
         written = text[: match.end]
         literals = len(self.patterns) - len(self._kinds)
         kind = self._literals[written] if number < literals else self._kinds[number - literals]
@@ -74,16 +75,17 @@ class Watching(Generic[K]):
 
     def __init__(self, watch: Watch[K], *, start: bool) -> None:
         self._watch = watch
-        self._first = start  # nothing stands before what is read next
-        self._held = start  # a delimiter may begin with what is read next
-        self._begun = 0  # where this began, from where the text begins that is here
+        self._first = start  # the next text is the beginning of the input
+        self._held = start  # a delimiter may begin with the next text
+        self._begun = 0  # the position at which this began, relative to the beginning of the present text
         self._again = 0  # how much must be held for another look
         self._given_up = 0
         self._step = 1
 
     def scan(self, source: StreamReader) -> tuple[str, Found[K] | None]:
-        """Read up to and with the next delimiter; answers the text before it and the delimiter, None while there is
-        none: then the text is all that is certainly not part of one. Behind a delimiter another `Watching` goes on.
+        """Read up to and with the next delimiter; returns the text before it and the delimiter, or, without a
+        delimiter, the text that is certainly not part of one, and None. After a delimiter another `Watching`
+        continues.
         """
         text, begin, ended = source.text, source.at, source.ended
         if self._held and not ended and len(text) - begin < self._again:
@@ -108,7 +110,7 @@ class Watching(Generic[K]):
         return text[begin : source.at], None
 
     def _here(self, text: str, at: int, *, ended: bool) -> list[tuple[int, Match]]:
-        """What begins there, and the number of its pattern."""
+        """The matches that begin there, each with the number of its pattern."""
         view, behind = self._view(text, at, ended=ended)
         found: list[tuple[int, Match]] = []
         goes_on = False
@@ -125,7 +127,7 @@ class Watching(Generic[K]):
         return found
 
     def _next(self, text: str, at: int, *, ended: bool) -> int | None:
-        """Where a delimiter may begin next."""
+        """The next position at which a delimiter may begin."""
         if self._watch.any is None:
             return None
         begins = self._watch.may_begin(text, at)
@@ -143,6 +145,6 @@ class Watching(Generic[K]):
         return None
 
     def _view(self, text: str, at: int, *, ended: bool) -> tuple[str, Behind]:
-        """What counts for a delimiter that begins there: the rest of its stretch of the text, and the next one."""
+        """The text examined for a delimiter that begins there: the rest of its stretch, and the next one."""
         end = at + 2 * MAX_DELIMITER - (at - self._begun) % MAX_DELIMITER
         return text[at:end], "nothing" if ended and end >= len(text) else "more"

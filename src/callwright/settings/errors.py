@@ -1,4 +1,4 @@
-"""Settings that users write: checked against a struct, and every slip told with what can stand there."""
+"""Settings that users write: checked against a struct; each error lists the valid values."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _TYPE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 
 
 class SlipError(ValueError):
-    """A setting that cannot be; `path` says which, as in `models[0].mode`, `what` the rest."""
+    """An invalid setting; `path` is its place, as in `models[0].mode`, `what` the rest."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -67,7 +67,7 @@ def _slip(message: str, type_: inspect.Type, given: object) -> SlipError:
     found = _TYPE.match(message)
     assert found is not None
     what, path = found["what"].replace("`", "").rstrip("."), found["path"] or ""
-    if "[...]" not in path and any(bound in what for bound in _BOUNDS):  # only then it does not say what it got
+    if "[...]" not in path and any(bound in what for bound in _BOUNDS):  # only these messages lack the value
         what += f", got {_value_at(given, path)!r}"
     return SlipError(path.removeprefix("."), f"{what}.")
 

@@ -1,6 +1,6 @@
-"""Packages that only some work needs: which extra of Callwright brings each, and how it is installed.
+"""Optional packages: the extra of Callwright that brings each, and how to install it.
 
-Callwright is on no package index, so what is told is a command for its clone.
+Callwright is on no package index, so the error message has a command for its clone.
 """
 
 import sys
@@ -26,14 +26,15 @@ _CLONE: Final = Path(__file__).parents[3]
 
 
 def missing_package(package: str, needed_by: str) -> ConfigError:
-    """The error for a package of an extra that is not installed. `needed_by` stands before it, as in `model.gguf`."""
+    """The error for a package of an extra that is not installed. `needed_by` is its prefix, as in `model.gguf`."""
     where = "" if _has_clone() else ", in the folder of Callwright's clone"
     return ConfigError(f"{needed_by}: {package} is missing. Install it: {install_command(EXTRAS[package])}{where}")
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra into the environment of this process. It works as it is where this runs from
-    a clone, else in the folder of one.
+    """The command that installs an extra into the environment of this process.
+
+    Works unchanged if this runs from a clone, else in the folder of one.
     """
     here = Path.cwd()
     python = Path(sys.executable)

@@ -1,1 +1,1 @@
-"""Text that comes in pieces."""
+"""Text that streams in pieces."""

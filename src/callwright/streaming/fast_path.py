@@ -1,7 +1,7 @@
-"""A stretch of text on its way through reader and check: one pattern finds what each of them looks for, and both are
-told of what has passed once something comes that the pattern does not know.
+"""Passes a stretch of text through reader and check: one pattern finds everything either of them looks for, and both
+are informed of the passed text once the pattern does not match.
 
-Knows no format and no schema. `Stretch` says what matters to a reader, `Passing` what does to the check.
+Independent of format and schema. `Stretch` defines what matters to a reader, `Passing` what matters to the check.
 """
 
 import re
@@ -16,7 +16,7 @@ from callwright.streaming.reader import StreamReader, Stretch
 
 _Match: TypeAlias = Callable[[str], re.Match[str] | None]
 
-# What is written as an escape in JSON, beside the backslash; a surrogate is no text of a whole character.
+# The characters that JSON escapes, besides the backslash; a lone surrogate is not a character.
 _WRITTEN: Final = r'"\x00-\x1f'
 _SURROGATES: Final = r"\ud800-\udfff"
 # Markers of more characters than this, all in all, are not looked for; then each of their first characters matters.
@@ -26,9 +26,8 @@ _ODD, _REST, _TAIL, _HELD = 1, 2, 3, 4
 
 
 class Checked(NamedTuple):
-    """What a check looks for: a text without a character of `matters`, which is the inside of a class in a pattern,
-    passes as it is. `certain` is a pattern of what may stand in it nevertheless, and `tail` of what is held back at its
-    end.
+    """Search terms of a check: a text without a character of `matters`, the inside of a character class, passes
+    unchanged. `certain` is a pattern of exceptions, and `tail` one of the text that is held back at its end.
     """
 
     matters: str = ""
@@ -37,8 +36,8 @@ class Checked(NamedTuple):
 
 
 class Passing(Protocol):
-    """A check of more of a text. While it `flows`, what `as_json` leaves through is only noted; `as_text` is the same
-    for a text that is yet to be written as JSON.
+    """A check of more of a text. While it `flows`, text that passes `as_json` is only noted; `as_text` is the same for
+    a text that is yet to be written as JSON.
     """
 
     as_json: Checked
@@ -48,7 +47,7 @@ class Passing(Protocol):
     def flows(self) -> bool: ...
 
     def pass_on(self, text: str, tail: str) -> None:
-        """Note text that has passed as it is, and behind it the `tail`, which is held back."""
+        """Note text that has passed unchanged, and the `tail` after it, which is held back."""
 
 
 class _AsIs:
@@ -63,10 +62,10 @@ AS_IS: Final = _AsIs()  # all of a text passes
 
 
 class Flow:
-    """A stretch, and what passes its text on.
+    """A stretch, and the check that passes its text.
 
-    `match` answers whether a text, which is `rest` with a delta behind it, passes. A match without groups passes as it
-    is, `more` reads others. `told` notes the text of arguments that went out; the rest was read and did not.
+    `match` tests whether a text, `rest` followed by a delta, passes. A match without groups passes unchanged, `more`
+    reads others. `told` notes the text of arguments that was sent; the rest was read but not sent.
     """
 
     __slots__ = (
@@ -88,7 +87,7 @@ class Flow:
         self.stretch = stretch
         self.call = stretch.call
         self._passing = passing
-        self._recent = recent  # what was said last
+        self._recent = recent  # the tail of the output
         self._holds = "".join([char for char in stretch.holds if char not in stretch.firsts])
         is_text = stretch.inside is not None
         self.match, self._stripped = flow_patterns(
@@ -103,7 +102,8 @@ class Flow:
         self._texts: list[str] = []
         self.told = self._texts.append
         self.rest = ""
-        self._tail = self._partial = 0  # how much of the rest the check holds back, and how much of it is unread
+        # the characters of the rest that the check holds back, and those that are unread
+        self._tail = self._partial = 0
 
     def begins(self) -> bool:
         """Whether the next delta may flow."""
@@ -111,7 +111,7 @@ class Flow:
         return self._passing.flows
 
     def say(self, text: str) -> list[Event]:
-        """What to tell of a text that is not of arguments."""
+        """The events for a text that is not part of arguments."""
         assert self.stretch.make is not None
         event = self.stretch.make(text)
         if event is None:
@@ -121,7 +121,7 @@ class Flow:
         return [event]
 
     def more(self, whole: str, found: re.Match[str]) -> list[Event] | None:
-        """Read a text that holds more than plain characters, or has a rest; answers its events, None if it does not
+        """Read a text that contains more than plain characters, or has a rest; returns its events, None if it does not
         pass.
         """
         stretch, last = self.stretch, found.lastindex
@@ -157,7 +157,7 @@ class Flow:
         return out
 
     def settle(self, source: StreamReader) -> None:
-        """Tell reader and check what was read since the flow began."""
+        """Inform reader and check of the text read since the flow began."""
         stretch, rest, inside = self.stretch, self.rest, self.stretch.inside
         tail = rest[: self._tail]
         if self._texts or tail:
@@ -187,12 +187,12 @@ def flow_patterns(
     is_json: bool = False,
     is_text: bool = False,
 ) -> tuple[_Match, _Match]:
-    """Two matchers of a text in which nothing matters but what its groups have: of any, and of one from whose end the
-    characters `holds` were taken, which are not certain.
+    """Two matchers of a text in which nothing matters except its groups: of any text, and of one from whose end the
+    uncertain characters `holds` were removed.
 
-    `literals` are the markers that the reader looks for, `firsts` their first characters; `own` is what may stand in
-    the text though it begins with one. `is_json`: the inside of a JSON string. `is_text`: a text that is to be written
-    as JSON. Groups, in this order: something is not written as it is; the end that is not certain; of that, what the
+    `literals` are the markers that the reader looks for, `firsts` their first characters; `own` is a pattern of allowed
+    text that begins with one. `is_json`: the inside of a JSON string. `is_text`: a text that is to be written as JSON.
+    Groups, in this order: something is not written unchanged; the end that is not certain; of that, the part that the
     check holds back, before half an escape or a part of a marker; the last character is one of `holds`.
     """
     markers = _tree(literals) if sum(map(len, literals)) <= _MAX_MARKERS else _Tree()
@@ -212,9 +212,9 @@ def flow_patterns(
 
 
 class _Pieces(NamedTuple):
-    """Pieces of a pattern: `plain` characters, what else the reader (`own`) and the check (`checked`, if `unmarked`
-    stands before it) are certain of, the `tail` that the check holds back, and the last characters that are not
-    certain (`holds`).
+    """Pieces of a pattern: `plain` characters, the other text that the reader (`own`) and the check (`checked`, if
+    preceded by `unmarked`) are certain of, the `tail` that the check holds back, and the last characters that are
+    not certain (`holds`).
     """
 
     plain: str
@@ -242,13 +242,13 @@ class _Pieces(NamedTuple):
 
 
 def _any(*choices: str) -> str:
-    """A pattern for any of these; empty where there are none."""
+    """A pattern for any of these; empty without any."""
     found = [choice for choice in choices if choice]
     return f"(?:{'|'.join(found)})" if found else ""
 
 
 class _Tree(dict[str, "_Tree"]):
-    """Literals by their characters. One that has another as its begin is none."""
+    """Trie of literals by character. Literals that begin with another one are omitted."""
 
 
 def _tree(literals: Iterable[str]) -> _Tree:
@@ -264,10 +264,10 @@ def _tree(literals: Iterable[str]) -> _Tree:
 
 
 def _begun(node: _Tree) -> str:
-    """A pattern for a literal, or the begin of one where the text ends."""
+    """A pattern for a literal, or the beginning of one at the end of the text."""
     return _any(*[re.escape(char) + _any(r"\Z", _begun(rest)) * bool(rest) for char, rest in node.items()])
 
 
 def _part(node: _Tree) -> str:
-    """A pattern for the begin of a literal that the text ends with, not for a whole one."""
+    """A pattern for a proper prefix of a literal at the end of the text."""
     return _any(*[re.escape(char) + _any(r"\Z", _part(rest)) for char, rest in node.items() if rest])

@@ -1,14 +1,14 @@
 """Text that streams in, read by generators: the base of every dialect's parser.
 
-A parser is a generator over a `StreamReader`. It emits events, yields where it needs more text, and so reads top to
+A parser is a generator over a `StreamReader`. It emits events, yields when it needs more text, and so reads top to
 bottom like its format. The driver (`callwright.reading.parser`) pushes a delta, then runs the generator to its next
-yield. Nothing here knows a format.
+yield. Nothing here depends on a format.
 
 Text that is a partial match of a marker (`<tool_` at the end of a delta) is held back, nothing else. So the unread text
 stays short, and every character is looked at a bounded number of times. A parser that holds more, a header or a body
 whose meaning is open, collects it and sets its own limit.
 
-Most deltas of a long text or argument hold nothing that matters. Where a parser waits inside such a stretch it sets a
+Most deltas of a long text or argument contain nothing significant. A parser that waits inside such a stretch sets a
 `Stretch`. The driver reads the next deltas by that, and runs the generator only for one in which something may matter.
 """
 
@@ -27,7 +27,7 @@ Emit: TypeAlias = Callable[[Event], object]
 
 # How many characters of white space before a possible marker are held back. More than that is text and is emitted.
 MAX_HELD_BLANKS = 256
-# What `str.isspace` says of.
+# The characters for which `str.isspace` is true.
 BLANKS: Final = "".join(filter(str.isspace, map(chr, range(0x3001))))
 
 
@@ -43,7 +43,7 @@ class Markers:
         self.grows = self._nested or bool(self._growing)  # whether a literal may be part of a longer one
 
     def is_prefix_of_longer(self, text: str, at: int, found: re.Match[str]) -> bool:
-        """Whether the literal that was found may be the begin or a part of a longer one, whose rest has not arrived.
+        """Whether the literal that was found may be a prefix or a part of a longer one, whose rest has not arrived.
 
         With `<|end` and `<|end_of_turn|>`, a `<|end` at the end of a delta may still become the second.
         """
@@ -54,7 +54,7 @@ class Markers:
         return text[found.start() :] in self._growing
 
     def partial_match_start(self, text: str, at: int) -> int:
-        """Where a partial match at the end of `text` begins, not before `at`; the text's length if there is none."""
+        """The start of a partial match at the end of `text`, not before `at`; the text's length without one."""
         start = max(at, len(text) - self._longest + 1)
         if self.first(text, start) is None:
             return len(text)
@@ -67,17 +67,17 @@ class Markers:
 _Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 
-# What a literal may begin with, the longest first, by its last character.
+# Proper prefixes of the literals, the longest first, by their last character.
 _Prefixes: TypeAlias = Mapping[str, Sequence[str]]
 
 
 @lru_cache(maxsize=4096)
 def _searches(literals: tuple[str, ...]) -> tuple[_Search, _Search, str, _Prefixes, frozenset[str], bool]:
-    """The compiled searches of a `Markers`: for a whole literal, for a first character; then these characters, what a
-    partial match at the end of a text can be, those that begin with a whole literal, and whether one stands inside
-    another.
+    """The compiled searches of a `Markers`: for a whole literal, for a first character; then these characters, the
+    partial matches possible at the end of a text, those that begin with a whole literal, and whether one literal is
+    inside another.
 
-    Cached, because a parser is made anew for each output with the same literals.
+    Cached, because each output's parser is created with the same literals.
     """
     prefixes = {literal[:size] for literal in literals for size in range(1, len(literal))}
     search = _any_of(literals).search
@@ -105,14 +105,14 @@ class Stretch(Struct):
     """A stretch of text in which a parser waits, so that its generator need not run for a delta in which nothing
     matters: see `callwright.streaming.fast_path`.
 
-    Nothing matters in a delta that, together with what is `held` (read, and not certain yet), has no character of
+    Nothing matters in a delta that, together with the `held` text (read, but not certain yet), has no character of
     `firsts`, or none that begins one of `literals` or may. Of such a text the characters of `holds` that end it, at
     most `most`, are held back. `is_json`: the text is the inside of a JSON string, in which quotes matter, and whole
-    escapes do not. `certain` is a pattern of what may stand in the text though it begins with one of `firsts`.
+    escapes do not. `certain` is a pattern of text that is allowed even though it begins with one of `firsts`.
 
-    `make` reads text that is not of arguments; it answers the event that goes out, None if none does. Arguments are
-    those of call `call`: they go out first, and `note` notes what was read, many deltas at once, and answers its JSON.
-    For text that is no JSON, `inside` answers its JSON, and `marks` the markup of the escapes in it.
+    `make` reads text that is not part of arguments; it returns the event to send, or None. Arguments are those of call
+    `call`: they are sent first; `note` then notes the text read, many deltas together, and returns its JSON. For text
+    that is not JSON, `inside` returns its JSON, and `marks` the markup of the escapes in it.
     """
 
     firsts: str
@@ -130,10 +130,10 @@ class Stretch(Struct):
 
 
 class StreamReader:
-    """What a parser reads from and emits to. The unread text is `text[at:]`.
+    """The input of a parser, and its output for events. The unread text is `text[at:]`.
 
-    `ended`: no more text will come. Why, no reader knows: whether the model stopped, was stopped or hit a limit, what
-    it had not closed by then is unfinished.
+    `ended`: no more text will arrive. Readers do not know why the output ended: whether the model stopped, was stopped
+    or hit a limit, anything still open is incomplete.
     """
 
     __slots__ = ("at", "emit", "ended", "pushed", "stretch", "text")
@@ -154,7 +154,7 @@ class StreamReader:
         self.at = 0
 
     def wait_in(self, stretch: Stretch) -> None:
-        """The next delta belongs to this stretch, if all text so far is read. To be said again before each yield."""
+        """Assign the next delta to this stretch, if all text so far is read. Must be repeated before each yield."""
         if self.at == len(self.text):
             self.stretch = stretch
 
@@ -169,7 +169,9 @@ class StreamReader:
 
     @property
     def place(self) -> int:
-        """Where the unread text begins. Of two places in text that was unread at one time, the later is the greater."""
+        """The position of the unread text. Of two positions in text that was unread at one time, the later is the
+        greater.
+        """
         return self.pushed - len(self.text) + self.at
 
     @property
@@ -178,10 +180,10 @@ class StreamReader:
         return self.ended and self.at == len(self.text)
 
     def scan(self, markers: Markers) -> tuple[str, str]:
-        """Read up to and past the next marker; answers the text before it, and the marker.
+        """Read up to and past the next marker; returns the text before it, and the marker.
 
-        The marker is `""` if none has arrived yet. The text is then what certainly belongs to no marker; a partial
-        match at the end stays unread.
+        The marker is `""` if none has arrived yet. Then the text certainly belongs to no marker; a partial match at the
+        end stays unread.
         """
         text, at = self.text, self.at
         if markers.first(text, at) is None:  # most pieces: nothing in them can begin a marker
@@ -217,7 +219,7 @@ class StreamReader:
     def ahead(self, size: int) -> str:
         """Look at the next characters, at most `size`, without reading them.
 
-        Whoever decides by these alone, once `more(size)` is false, decides the same however the stream was cut into
+        A decision made from these alone, once `more(size)` is false, does not depend on how the stream was cut into
         deltas.
         """
         return self.text[self.at : self.at + size]
@@ -252,7 +254,7 @@ _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
-    """Emit text as events up to the next marker; answers the marker, `""` if the output ended first."""
+    """Emit text as events up to the next marker; returns the marker, `""` if the output ended first."""
     emit = source.emit
     stretch = Stretch(markers.firsts, markers.literals, make)
     while True:
@@ -268,8 +270,8 @@ def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], Tex
 def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[tuple[str, str]]:
     r"""Like `emit_until`, for content between calls or blocks.
 
-    Answers `(white space, marker)`. White space before a marker is held back, because it belongs to the format if the
-    marker comes: `Hi.\n\n<tool_call>` has the content `Hi.`. At the end of the output it is content.
+    Returns `(white space, marker)`. White space before a marker is held back, because it belongs to the format if the
+    marker follows: `Hi.\n\n<tool_call>` has the content `Hi.`. At the end of the output it is content.
     """
     emit = source.emit
     stretch = Stretch(markers.firsts, markers.literals, make, holds=BLANKS, most=MAX_HELD_BLANKS)
@@ -303,7 +305,7 @@ def read_blanks(source: StreamReader) -> Parse[str]:
 
 
 def comes_next(source: StreamReader, *literals: str) -> Parse[bool]:
-    """Whether one of these literals comes next; nothing is read."""
+    """Whether one of these literals is next; nothing is read."""
     longest = max(map(len, literals), default=0)
     while not (ahead := source.ahead(longest)).startswith(literals):
         if not source.more(longest) or not any(literal.startswith(ahead) for literal in literals):
@@ -313,9 +315,9 @@ def comes_next(source: StreamReader, *literals: str) -> Parse[bool]:
 
 
 def read_until(source: StreamReader, markers: Markers, limit: int) -> Parse[tuple[str, str]]:
-    """Hold text up to the next marker, without emitting it; answers `(text, marker)`.
+    """Hold text up to the next marker, without emitting it; returns `(text, marker)`.
 
-    The marker is `""` if the output ended, or if more than `limit` characters came first. Then the text has exactly
+    The marker is `""` if the output ended, or after more than `limit` characters without one. Then the text has exactly
     `limit` characters, however the stream was cut into deltas, and the rest is unread.
     """
     pieces: list[str] = []

@@ -11,7 +11,7 @@ UNDECODABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 
 class NotJsonError(ValueError):
-    """The text is not JSON, or not of the type that was asked for; the message says where."""
+    """The text is not JSON, or not of the requested type; the message has the place."""
 
 
 @overload

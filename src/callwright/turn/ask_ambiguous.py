@@ -1,8 +1,8 @@
-"""Is it meant? A text that may be a call, or may only show one, is not guessed about: the model is asked, once a turn.
+"""Asks the model, once a turn, whether a text that may be a call is meant as one or only shows it.
 
-What goes out behind the candidate waits for the answer. Exactly RUN makes a call of it, with the bytes that the model
-wrote; anything else, a failure and a time-out leave it the text that it was. The question comes behind the model's own
-answer, so that the server finds the prompt in its cache, and the reply is read as text: no call can come of it.
+Events after the candidate are held until the reply. Exactly RUN makes it a call, with the bytes that the model wrote;
+after any other reply, a failure or a timeout it stays text. The question follows the model's own answer, so that the
+server finds the prompt in its cache, and the reply is parsed as text: it cannot contain a call.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ SILENT: Final = frozenset((ReasoningDelta, ArgumentsDelta))
 
 
 class AmbiguousCalls:
-    """Holds the events of a turn from its first ambiguous candidate on, until it is known what the model meant.
+    """Holds the events of a turn from its first ambiguous candidate on, until the model has replied.
 
     While nothing is `held`, events that are all `SILENT` need not be pushed.
     """
@@ -74,7 +74,7 @@ class AmbiguousCalls:
         self._has_called = False
 
     def push(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Those of the events that may go out now."""
+        """The events that can be sent now."""
         at: int | None = None
         for number, event in enumerate(events):
             if type(event) is ContentDelta:
@@ -100,8 +100,9 @@ class AmbiguousCalls:
 
     @property
     def candidates(self) -> list[Call]:
-        """The calls to ask about, in order; none where a certain call is there, or the answer was cut. One where only
-        one may be made.
+        """The calls to ask about, in order; none if there is a certain call, or the answer was cut.
+
+        At most one if only one call is allowed.
         """
         is_cut = any(isinstance(event, Finished) and event.reason in CUT for event in self.held)
         return [] if self._has_called or is_cut else [call for _, call in self._asked(self.held)]
@@ -118,7 +119,7 @@ class AmbiguousCalls:
         return found if self._conversation.parallel_tool_calls else found[:1]
 
     def release(self, *, run: bool) -> list[Event]:
-        """What was held: as text, or `run`, with the candidates as calls in the places where they stood."""
+        """The held events: as text, or, with `run`, with the candidates replaced by calls."""
         held, self.held = self.held, []
         asked = self._asked(held) if run else []
         if not asked:
@@ -156,8 +157,9 @@ class AmbiguousCalls:
 
 
 def _said(text: str, *, behind: bool, apart: bool) -> list[Event]:
-    """A text around calls; blanks alone say nothing. Where it stands `behind` a call and there is text before that, it
-    is set `apart`.
+    """A text around calls; empty if it is only blanks.
+
+    `behind`: it follows a call; `apart`: separate it from text before that.
     """
     words = text.strip() if behind else text.rstrip()
     return [ContentDelta(f"\n\n{words}" if behind and apart else words)] if words.strip() else []
@@ -169,8 +171,9 @@ def _said(text: str, *, behind: bool, apart: bool) -> list[Event]:
 def question(
     model: Model, conversation: Conversation, fields: Mapping[str, Any], today: str, said: str, calls: Sequence[Call]
 ) -> GenerationRequest:
-    """The request that asks about these candidates, behind the answer `said`. The prompt begins as the one of the
-    answer did.
+    """The request that asks about these candidates, after the answer `said`.
+
+    Its prompt begins with the prompt of that answer.
     """
     shown = "\n".join(f'{{"name": {json.dumps(call.name)}, "arguments": {call.arguments}}}' for call in calls)
     asked = Message("user", (TextPart(_QUESTION.format(call=shown)),))
@@ -190,7 +193,7 @@ def question(
 
 
 class AmbiguousReply(Struct):
-    """What came of the question: the outcome, and the tokens that it cost."""
+    """The outcome of the question, and its token usage."""
 
     outcome: AmbiguousOutcome = "failed"
     usage: Usage | None = None
@@ -222,7 +225,7 @@ async def ask_ambiguous(
 
 async def _read(deltas: Deltas, generation: GenerationRequest, reply: AmbiguousReply) -> None:
     texts: list[str] = []
-    is_plain = True  # nothing but text came, and it was not cut off
+    is_plain = True  # only text arrived, and it was not cut off
     async with aclosing(deltas) as batches:
         async for batch in batches:
             for delta in batch:
@@ -239,8 +242,8 @@ async def _read(deltas: Deltas, generation: GenerationRequest, reply: AmbiguousR
 
 
 def _words(generation: GenerationRequest, text: str) -> str:
-    """The words of a reply, without the reasoning and the marks of messages in a dialect's output; none where there are
-    marks of a call.
+    """The text of a reply, without the reasoning and the marks of messages in a dialect's output; empty if it has marks
+    of a call.
     """
     if generation.dialect is None:
         return text.strip()

@@ -1,4 +1,4 @@
-"""One answer of a model, as a retry policy looks at it: what it said, what it called, and what of that has gone out."""
+"""One answer of a model, as a retry policy sees it: its text and calls, and which of them were sent."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias, get_args
@@ -36,14 +36,14 @@ RETRIED: Final = frozenset(
 # Why an answer ended before the model was done.
 CUT: Final = ("length", "content_filter")
 
-# What a client reads as the answer's text, or beside it.
+# Deltas that a client reads as the answer's text, or as its annotations.
 SaidDelta: TypeAlias = ContentDelta | RefusalDelta | AnnotationsDelta
-# What later events may not overtake, once it is held.
+# Events that, once held, later ones may not overtake.
 _BLOCKING: Final = frozenset((CallStarted, *get_args(SaidDelta)))
 
 
 class AttemptedCall(msgspec.Struct):
-    """A call that was made: its events, and what is wrong with it."""
+    """A call: its events, and its problems."""
 
     started: CallStarted
     events: list[Event]
@@ -59,9 +59,9 @@ class AttemptedCall(msgspec.Struct):
 
 
 class Attempt(msgspec.Struct):
-    """One answer of the model. `held` are its events that have not gone out, in order, without `Finished`.
+    """One answer of the model. `held` are its unsent events, in order, without `Finished`.
 
-    `blocked`: something is held that later events may not overtake. `begun`: its content is more than blanks.
+    `blocked`: an event is held that later ones may not overtake. `begun`: its content is more than blanks.
     """
 
     held: list[Event] = []
@@ -107,12 +107,12 @@ class Attempt(msgspec.Struct):
             call.wrong.append(problem)
 
     def hold(self, event: Event) -> None:
-        """Keep an event for the end."""
+        """Hold an event until the end."""
         self.held.append(event)
         self.blocked = self.blocked or type(event) in _BLOCKING
 
     def rewrite(self, text: str) -> None:
-        """Put another text in the place of its content, of which nothing has gone out."""
+        """Replace its content, none of which was sent."""
         first = next(number for number, event in enumerate(self.held) if isinstance(event, ContentDelta))
         self.held = [event for event in self.held if not isinstance(event, ContentDelta)]
         self.held.insert(first, ContentDelta(text))
@@ -120,12 +120,12 @@ class Attempt(msgspec.Struct):
 
     @property
     def held_text(self) -> list[Event]:
-        """Content and reasoning that have not gone out."""
+        """Unsent content and reasoning."""
         return [event for event in self.held if isinstance(event, SaidDelta | ReasoningDelta)]
 
     @property
     def has_spoken(self) -> bool:
-        """Whether some of its content has gone out."""
+        """Whether some of its content was sent."""
         return sum(isinstance(event, SaidDelta) for event in self.held) < len(self.content)
 
     @property
@@ -140,7 +140,7 @@ class Attempt(msgspec.Struct):
 
     @property
     def has_refused(self) -> bool:
-        """Whether its server says that the model refuses."""
+        """Whether its server reports a refusal."""
         return RefusalDelta in map(type, self.content)
 
     @property
@@ -165,5 +165,5 @@ class Attempt(msgspec.Struct):
 
     @property
     def is_faultless(self) -> bool:
-        """Whether nothing is told against it, and nothing that counts against a call."""
+        """Whether it has no problems and no invalid calls."""
         return not (self.problems or self.bad)

@@ -1,4 +1,4 @@
-"""How well a call was made, by its problems, and how a turn went and ended: functions of what was observed."""
+"""Outcome of a call, by its problems, and outcome and end of a turn: functions of an observation."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
@@ -8,9 +8,8 @@ from callwright.events import ProblemKind
 from callwright.turn.observe import Observation, SeenCall
 
 CallOutcome: TypeAlias = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
-# How a turn went: with calls that were right at once; with text alone; with repairs; after the model was asked again;
-# after it was asked whether it meant a call; with a call that does not hold; with an error; before any turn; or without
-# a client. Empty while it runs.
+# Outcome of a turn: all calls valid as written; text alone; repairs; the model was asked again; it was asked whether it
+# meant a call; an invalid call; an error; refused before any turn; or the client left. Empty while it runs.
 TurnOutcome: TypeAlias = Literal[
     "", "right", "text", "mended", "asked_again", "ambiguous", "invalid", "failed", "refused", "left"
 ]
@@ -19,7 +18,7 @@ TurnOutcome: TypeAlias = Literal[
 TurnEnd: TypeAlias = Literal["", "answered", "called", "cut", "filtered", "declined", "refused", "failed", "left"]
 _ENDS: Final[Mapping[str | None, TurnEnd]] = {"length": "cut", "content_filter": "filtered"}
 _WRONG: Final = frozenset(("truncated", "unknown_tool", "invalid"))
-# The outcome of a call is the first of these that one of its problems stands for.
+# The outcome of a call is the first of these with one of its problems.
 _OUTCOMES: Final[tuple[tuple[CallOutcome, frozenset[ProblemKind]], ...]] = (
     ("truncated", frozenset(("incomplete_arguments",))),
     ("unknown_tool", frozenset(("unknown_tool",))),
@@ -27,7 +26,7 @@ _OUTCOMES: Final[tuple[tuple[CallOutcome, frozenset[ProblemKind]], ...]] = (
     ("leaked", frozenset(("call_in_text",))),
     ("unchecked", frozenset(("arguments_unchecked",))),
 )
-# Problems that, without a call, say that one was written and withheld.
+# Problems that, without a call, show that one was written and withheld.
 WITHHELD: Final = frozenset(
     (
         "call_not_allowed",
@@ -42,7 +41,7 @@ WITHHELD: Final = frozenset(
 
 
 def call_outcome(call: SeenCall) -> CallOutcome:
-    """How well a call that went out was made."""
+    """The outcome of a call that was sent."""
     if not call.complete:
         return "truncated"
     if not call.problems:

@@ -1,4 +1,4 @@
-"""Where the candidates of `ambiguous_call` stand in the text that holds them, with their fences and markers."""
+"""Locates the candidates of `ambiguous_call` in the text that holds them, with their fences and markers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -11,15 +11,16 @@ _WRAPPER: Final = ("<", "[", "{", "`", "~")
 
 
 def candidate_spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int]]:
-    """The begin and the end of each call in the text, in order. One that shares its fence with the call before it
-    has an empty span behind that.
+    """The begin and the end of each call in the text, in order.
+
+    A call that shares its fence with the call before it has an empty span after that.
     """
     places = [(place.begin, place.end) for place in json_places(text, whole=False)]
     return list(_spans(text, calls, places))
 
 
 def _spans(text: str, calls: Sequence[Call], places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    at = read = 0  # what is taken; and how far the calls in it have been found
+    at = read = 0  # end of the last span; and how far the calls in it have been found
     for call in calls:
         if (again := _found(text, call, read, at)) > 0:
             read = again
@@ -33,11 +34,11 @@ def _spans(text: str, calls: Sequence[Call], places: Sequence[tuple[int, int]]) 
 
 
 def _found(text: str, call: Call, begin: int, end: int) -> int:
-    """Where this call ends in a part of the text, as far as that can be seen; 0 where it does not stand there."""
+    """The end of this call in a part of the text, as far as it can be found; 0 if the call is not there."""
     name = text.find(call.name, begin, end)
     if name < 0:
         return 0
-    arguments = text.find(call.arguments, begin, end)  # not found where they were repaired
+    arguments = text.find(call.arguments, begin, end)  # not found if they were repaired
     return max(name + len(call.name), arguments + len(call.arguments) if arguments >= 0 else 0)
 
 

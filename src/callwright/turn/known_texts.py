@@ -1,5 +1,5 @@
-"""What is text in an answer, whatever it looks like: what a message has said before, word for word, and what has the
-form that the request asks the answer to have.
+"""Text in an answer that is no call, whatever it looks like: verbatim repetitions of an earlier message, and text in
+the form that the request demands.
 """
 
 from collections.abc import Iterator
@@ -43,6 +43,6 @@ class KnownTexts:
 
 
 def _texts(item: Item) -> Iterator[str]:
-    """What an item says; instructions may show how calls are written, and mean it."""
+    """The text of an item; instructions are left out, as they may show how calls are written, and mean it."""
     if isinstance(item, CallOutput) or (isinstance(item, Message) and item.role in ("user", "assistant")):
         yield parts_text(item.parts)

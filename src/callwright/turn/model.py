@@ -32,10 +32,10 @@ SIMULATED: Final[Mapping[str, tuple[Mode, str | None]]] = {
     "simulated-native": ("native", None),
 }
 
-# AUTO as a mode: chosen by what the server can do; as a dialect: found by the model's name. UNKNOWN: the dialect for
+# AUTO as a mode: chosen by the server's abilities; as a dialect: found by the model's name. UNKNOWN: the dialect for
 # models whose family is not known.
 AUTO: Final[Literal["auto"]] = "auto"
-# As a dialect: what the model's own chat template does.
+# As a dialect: the format of the model's own chat template.
 TEMPLATE: Final = "template"
 
 UNKNOWN: Final = "json"
@@ -46,31 +46,30 @@ class Model(Struct, frozen=True):
 
     `mode`: in `native` the server renders the tools and parses the calls; in `prompt` the tools go into the messages as
     text and the reply is parsed here; in `raw` the whole prompt is rendered here, for a completion endpoint. The last
-    two need a `dialect`, whose `options` are given. `fields` are sent with every request.
+    two need a `dialect`, with its `options`. `fields` are sent with every request.
 
-    `retries`: how often at most the model is asked again after an invalid call; `retry_s`: no retry begins later than
-    this, in seconds from the begin of the turn.
+    `retries`: maximum number of retries after an invalid call; `retry_s`: no retry begins later than this, in seconds
+    from the begin of the turn.
 
-    `max_repeats`: so often in a row a call may have the same output until the model is told, see
-    `callwright.turn.repeats`; 0 for any number.
+    `max_repeats`: number of times in a row that a call may have the same output before the model is warned, see
+    `callwright.turn.repeats`; 0: no limit.
 
     `describe_media`: a raw prompt has a note in place of an image or file; otherwise such a request is refused.
-    `constrain`: send a grammar to a server that takes one, where a call is required (modes raw and prompt).
+    `constrain`: send a grammar to a server that accepts one, if a call is required (modes raw and prompt).
     `ask_ambiguous`: ask the model about a text that may be a call and may only show one. `enforces_schema`: the server
     is known to hold an answer to the `response_format` of a chat request, so such an answer may stream.
-    `format_beside_tools`: it takes one beside tools, and calls nevertheless.
-    `arguments_as_objects`: send a native server the arguments in a history as objects, not as JSON text.
-    `supports_tool_choice`: False for a server without `tool_choice`; it is asked in mode prompt where a call is
-    required.
+    `format_beside_tools`: it accepts one together with tools, and still makes calls. `arguments_as_objects`: send a
+    native server the arguments in a history as objects, not as JSON text. `supports_tool_choice`: False for a server
+    without `tool_choice`; it is asked in mode prompt if a call is required.
 
-    `keeps_reasoning`: who keeps what clients drop may put the model's reasoning back into a history.
+    `keeps_reasoning`: a cache of reasoning may restore the model's own in a history from which the client has dropped
+    it.
 
     `output_parser` parses the text of a native server that does not parse itself. `mode_selector` chooses mode and
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
-    `observers` are called for each turn. `passes` says what of a request may go to the server, `requests`
-    how strictly it is read, `mcp` names the MCP
-    servers whose tools each request has; whoever takes requests from others heeds these. `limit`: how many generations
-    of it run at once.
+    `observers` are called for each turn. `passes` lists the parts of a request that may go to the server, `requests` is
+    how strictly it is read, `mcp` names the MCP servers whose tools each request has; a service that accepts requests
+    must apply these. `limit`: maximum number of concurrent generations.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""What a server has parsed itself (mode native), as events: content, reasoning, and tool call deltas.
+"""Answers that a server has parsed itself (mode native), as events: content, reasoning, and tool call deltas.
 
-Some servers interleave the deltas of parallel calls, and many send no end of a call. So a call is over when the next
-one begins and its own arguments are complete JSON, or when the answer ends.
+Some servers interleave the deltas of parallel calls, and many send no end of a call. So a call ends when the next one
+begins and its own arguments are complete JSON, or when the answer ends.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from callwright.upstreams.chat_answers import OddForms
 
 # Indexes of native calls, far above those of calls that a parser finds in the text of the same answer.
 _FIRST = 1 << 20
-# Arguments that say nothing: some servers send these first, then the arguments.
+# Placeholder arguments: some servers send these first, then the real ones.
 _NOTHINGS = frozenset(("{}", '""', "null", "[]"))
 
 
@@ -43,8 +43,8 @@ class _Call(Struct):
     id: str | None = None
     waiting: list[str] = []  # argument deltas that are held back
     said: list[str] = []  # all argument deltas
-    held: str = ""  # of these, what may stand for nothing
-    settled: bool = False  # no later piece says what came before once more
+    held: str = ""  # of these, a possible placeholder
+    settled: bool = False  # no later piece repeats earlier ones
     started: bool = False
     _span: JsonScanner | None = None
     _scanned: int = 0  # how many of these it has seen
@@ -52,7 +52,7 @@ class _Call(Struct):
 
     @property
     def whole(self) -> bool:
-        """Whether its arguments are a complete JSON value. Looked for when somebody asks, not with each delta."""
+        """Whether its arguments are a complete JSON value. Computed on demand, not with each delta."""
         while not self._is_whole and self._scanned < len(self.said):
             rest = "".join(self.said[self._scanned :])
             self._scanned = len(self.said)
@@ -65,8 +65,10 @@ class _Call(Struct):
         return self._is_whole
 
     def news(self, arguments: str) -> str:
-        """What may go out of a piece of arguments while it is not settled that each is new: some servers say all so far
-        in each piece, some send arguments that say nothing before the real ones. Those are held.
+        """The new part of a piece of arguments, if it can be sent.
+
+        Used until it is settled that each piece is new: some servers repeat all arguments so far in each piece, some
+        send a placeholder before the real ones. Placeholders are held.
         """
         if self.held:
             if (said := arguments.strip()) in _NOTHINGS or not said:
@@ -100,7 +102,7 @@ class NativeCalls:
         self._tools = tools
         self._server = server
         self._odd: OddForms | None = None  # most answers have none
-        self._ids: set[str] = set()  # of calls that have gone out
+        self._ids: set[str] = set()  # of calls that were sent
         self._calls: dict[int, _Call] = {}  # by their own index: those that are not over, in order
         self._latest: dict[int, _Call] = {}  # by the server's index
         self._all: list[_Call] = []
@@ -147,7 +149,7 @@ class NativeCalls:
         return self._pushed(self._ready())
 
     def _news_behind(self, call: _Call, arguments: str) -> str:
-        """What a delta says of the arguments of a call of which something is held."""
+        """The new part of a delta, for a call with held arguments."""
         held = call.held
         news = call.news(arguments)
         if not call.held and call.said[0] is news:
@@ -161,8 +163,8 @@ class NativeCalls:
         return call
 
     def _joined(self, name: str, piece: str) -> str:
-        """A name with another piece of it: some servers cut names, others say the whole name each time, or all of it so
-        far.
+        """A name joined with another piece of it: some servers split names, others repeat the whole name, or all of it
+        so far.
         """
         together = name + piece
         if together in self._tools or self._may_go_on(together):
@@ -187,8 +189,8 @@ class NativeCalls:
                 events.append(_nameless(call))
                 continue
             events += self._out(call, is_over=True)
-            # An object that was begun and not closed is not all of the arguments, whatever the server says of its end;
-            # nor is nothing where something has to be. Elsewhere nothing is how many servers write no arguments.
+            # An object without its closing brace is incomplete, even if the server reports a normal end; so are empty
+            # arguments of a tool that requires some. For other tools many servers send empty arguments.
             said = "".join(call.said).lstrip()
             begun = said.startswith("{") or (not said and self._requires_something(call))
             name = self._tools.resolve_name(call.name)
@@ -203,7 +205,7 @@ class NativeCalls:
         return self._pushed(events)
 
     def _ready(self) -> list[Event]:
-        """What may go out: the deltas of the first open call, and of the next once the first is complete."""
+        """The events to send now: the deltas of the first open call, and of the next once the first is complete."""
         events: list[Event] = []
         for number, call in list(self._calls.items()):
             over = len(self._calls) > 1 and call.whole and not (call.held and self._requires_something(call))
@@ -227,9 +229,7 @@ class NativeCalls:
         self._odd.tell(what, value)
 
     def _out(self, call: _Call, *, is_over: bool) -> list[Event]:
-        """The begin of a call, if it has not gone out, and what waits of its arguments. Those that say nothing go out
-        where it `is_over`.
-        """
+        """The start of a call, if not yet sent, and its held arguments. Placeholders are sent only if it `is_over`."""
         events: list[Event] = []
         if not call.started:
             call.started = True
@@ -270,7 +270,7 @@ class PrintedCalls:
         return self._filter.passing(call) if call is None or call in self._live else None
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
-        """Pass on what is not a repetition."""
+        """Forward all events except repetitions."""
         kept: list[Event] = []
         for event in events:
             match event:
@@ -324,12 +324,12 @@ def _take_out(call: Call | None, events: list[Event]) -> None:
 
 
 def _nameless(call: _Call) -> Problem:
-    """Of a call without a name nobody knows what it is to do: it does not leave as one."""
+    """A call without a name cannot be run: it is reported as a problem."""
     return Problem("malformed_call", "the server sent a call without a name", text="".join(call.said))
 
 
 def _is_another(call: _Call, delta: ToolCallDelta) -> bool:
-    """Whether a delta under the index of a call begins another one: a name and arguments, behind all of its own."""
+    """Whether a delta under a call's index begins another call: a name and arguments, after complete arguments."""
     is_named = bool(delta.name and delta.name.strip() and delta.arguments.strip())
     return is_named and (delta.id is None or delta.id != call.id) and call.whole
 
@@ -342,7 +342,7 @@ def _says_nothing(call: _Call, delta: ToolCallDelta) -> bool:
 
 
 def _is_object(text: str) -> bool:
-    """Whether a text is a JSON object: most are by the time that somebody asks, and this is faster than to scan it."""
+    """Whether a text is a JSON object: most are by the time of this check, and this is faster than a scan."""
     try:
         return isinstance(decode(text), dict)
     except NotJsonError:

@@ -1,9 +1,9 @@
 """Observation of one turn, for metrics, traces, logs and records.
 
-`Model.observers` are called when a turn begins; what they return is called when it has ended. In between the turn notes
-what happens in an `Observation`. A text delta costs one look at its type, and what the upstream sent is kept only if an
-observer asks for it. Observers run on the event loop, so they must be quick. One that raises is logged; the turn goes
-on.
+`Model.observers` are called when a turn begins; the callbacks they return are called when it has ended. In between the
+turn records its progress in an `Observation`. A text delta costs one type check, and the upstream's deltas are stored
+only if an observer asks for them. Observers run on the event loop, so they must be quick. One that raises is logged;
+the turn continues.
 """
 
 import logging
@@ -50,17 +50,17 @@ from callwright.upstreams.timings import RequestTimings
 log = logging.getLogger("callwright")
 E = TypeVar("E", bound=BaseException)
 
-# What flows by, of which nothing is noted but that it came.
+# Streamed pieces, of which only the arrival is noted.
 FLOWING: Final = frozenset((ContentDelta, ReasoningDelta, ArgumentsDelta))
 
 
-# What became of the calls of an answer that the model was asked about: run, left as text because they were `shown`, or
-# because no reply came (`failed`).
+# Outcome of a question to the model about ambiguous calls: run, left as text because they were `shown`, or because no
+# reply arrived (`failed`).
 AmbiguousOutcome: TypeAlias = Literal["run", "shown", "failed"]
 
 
 class SeenCall(Struct):
-    """A call that went out, and the kinds of its problems."""
+    """A call that was sent, and the kinds of its problems."""
 
     name: str
     complete: bool = True
@@ -68,10 +68,10 @@ class SeenCall(Struct):
 
 
 class Raw(Struct):
-    """What the upstream sent for one generation and what was parsed of it, word for word.
+    """Deltas of the upstream for one generation and the events parsed of them, verbatim.
 
-    `deltas` come with the seconds since the turn began. `room` is how many more characters are kept; it is negative
-    once some were not. `ended`: `whole`, `failed` (by the upstream), or `left` (the client left).
+    `deltas` have the seconds since the turn began. `room` is how many more characters are stored; it is negative once
+    some were dropped. `ended`: `whole`, `failed` (by the upstream), or `left` (the client left).
     """
 
     begun_s: float
@@ -81,7 +81,7 @@ class Raw(Struct):
     ended: Literal["whole", "failed", "left"] = "left"
 
     def add(self, batch: Sequence[Delta], events: Sequence[Event]) -> None:
-        """Keep deltas that came together and the events parsed of them, while there is room."""
+        """Store deltas that arrived together and the events parsed of them, while there is room."""
         came_s = time.monotonic() - self.begun_s
         for delta in batch:
             if type(delta) is TextDelta:  # nearly all are, or pieces of arguments
@@ -128,20 +128,20 @@ class RequestedTurn(Struct, dict=True):
 
 
 class Observation(Struct):
-    """One turn of a model, as far as it has come.
+    """One turn of a model, up to its present state.
 
-    An observer may set two fields when the turn begins: `keeps`, how many characters of what the upstream sends are
-    kept (in `RequestedTurn.raw`), and `headers`, which go with every request to the upstream.
+    An observer may set two fields when the turn begins: `keeps`, how many characters of the upstream's output to store
+    (in `RequestedTurn.raw`), and `headers`, which are sent with every request to the upstream.
 
-    `ambiguous` is what became of calls that the model was asked about, None where it was not. `declined`: the model
+    `ambiguous` is the outcome of a question to the model about ambiguous calls; None: not asked. `declined`: the model
     refused to answer.
 
-    `operation` is what is asked of the model, in OpenTelemetry's words; of what is no `chat` only that it was asked,
-    how it went and what it cost is known.
+    `operation` is the kind of request, in OpenTelemetry's words; of any other than `chat` only the request, its outcome
+    and its cost are known.
 
     `mode` and `dialect` are those of the latest attempt. Times are of `time.monotonic`, in seconds; `first_s` is when
-    the first event went out. `error` is what the turn ended with: `GeneratorExit` or `CancelledError` if the client
-    left.
+    the first event was sent. `error` is the exception that ended the turn: `GeneratorExit` or `CancelledError` if the
+    client left.
     """
 
     model: str
@@ -177,7 +177,7 @@ class Observation(Struct):
 
     @property
     def retries(self) -> int:
-        """How often the model was asked again because of what it had answered."""
+        """The number of retries because of the model's answers."""
         return sum(asked.again is not None for asked in self.asked[1:])
 
     def begin(self, observers: "Sequence[Observer]") -> Self:
@@ -195,8 +195,9 @@ class Observation(Struct):
     def asks(
         self, generation: GenerationRequest, again: ProblemKind | None = None
     ) -> tuple[GenerationRequest, Raw | None]:
-        """An attempt begins, a retry if `again` names a problem. Answers the generation to request, and where to keep
-        what the server sends.
+        """Begin an attempt, a retry if `again` names a problem.
+
+        Returns the generation to request, and the store for the server's deltas.
         """
         raw = Raw(self.begun_s, self.keeps) if self.keeps else None
         generation = self.requests(generation, again, raw)
@@ -204,7 +205,7 @@ class Observation(Struct):
         return generation, raw
 
     def handed(self, counted: Sequence[Usage]) -> None:
-        """More of an answer comes back that is handed on; it may say how many tokens it took."""
+        """Note another piece of a forwarded answer, and its token counts, if any."""
         now = time.monotonic()
         self.first_s = self.first_s or now
         timings = self.asked[-1].timings
@@ -213,7 +214,7 @@ class Observation(Struct):
             self.usage = usage
 
     def replied(self, outcome: AmbiguousOutcome) -> None:
-        """What came of that."""
+        """Note the outcome of a question about ambiguous calls."""
         self.ambiguous = outcome
         self.asked[-1].timings.ended_s = time.monotonic()
 
@@ -236,7 +237,7 @@ class Observation(Struct):
         self.asked[-1].timings.ended_s = time.monotonic()
 
     def events(self, batch: Sequence[Event | Usage]) -> None:
-        """A batch of events goes out."""
+        """Note a batch of events that is sent."""
         if self.first_s is None and batch:
             self.first_s = time.monotonic()
         for event in batch:

@@ -1,4 +1,4 @@
-"""Parses what an upstream sends into checked events; one reader for each attempt."""
+"""Parses the deltas of an upstream into checked events; one reader for each attempt."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def unread_call(batch: Sequence[Event]) -> Problem | None:
 # The dialect that reads calls which a native server left in the text: JSON in all its forms, marked or not.
 _PRINTED: Final = "json"
 
-# What may stand behind the text of an answer that is over.
+# Deltas that may follow the text of a complete answer.
 _CLOSING: Final = frozenset((FinishDelta, Usage, AnswerMetadata))
 
 # Indexes of calls recovered here, above those that servers give to calls.
@@ -69,7 +69,7 @@ def _may_print_calls(conversation: Conversation, fields: Mapping[str, Any]) -> b
 class GenerationReader:
     """Turns the deltas of one generation into checked events, as soon as they are certain, and notes its times.
 
-    `raw` keeps what comes, with what becomes of it. `trace`: `parser` records where each character of the text goes.
+    `raw` stores the deltas and the events parsed of them. `trace`: `parser` records the destination of each character.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class GenerationReader:
         self.parser: OutputParser | None = None
         self._may_print = False
         self._is_whole = not generation.streamed
-        self._last = ""  # text that is read when it is known whether more comes, which costs less
-        self._reasoned: list[str] = []  # the reasoning that a native server has told, while there is no text
+        self._last = ""  # text that is parsed after it is known whether more follows, which costs less
+        self._reasoned: list[str] = []  # the reasoning that a native server has sent, while there is no text
         self._early: list[Event] = []
         if generation.dialect is not None:
             prompt = generation.prompt
@@ -133,7 +133,7 @@ class GenerationReader:
         return self._native_calls
 
     def read(self, batch: Sequence[Delta]) -> list[Event]:
-        """Read deltas that came together; answers the events that are certain."""
+        """Parse deltas that arrived together; returns the events that are certain."""
         if self._waiting is not None:
             self._waiting.first_s, self._waiting = time.monotonic(), None
         out, self._early = self._early, []
@@ -181,11 +181,11 @@ class GenerationReader:
         assert_never(delta)
 
     def _is_last(self, others: Sequence[Delta]) -> bool:
-        """Whether a text is likely to be the last of an answer that comes whole: others do not come behind it."""
+        """Whether a text is likely to be the last of an answer that is not streamed: only closing deltas follow it."""
         return self._native_calls is None and _CLOSING.issuperset(map(type, others))
 
     def take_metadata(self) -> list[Event]:
-        """What the server has said of its answer since the last time. It goes out with events, never alone."""
+        """The server's metadata since the last call. Sent with other events, never alone."""
         metadata, self.metadata = self.metadata, None
         return [metadata] if metadata is not None else []
 
@@ -201,7 +201,7 @@ class GenerationReader:
         )
 
     def _salvaged(self, text: str, told: str) -> list[Event]:
-        """What the server could not parse, as calls if it can be parsed here, else as text."""
+        """The text that the server failed to parse: as calls if it can be parsed here, else as text."""
         out: list[Event] = [Problem("call_unread", f"the server could not read what the model wrote: {told}")]
         if not text:
             return out
@@ -223,7 +223,7 @@ class GenerationReader:
         return out
 
     def _salvaged_call(self, index: int, events: Sequence[Event], *, complete: bool) -> list[Event]:
-        """A call that was read in what the server could not parse."""
+        """A call recovered from text that the server failed to parse."""
         name = next(event.name for event in events if isinstance(event, CallStarted))
         arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
         told = [event for event in events if isinstance(event, Problem)]
@@ -235,7 +235,7 @@ class GenerationReader:
         return [*[replace(problem, call=None) for problem in told], Problem("malformed_call", words, text=arguments)]
 
     def _read_salvaged(self, text: str) -> list[Event]:
-        """The events of a text that is a call, or the arguments of one, whatever words stand around it."""
+        """The events of a text that contains a call, or the arguments of one, among other words."""
         choice = "required" if self._tools.choice == "auto" else self._tools.choice
         events = self._read_again(text, choice=choice)
         if any(isinstance(event, CallStarted) for event in events):
@@ -262,8 +262,9 @@ class GenerationReader:
         return OutputParser(get_dialect(_PRINTED), again, PassThrough(), start).finish("stop", text)
 
     def abandoned(self) -> list[Event]:
-        """The text that was held back when the upstream failed, so that none is lost; calls are dropped. What the
-        prompt has begun is no answer by itself.
+        """The text that was held back when the upstream failed, so that none is lost; calls are dropped.
+
+        A prefill is no answer by itself.
         """
         left: list[Event] = []
         if self._has_text:

@@ -6,7 +6,7 @@ from typing import Final, Literal, TypeAlias
 from callwright.conversation import Call, CallOutput, Conversation, FunctionTool, Item, Message, Reasoning, TextPart
 from callwright.dialects.base import get_dialect
 
-# Of no turn; of those of the task under way, which is behind the last words of the user; of all turns.
+# Of no turn; of those of the present task, after the last message of the user; of all turns.
 PastReasoning: TypeAlias = Literal["none", "task", "all"]
 
 _TOOL: Final = FunctionTool("look", "Looks.", {"type": "object", "properties": {}})

@@ -33,10 +33,10 @@ from callwright.turn.prefill import CONTINUES, with_prefill
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 
-# From so many items or characters on, to render a conversation takes more than some milliseconds.
+# From this number of items or characters on, rendering a conversation takes more than some milliseconds.
 _MANY_ITEMS: Final = 100
 _MANY_CHARACTERS: Final = 65_536
-# The same of tools, in characters of JSON: most are known, and what was made of them is kept.
+# The same for tools, in characters of JSON: most are known, and their rendering is cached.
 _MANY_OF_TOOLS: Final = 262_144
 
 
@@ -60,8 +60,8 @@ def is_slow(model: Model) -> bool:
 
 
 def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
-    """What a prompt of this dialect does not show of the tools' schemas, and the types there that are read as others,
-    as fields of the request.
+    """The parts of the tools' schemas that a prompt of this dialect does not show, and the types that are read as
+    others, as fields of the request.
     """
     tools = conversation.shown_tools or conversation.tools
     if not tools:
@@ -133,8 +133,9 @@ def _prompt(model: Model, dialect: Dialect, conversation: Conversation, options:
 
 
 def _listed(conversation: Conversation) -> Conversation:
-    """The conversation as its prompt is rendered. Without any tool at all a prompt would not say how one is called, and
-    a call that is demanded may be one of those that were found.
+    """The conversation as its prompt is rendered.
+
+    Without any tool a prompt would not explain how to call one. A demanded call may be of a tool that was found.
     """
     shown = conversation.shown_tools
     if not shown:
@@ -185,7 +186,7 @@ def _native(asked: GenerationRequest, conversation: Conversation, model: Model) 
 
 
 def _with_note(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:
-    """The messages with a note to the model, in the first where that is the system's: many templates take one."""
+    """The messages with a note to the model, in the first if that is the system's: many templates accept one."""
     first = messages[0] if messages else {}
     if first.get("role") == "system" and isinstance(first.get("content"), str):
         return [{**first, "content": f"{first['content']}\n\n{note}"}, *messages[1:]]
@@ -210,8 +211,10 @@ def _options_by_name(dialect: str, model: str) -> RenderOptions:
 def _options(
     options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool
 ) -> tuple[RenderOptions, frozenset[str]]:
-    """The configured options; the request and the date fill in what they leave open. Also the fields of the request
-    that have their effect by this. `speaks`: the answer has begun, so nothing is thought before it.
+    """The configured options; the request and the date fill in the unset ones. Also the fields of the request that are
+    used by this.
+
+    `speaks`: the answer has begun, so there is no reasoning before it.
     """
     used: set[str] = set()
     effort = fields.get("reasoning_effort")

@@ -1,6 +1,6 @@
-"""What a model's server sends, in portions small enough that others need not wait while one is read.
+"""Splits a server's deltas into portions, so that parsing one does not block the event loop for long.
 
-An answer that comes whole, or in a burst, would be read at once: a megabyte of calls takes seconds.
+A whole answer, or a burst, would otherwise be parsed in one go: a megabyte of calls takes seconds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,9 +8,9 @@ from typing import Final
 
 from callwright.upstreams.base import Delta, TextDelta
 
-# Characters of text that are read at once: some 20 ms of the slowest dialect.
+# Characters of text that are parsed in one go: some 20 ms of the slowest dialect.
 _PORTION: Final = 8_192
-# After so long a time of reading the event loop goes round.
+# Seconds of parsing after which other tasks get a turn.
 PAUSE_S: Final = 0.01
 
 

@@ -1,7 +1,7 @@
 """Turns as they are recorded, one JSON object a line.
 
-A record holds what the model was asked, what its server sent, word for word and when, the events parsed of it, and the
-tools and settings that parsing depends on. So one can compare how another version reads the same output.
+A record holds the request, the server's deltas with their times, verbatim, the events parsed of them, and the tools and
+settings that parsing depends on. So one can compare how another version parses the same output.
 """
 
 from collections.abc import Sequence
@@ -48,13 +48,15 @@ class RecordedTool(Struct, omit_defaults=True):
 
 
 class AttemptFacts(Struct):
-    """What a request to the model was, and how it went. `ended` is `whole`, `failed` (by the upstream; `error` says
-    how), `left` (the client left), or `running`, which no record is.
+    """A request to the model and its outcome.
 
-    `again` is the problem for which the model was asked again, `told` what it was told then. `start` says where the
-    answer begins; `messages` or a prompt are what the server got, `sent_tools` the tools that a native one got.
-    `is_cut`: some of it was too large to be kept. Times are in seconds since the begin of the turn: when it was to be
-    asked, how long it waited in a queue, when the request was sent, its first and its last piece.
+    `ended` is `whole`, `failed` (by the upstream; `error` has the reason), `left` (the client left), or `running`,
+    which never appears in a record.
+
+    `again` is the problem that caused this retry, `told` the messages about it to the model. `start` is the state in
+    which the answer begins; the server got `messages` or a prompt, a native one also `sent_tools`. `is_cut`: some of it
+    was too large to store. Times are in seconds since the begin of the turn: when the request was due, how long it
+    waited in a queue, when it was sent, its first and its last piece.
     """
 
     mode: Mode
@@ -77,9 +79,9 @@ class AttemptFacts(Struct):
 class RecordedAttempt(AttemptFacts, omit_defaults=True):
     """One request to the model.
 
-    `prompt` is what its server got in mode raw, with `prefill` at its end; `controls` are the places of it that are
-    control tokens. `deltas` are what came, each with the seconds since the turn began; `events` what was parsed of
-    them. `constraint` is what was sent to hold the answer to a form: of which kind it is, and its text.
+    `prompt` is the server's input in mode raw, with `prefill` at its end; `controls` are the ranges of it that are
+    control tokens. `deltas` have the seconds since the turn began; `events` were parsed of them. `constraint` is the
+    form that the answer was held to: its kind, and its text.
     """
 
     deltas: list[tuple[float, Typed]] = []
@@ -91,10 +93,12 @@ class RecordedAttempt(AttemptFacts, omit_defaults=True):
 
 
 class Record(Struct, omit_defaults=True):
-    """One turn. `request` is the body as it came, without keys. Times are in seconds since the begin of the turn.
-    `calls` are those that went out; `ambiguous` is what became of a text that the model was asked about.
-    `reasoning_put_back`: so many turns of the history got the reasoning back that the client had dropped. `asked` are
-    the last words of the user, cut off, `conversation` is the same for the turns of one conversation.
+    """One turn.
+
+    `request` is the body as received, without keys. Times are in seconds since the begin of the turn. `calls` are those
+    that were sent; `ambiguous` is the outcome of a question about ambiguous calls. `reasoning_put_back`: number of
+    earlier turns whose reasoning the client had dropped and the gateway restored. `asked` are the last words of the
+    user, cut off, `conversation` is the same for the turns of one conversation.
     """
 
     version: int
@@ -181,7 +185,7 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
 
 
 def words_asked(conversation: Conversation) -> str:
-    """The last words of the user in one line of at most 200 characters; empty if there are none."""
+    """The last words of the user in one line of at most 200 characters; empty if the user wrote nothing."""
     for item in reversed(conversation.items):
         if type(item) is Message and item.role == "user":
             typed = first = ""
@@ -196,7 +200,7 @@ def words_asked(conversation: Conversation) -> str:
 
 
 def timed_attempts(seen: Observation) -> list[RecordedAttempt]:
-    """The attempts of a turn, with nothing of what was said."""
+    """The attempts of a turn, without contents."""
     has_left = seen.error is not None and not isinstance(seen.error, Exception)
     last = len(seen.asked) - 1
 
@@ -242,7 +246,7 @@ def _attempt(asked: RequestedTurn, raw: Raw, seen: Observation, earlier: Request
 
 
 def _controls(prompt: Prompt) -> list[tuple[int, int]]:
-    """Where the text of a prompt is control tokens."""
+    """Ranges of a prompt's text that are control tokens."""
     found: list[tuple[int, int]] = []
     begin = 0
     for piece in prompt.pieces:
@@ -254,7 +258,7 @@ def _controls(prompt: Prompt) -> list[tuple[int, int]]:
 
 
 def _told(items: Sequence[Item], earlier: Sequence[Item]) -> list[str]:
-    """What a retry tells the model beyond what it said itself."""
+    """The messages of a retry to the model, without its own earlier output."""
     added = items[len(earlier) :] if items[: len(earlier)] == earlier else ()
     return [
         item.text for item in added if isinstance(item, CallOutput) or (type(item) is Message and item.role == "user")

@@ -1,8 +1,7 @@
-"""A stop for loops: a model that makes the same call with the same output again and again is told so, and in the end
-may not make it.
+"""A stop for loops: a model that repeats a call with the same output is warned, and finally may not make it.
 
-What it is told follows from the history alone. So each later prompt has it in the same place, and servers find the
-begin of the prompt in their cache.
+The warnings follow from the history alone. So each later prompt has them in the same place, and servers find the start
+of the prompt in their cache.
 """
 
 from typing import Final
@@ -20,10 +19,10 @@ TOLD: Final = (
 
 
 def heed_repeats(conversation: Conversation, most: int) -> tuple[Conversation, Problem | None]:
-    """The conversation as the model is shown it, and what a client is told of it.
+    """The conversation to show to the model, and the problem to report to the client.
 
-    Behind the `most`-th output of a row the model is told. From twice as many on the tools of that row are forbidden,
-    unless the request demands just them.
+    The `most`-th output of a row gets a warning to the model. From twice as many on the tools of that row are
+    forbidden, unless the request demands exactly these.
     """
     if not may_repeat(conversation.items, most):
         return conversation, None
@@ -46,7 +45,7 @@ def heed_repeats(conversation: Conversation, most: int) -> tuple[Conversation, P
 
 
 def _with_words(item: Item) -> Item:
-    """An output with the words behind its last text: as part of that, since many templates show one text only."""
+    """An output with the warning after its last text: as part of that, since many templates show one text only."""
     assert isinstance(item, CallOutput)
     last = item.parts[-1] if item.parts else None
     if isinstance(last, TextPart):
@@ -55,8 +54,9 @@ def _with_words(item: Item) -> Item:
 
 
 def _barred(conversation: Conversation, names: tuple[str, ...]) -> Conversation | None:
-    """The conversation with these tools forbidden; None where the request demands one, and nothing else is left. The
-    prompt keeps them, and so its prefix.
+    """The conversation with these tools forbidden; None if the request demands one, and nothing else is left.
+
+    The prompt still lists them, so its prefix stays the same.
     """
     choice, allowed = conversation.tool_choice, conversation.allowed_tools
     known = tuple(tool.name for tool in conversation.tools) if allowed is None else allowed

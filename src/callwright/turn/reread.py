@@ -27,7 +27,7 @@ _EVENTS: Final = {kind.__name__: kind for kind in get_args(Event)}
 
 
 class RecordError(ValueError):
-    """What was given is not a record that can be parsed again; the message says why."""
+    """The input is not a record that can be parsed again; the message has the reason."""
 
 
 class Reread(Struct):
@@ -43,7 +43,7 @@ class Reread(Struct):
 
 
 class ReplayStep(Struct, frozen=True):
-    """A delta, when it came, and the events that were certain then; None for the end of the output."""
+    """A delta, its time, and the events that were certain then; None for the end of the output."""
 
     at_s: float | None
     delta: Delta | None
@@ -57,7 +57,7 @@ class Replay(Struct, frozen=True):
     reader: GenerationReader
 
     def steps(self) -> Iterator[ReplayStep]:
-        """Read what came, delta by delta. Raises `RecordError` for what is no delta."""
+        """Parse the recorded deltas, one by one. Raises `RecordError` for an invalid delta."""
         attempt, reader = self.attempt, self.reader
         for at_s, given in attempt.deltas:
             delta = _made(given, _DELTAS)
@@ -80,8 +80,7 @@ def read_record(line: bytes | str) -> Record:
 def reread(record: Record, dialect: str | None = None) -> list[Reread | None]:
     """Parse the attempts of a turn again; None in place of one that was recorded only in part.
 
-    `dialect`: parse as this one, where a dialect was used at all. Raises `RecordError` if tools or deltas cannot be
-    read.
+    `dialect`: parse as this one, if a dialect was used at all. Raises `RecordError` if tools or deltas cannot be read.
     """
     return [again if again is None else _reread(again) for again in replays(record, dialect)]
 
@@ -92,7 +91,7 @@ def _reread(again: Replay) -> Reread:
 
 
 def recorded_events(attempt: RecordedAttempt) -> list[Event]:
-    """The events that were read then. Raises `RecordError` for what is none."""
+    """The events that were recorded. Raises `RecordError` for an invalid one."""
     return [_made(event, _EVENTS) for event in attempt.events]
 
 

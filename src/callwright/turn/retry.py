@@ -1,10 +1,10 @@
-"""The retry policy: a model whose answer does not hold is told what was wrong and asked again, within a budget.
+"""The retry policy: reports an invalid answer to the model and asks again, within a budget.
 
-What is asked for again: a call that is invalid, a required call that was not made (`tool_choice`), and an answer that
-has not the form that the request demands (`response_format`). A valid answer is never touched and costs one request.
-What is required or guaranteed (`strict`) and stays invalid is never sent. What was sent cannot be taken back, so what
-may have to go is held back: calls where one is required or guaranteed, text where only a call or a form may leave, and
-everything where nothing streams. Knows no server and no clock.
+Retried are: an invalid call, a required call that is missing (`tool_choice`), and an answer not in the form that the
+request demands (`response_format`). A valid answer is never touched and costs one request. If a required or guaranteed
+(`strict`) call stays invalid, it is never sent. Sent events cannot be retracted, so anything that may have to be
+dropped is held back: calls if one is required or guaranteed, text if only a call or a form may be sent, and everything
+if nothing streams. Knows no server and no clock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,15 +43,15 @@ _SAID: Final = frozenset(get_args(SaidDelta))
 
 
 class DemandNotMet(Exception):  # noqa: N818  # the caller makes an error of its own of it
-    """The call, or the form of the answer, that the request demands did not come about; the message says why."""
+    """The call, or the form of the answer, that the request demands is missing; the message has the reason."""
 
 
 class RetryPolicy:
-    """Takes the events of each attempt, and says whether to ask the model again, and with what.
+    """Takes the events of each attempt, and decides whether to ask the model again, and with which items.
 
-    `retries`: how many retries at most. `streamed`: what need not be held is sent as it comes. `holds`: whether the
-    policy has anything to do; if not, the caller can pass events on by itself. `needs_form`: the text has to have a
-    form, so it matters what the server makes of it.
+    `retries`: the maximum number of retries. `streamed`: send immediately what need not be held. `holds`: whether the
+    policy has anything to do; if not, the caller can forward events itself. `needs_form`: the text must have a form, so
+    it matters how the server parses it.
     """
 
     def __init__(self, conversation: Conversation, *, retries: int, streamed: bool) -> None:
@@ -78,9 +78,9 @@ class RetryPolicy:
         self._told: list[str] = []
 
     def push(self, batch: Sequence[Event], *, is_constrained: bool = False) -> Sequence[Event]:
-        """Take events of the current attempt; answers those that may go out now.
+        """Take events of the current attempt; returns those that can be sent now.
 
-        `is_constrained`: the server was told the form of the answer and holds to it, so that it may stream.
+        `is_constrained`: the server was given the form of the answer and enforces it, so that it may stream.
         """
         if self._streamed:
             return [event for event in batch if self._goes_out(event, is_constrained=is_constrained)]
@@ -91,7 +91,7 @@ class RetryPolicy:
         return ()
 
     def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:
-        """Whether an event may go out now; else it is held back."""
+        """Whether an event can be sent now; otherwise it is held back."""
         attempt = self._attempt
         kind = type(event)
         if kind is Finished:
@@ -111,10 +111,9 @@ class RetryPolicy:
         return flows
 
     def next_attempt(self, *, in_time: bool) -> list[Item] | None:
-        """The attempt is over. The items that tell the model what was wrong, for the next attempt; None if there is
-        none.
+        """End the attempt; returns the items that report the problems to the model, for a retry, or None.
 
-        `in_time`: there is time for a retry. None is made either when the model repeats the same mistake.
+        `in_time`: there is time for a retry. None also if the model repeats the same mistake.
         """
         attempt = self._attempt
         if not self.holds or attempt.is_cut or attempt.has_refused:
@@ -146,7 +145,7 @@ class RetryPolicy:
         return True
 
     def finish(self) -> list[Event]:
-        """The events that are left to send. Raises `DemandNotMet` if what is demanded did not come about."""
+        """The events that are left to send. Raises `DemandNotMet` if the demanded call or form is missing."""
         if not self.holds:
             return []
         if self._stands:
@@ -176,8 +175,9 @@ class RetryPolicy:
         return calls == 1 or (self._conversation.parallel_tool_calls if calls else not self._demands)
 
     def _check_demands(self, attempt: Attempt, unmet: Sequence[AttemptedCall], problems: Iterable[Problem]) -> None:
-        """Raise `DemandNotMet` where nothing of what would leave may. A refusal may. Behind text that went out, a call
-        that is only guaranteed is left out, and the answer stands.
+        """Raise `DemandNotMet` if nothing that is left may be sent. A refusal may.
+
+        After text that was sent, a call that is only guaranteed is left out, and the answer remains valid.
         """
         if attempt.is_cut or attempt.has_refused or self._kept:
             return
@@ -191,7 +191,7 @@ class RetryPolicy:
             raise DemandNotMet(f"No valid answer in the requested form{times}: {misfit[0]}. {_NEXT_STEP}")
 
     def _judge(self, attempt: Attempt, form: StructuredAnswer) -> None:
-        """Look at the form of a whole text, and mend it where it has not left and can be mended."""
+        """Check the form of a whole text; repair it if possible and not yet sent."""
         said = attempt.said
         if not said.strip() and form.is_answer(thought := attempt.thought.strip()):
             for event in (ContentDelta(thought), Problem("answer_repaired", "the answer stood in the reasoning")):
@@ -210,8 +210,10 @@ class RetryPolicy:
             attempt.hold(problem)
 
     def _wrong(self, attempt: Attempt) -> list[Problem]:
-        """The problems to tell the model. Without a requirement, text that may have been a call of an unknown tool is
-        an answer, and text that has gone out is not asked for again.
+        """The problems to report to the model.
+
+        Without a requirement, text that may have been a call of an unknown tool is an answer, and text that was already
+        sent is not retried.
         """
         if not self._conversation.parallel_tool_calls and (attempt.good or self._kept):
             return []  # the one call that is allowed is there
@@ -227,7 +229,7 @@ class RetryPolicy:
         return found + doubts
 
     def _keep(self, calls: Iterable[AttemptedCall]) -> None:
-        """Keep calls for the end, each once: the model may repeat a call that it was told is accepted."""
+        """Collect calls for the end, each once: the model may repeat a call that was reported as accepted."""
         for call in calls:
             made = (call.started.name, "".join(call.arguments))
             first = not self._kept or self._conversation.parallel_tool_calls
@@ -238,9 +240,7 @@ class RetryPolicy:
                 self._kept.append(call)
 
     def _text(self) -> list[Event]:
-        """Reasoning and content still to send: of the last attempt if it is the answer, else of the first that said
-        something.
-        """
+        """Reasoning and content still to send: of the last attempt if it is the answer, else of the first with any."""
         attempts = [*self._earlier, self._attempt]
         if not self._kept:
             attempts.reverse()
@@ -250,15 +250,15 @@ class RetryPolicy:
         if not self._streamed:
             both = (each for each in attempts if each.content is content and each.reasoning is reasoning)
             one = next(both, None)
-            return one.held_text if one is not None else [*reasoning, *content]  # in the order in which they came
+            return one.held_text if one is not None else [*reasoning, *content]  # in the order of arrival
         return self._unsent(reasoning, content)
 
     def _unsent(self, reasoning: Sequence[ReasoningDelta], content: Sequence[SaidDelta]) -> list[Event]:
-        """What has not gone out of these, where the first attempt has streamed."""
+        """The unsent part of these, if the first attempt has streamed."""
         first = (self._earlier or [self._attempt])[0]
         if content is first.content:
             return [*([] if first.reasoning else reasoning), *first.held_text]
-        if first.reasoning:  # of which some may wait behind a call
+        if first.reasoning:  # some of which may be held after a call
             reasoning = [event for event in first.held if isinstance(event, ReasoningDelta)]
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
         return [*reasoning, *apart, *(content if apart or not first.has_spoken else ())]

@@ -1,6 +1,6 @@
-"""What a model reads of its own mistakes before it is asked again, as items of the conversation.
+"""A model's own mistakes, as items of the conversation for a retry.
 
-Its calls come back as it made them, with what is wrong as their outputs: it reads that where it expects results.
+Its calls are repeated unchanged, with their problems as their outputs: it reads these in place of results.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _AGAIN_AS_JSON: Final = "Answer again, with the JSON that was asked for and noth
 
 
 def retry_items(conversation: Conversation, attempt: Attempt, wrong: Sequence[Problem], number: int) -> list[Item]:
-    """The attempt, and what is `wrong` with it. `number` of the attempt: it makes ids that no other attempt has."""
+    """The attempt, and the problems `wrong` with it. `number` of the attempt makes its ids unique."""
     said = attempt.said
     if wrong[0].kind == "invalid_answer":
         answer: list[Item] = [Message("assistant", (TextPart(said),))] if said else []

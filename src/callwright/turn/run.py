@@ -1,8 +1,8 @@
-"""One turn of a model: render, ask, parse, check, retry. The place where the pure core meets an upstream: it does the
-steps of `callwright.turn.loop`.
+"""One turn of a model: render, ask, parse, check, retry. Connects the pure core with an upstream: it runs the steps of
+`callwright.turn.loop`.
 
-Events come as they become certain, in batches of what arrived together; token counts come last, as `Usage`. A failing
-upstream raises out of the stream, before or after the first event.
+Events are yielded as they become certain, in batches of those that arrived together; token counts are last, as `Usage`.
+A failing upstream raises out of the stream, before or after the first event.
 """
 
 import asyncio
@@ -38,15 +38,14 @@ async def run_turn(
     streamed: bool = True,
     fit: Fit | None = None,
 ) -> Events:
-    """Ask the model; answers its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
+    """Ask the model; yields its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
 
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
-    on as they come; otherwise all may be held back for a retry. `fit` shortens a request that the server
-    refuses as too long.
+    on arrival; otherwise all may be held back for a retry. `fit` shortens a request that the server refuses as too
+    long.
 
-    Raises `UpstreamError` if the upstream fails, or if the call or the form of the answer that is demanded did not come
-    about (`fault="unmet"`; the `Usage` goes out before, if anything has), and `RequestError` if the server blames the
-    request.
+    Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
+    (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
     given = conversation.items
     told: Problem | None = None
@@ -76,7 +75,7 @@ async def run_turn(
                 place = Place() if model.limit is None else model.limit.place(reader.generation)
                 try:
                     async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
-                        reading_s = 0.0  # since the last pause; nobody waits while the server is waited for
+                        reading_s = 0.0  # since the last pause; waiting for the server blocks no other task
                         while place.failure is None:
                             place.task = asyncio.current_task()
                             batch = await anext(batches, None)
@@ -88,7 +87,7 @@ async def run_turn(
                                 events = reader.read(portion)
                                 reading_s += time.monotonic() - begun_s
                                 if model.mode_selector is not None and (unread := unread_call(events)):
-                                    # this answer is salvaged here, the next request goes out in the new mode
+                                    # this answer is salvaged here, the next request is sent in the new mode
                                     await model.mode_selector.instead(step.model, unread)
                                 if events and (certain := loop.push(events, reader)):
                                     yield certain

@@ -1,7 +1,7 @@
-"""An answer whose text the request holds to a form (`response_format`): whether it has it, and what can be mended.
+"""An answer whose text the request holds to a form (`response_format`): validation, and repair if possible.
 
-A text that fits goes out as the model wrote it. Of one that does not, the one JSON value in it that fits is taken, out
-of a fence or of prose, after the repairs that arguments of calls get. What was cut off is never completed.
+A text that fits is sent as the model wrote it. In any other, the one JSON value that fits is extracted, from a fence or
+from prose, after the same repairs as for arguments of calls. A truncated value is never completed.
 """
 
 import json
@@ -21,18 +21,18 @@ from callwright.tolerant_json.tree import Node
 _ANY_OBJECT: Final = {"type": "object"}
 _OPENERS: Final = {"object": "{", "array": "[", "string": '"'}
 _MAX_TOLD: Final = 3
-_BEGIN: Final = 40  # characters of what is no JSON that the model is told, so that another text is another mistake
+_BEGIN: Final = 40  # characters of invalid JSON in the message to the model, so that another text is another mistake
 
 
 class JudgedAnswer(Struct, frozen=True):
-    """The text that may leave as the answer, and what was wrong; `text` is None where nothing in it fits."""
+    """The text that can be sent as the answer, and its problem; `text` is None if nothing in it fits."""
 
     text: str | None
     problem: Problem | None = None
 
 
 class StructuredAnswer:
-    """The form of one request. `is_demanded`: nothing else may leave, as `strict` and `json_object` say."""
+    """The form of one request. `is_demanded`: nothing else may be sent, for `strict` and `json_object`."""
 
     def __init__(self, form: ResponseFormat) -> None:
         self.is_demanded = form.type == "json_object" or bool(form.strict)
@@ -72,7 +72,7 @@ class StructuredAnswer:
         return f"the answer does not fit: {told}" if told else None
 
     def _mended(self, text: str) -> str | None:
-        """The only value of the text that fits, as JSON text; None where it has none, or one is unfinished."""
+        """The only value of the text that fits, as JSON text; None if it has none or several, or one is incomplete."""
         found: dict[str, Node] = {}
         for node in find_json(text):
             if not node.closed:
@@ -87,7 +87,7 @@ class StructuredAnswer:
 
 
 def _repeated(text: str) -> list[str]:
-    """The names in a JSON text that one object has twice, with different values: nobody knows which is meant."""
+    """The names in a JSON text that one object has twice, with different values: ambiguous."""
     found: list[str] = []
 
     def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

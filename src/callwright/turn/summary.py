@@ -1,4 +1,4 @@
-"""The summary of a conversation, written by its model, that then stands in place of the conversation."""
+"""The summary of a conversation, written by its model, to replace the conversation."""
 
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -22,7 +22,7 @@ _WISH: Final = (
 async def summarised(
     model: Model, conversation: Conversation, fields: Mapping[str, Any], *, today: str
 ) -> tuple[str, Usage | None]:
-    """The summary, and what it cost. Raises `UpstreamError` if the model writes none."""
+    """The summary, and its token usage. Raises `UpstreamError` if the model writes none."""
     wish = Message("user", (TextPart(_WISH),))
     asked = Conversation(items=(*conversation.items, wish), tools=conversation.tools, tool_choice="none")
     kept: list[Event] = []

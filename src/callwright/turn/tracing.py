@@ -2,8 +2,8 @@
 `invoke_agent {name}` for a run of an agent, and one for each request to the gateway.
 
 Names and attributes follow the semantic conventions for generative AI (November 2026, status Development). A span holds
-counts, names and settings, nothing of what was said. Without a tracer provider there are no spans, and a request's
-trace is passed on as it is. OpenTelemetry is not imported before the first turn that could use it.
+counts, names and settings, no contents. Without a tracer provider there are no spans, and a request's trace is
+forwarded unchanged. OpenTelemetry is not imported before the first turn that could use it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +48,7 @@ def is_available() -> bool:
 def _state() -> tuple[bool, bool]:
     """Whether a span is current, and whether there is a tracer provider. Asked for each request and turn."""
     trace, proxy = _trace()
-    # `get_tracer_provider` looks into the environment each time that there is none; this does not.
+    # Without a provider, `get_tracer_provider` reads the environment each time; this does not.
     has_provider = not isinstance(proxy.get_tracer(_NAME), trace.ProxyTracer)
     span = trace.get_current_span()
     return span is not trace.INVALID_SPAN and span.get_span_context().is_valid, has_provider
@@ -56,7 +56,7 @@ def _state() -> tuple[bool, bool]:
 
 @cache
 def _trace() -> tuple[Any, Any]:
-    """The module, and what stands in for a provider until there is one."""
+    """The module, and a placeholder for a provider until there is one."""
     from opentelemetry import trace
 
     trace.get_tracer_provider()  # one that the environment names is loaded

@@ -1,1 +1,1 @@
-"""Model servers, and what stands in for one."""
+"""Model servers, and substitutes for one."""

@@ -22,7 +22,7 @@ _LOOKED_AT: Final = 2_048
 
 
 def affinity_key(generation: GenerationRequest) -> bytes | None:
-    """A hash of what the requests of one conversation share, the same in every process; None if that is nothing."""
+    """A hash of the common part of one conversation's requests, the same in every process; None without one."""
     words = shared_words(generation.conversation, generation.fields)
     if words is None:
         return None
@@ -33,8 +33,8 @@ def affinity_key(generation: GenerationRequest) -> bytes | None:
 
 
 def shared_words(conversation: Conversation, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """What the requests of one conversation share: the client's `prompt_cache_key` or session, else the messages up to
-    the first of the user, each cut off. None if there is none.
+    """The common part of one conversation's requests: the client's `prompt_cache_key` or session, else the messages up
+    to the first of the user, each cut off. None without any of these.
     """
     if isinstance(given := fields.get("prompt_cache_key"), str):
         return "key", given[:_LOOKED_AT]
@@ -45,9 +45,10 @@ def shared_words(conversation: Conversation, fields: Mapping[str, Any]) -> tuple
 
 
 def conversation_digest(conversation: Conversation, fields: Mapping[str, Any], key: str) -> str:
-    """The same for the requests of one conversation that a key makes, whatever process asks: made of the client's own
-    name for it, if there is one, and of the messages up to the first of the user; of these only the user's if there is
-    such a name.
+    """A digest that is the same for the requests of one conversation of a key, in every process.
+
+    It covers the client's own name for the conversation, if any, and the messages up to the first of the user; with
+    such a name only the user's.
     """
     own = fields.get("prompt_cache_key") or conversation.session_id
     words, _ = first_messages(conversation, only_user=bool(own))

@@ -15,7 +15,7 @@ T = TypeVar("T")
 RawFields: TypeAlias = dict[str, msgspec.Raw]
 RawAnswer: TypeAlias = RawFields | list[RawFields]
 
-# What is smaller cannot hold enough values to matter.
+# Smaller answers cannot hold enough values to matter.
 _SMALL_BYTES: Final = 65_536
 _SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -23,16 +23,18 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 class UnreadableError(Exception):
-    """A server sent something whose meaning is not plain; the message says what ("sent …")."""
+    """A server sent something without a plain meaning; the message describes it ("sent …")."""
 
 
 def read_json(data: bytes | bytearray, kind: type[T], most_values: int, tell: Tell | None = None) -> T:
-    """The value of an answer or an event, checked against `kind`. Where there is somebody to `tell` what is odd in it,
-    a side field costs no answer (`callwright.upstreams.received`).
+    """The value of an answer or an event, checked against `kind`.
 
-    A text may begin or end in half of a surrogate pair: servers that count UTF-16 cut a character in two. Raises
+    With `tell`, which is called for deviations, an invalid side field does not cost the answer
+    (`callwright.upstreams.received`).
+
+    A text may begin or end in half of a surrogate pair: servers that count UTF-16 split a character in two. Raises
     `NotJsonError`; `UnreadableError` for more values than `most_values`, before any of them takes memory. Values that
-    stay text take none: of a `RawAnswer` the names count.
+    stay text take none: for a `RawAnswer` the names count.
     """
     keeps_text = kind is RawAnswer  # type: ignore[comparison-overlap]
     counted = (b":",) if keeps_text else (b",", b"{", b"[")
@@ -64,7 +66,7 @@ def is_unfinished(data: bytes | bytearray) -> bool:
     try:
         msgspec.json.decode(whole_characters, type=msgspec.Raw)
     except msgspec.DecodeError as error:
-        # A number has its end where the text has it.
+        # A truncated number is reported at the end of the text.
         return bool(data.strip()) and str(error).endswith(("was truncated", f"(byte {len(data)})"))
     except RecursionError:
         pass
@@ -93,16 +95,16 @@ def _is_first_half(char: str) -> bool:
 
 
 class HalfCharacters:
-    """Puts characters together again whose halves came in two texts that follow each other, of one `key`.
+    """Joins surrogate halves that arrived in two consecutive texts of one `key`.
 
-    While nothing is in `first_halves`, ASCII needs no look.
+    While `first_halves` is empty, ASCII need not be examined.
     """
 
     def __init__(self) -> None:
         self.first_halves: dict[Hashable, str] = {}
 
     def joined(self, key: Hashable, text: str) -> str:
-        """The text to pass on: what was held goes before it, a first half at its end is held."""
+        """The text to forward: preceded by a held half; a first half at its end is held."""
         first = self.first_halves.pop(key, "") if self.first_halves and text else ""
         if not (first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff"))):
             return text
@@ -113,7 +115,7 @@ class HalfCharacters:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def left(self) -> list[tuple[Hashable, str]]:
-        """What stands for each half whose other never came, by its key."""
+        """Replacement for each unpaired surrogate, by key."""
         if not self.first_halves:
             return []
         left = [(key, _REPLACEMENT) for key in self.first_halves]

@@ -1,7 +1,7 @@
-"""What an upstream is: a model server that gets a request for a generation and streams deltas.
+"""The interface of an upstream: a model server that gets a request for a generation and streams deltas.
 
-An upstream speaks one server's API and knows no dialects: the text it passes on is what the model wrote. It raises
-`UpstreamError` if the server fails, and `RequestError` if the server says that the request was wrong.
+An upstream speaks one server's API and knows no dialects: it forwards the model's text unchanged. It raises
+`UpstreamError` if the server fails, and `RequestError` if the server rejects the request.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -42,8 +42,9 @@ class ReasoningTextDelta(Struct, frozen=True, gc=False):
 
 @final
 class ToolCallDelta(Struct, frozen=True, gc=False):
-    """A piece of a call that the server has parsed. `index` is the server's; `id` comes once, or never; `name` too, or
-    in pieces, or again.
+    """A piece of a call that the server has parsed.
+
+    `index` is the server's; `id` is sent once, or never; `name` too, or in pieces, or repeatedly.
     """
 
     index: int
@@ -56,8 +57,8 @@ class ToolCallDelta(Struct, frozen=True, gc=False):
 class UnparsedCallDelta(Struct, frozen=True, gc=False):
     """The server's own parser failed on a call.
 
-    `text` is what the server quotes of the model's output, without what came as text before; `told` are the words of
-    its error.
+    `text` is the model output that the server's error quotes, without text that was already sent; `told` is the message
+    of its error.
     """
 
     text: str
@@ -66,12 +67,12 @@ class UnparsedCallDelta(Struct, frozen=True, gc=False):
 
 @final
 class FinishDelta(Struct, frozen=True):
-    """The model stopped (`stop`, also behind calls), or was stopped by a limit or filter."""
+    """The model stopped (`stop`, also after calls), or was stopped by a limit or filter."""
 
     reason: FinishReason
 
 
-# What only a server can say: nothing is read out of it, and it leaves the turn as it came.
+# Events that originate only from a server: never parsed from text, and forwarded unchanged.
 ServerEvent: TypeAlias = RefusalDelta | AnnotationsDelta | AnswerMetadata
 Delta: TypeAlias = (
     TextDelta | ReasoningTextDelta | ToolCallDelta | UnparsedCallDelta | ServerEvent | Usage | FinishDelta
@@ -80,8 +81,8 @@ Delta: TypeAlias = (
 Deltas: TypeAlias = AsyncGenerator[Sequence[Delta], None]
 
 
-# What a server answers at an endpoint that requests are handed on to: an object for a whole answer, one for each event
-# of a stream, its values as the server wrote them; behind them the token counts, if it says any. In batches.
+# Answers of an endpoint to which requests are forwarded: an object for a whole answer, one for each event of a stream,
+# its values as the server wrote them; then the token counts, if it sends any. In batches.
 HandedAnswers: TypeAlias = AsyncGenerator[Sequence[Mapping[str, Raw] | Usage], None]
 
 
@@ -90,10 +91,10 @@ class GenerationRequest(Struct, frozen=True):
 
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice`, as Chat
     Completions has them, only in mode native; `dialect` in the other two. `stops` and `stop_token_ids` are the
-    dialect's. `fields` are sent as they are. `conversation` is the request that all this was made from. `constraint` is
-    the form of the answer, for servers that can enforce one (modes raw and prompt). `headers` are sent beside the
-    upstream's own. `streamed`: ask the server to stream. `timings` takes notes, where somebody observes. `unsent` are
-    the fields of the request that have no place in this one, such as `logprobs` in mode raw.
+    dialect's. `fields` are sent unchanged. `conversation` is the request from which this was built. `constraint` is the
+    form of the answer, for servers that can enforce one (modes raw and prompt). `headers` are sent in addition to the
+    upstream's own. `streamed`: ask the server to stream. `timings` are filled in for an observer. `unsent` are the
+    fields of the request that have no place in this one, such as `logprobs` in mode raw.
     """
 
     model: str
@@ -114,7 +115,7 @@ class GenerationRequest(Struct, frozen=True):
 
 
 class Upstream(Protocol):
-    """A model server, or what stands in for one."""
+    """A model server, or a substitute for one."""
 
     @property
     def name(self) -> str:
@@ -132,9 +133,10 @@ class Upstream(Protocol):
         ...
 
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
-        """Send the `fields` of a request as they are to another endpoint of the server, such as `/embeddings`; of the
-        others `model`, `headers`, `streamed` and `timings` count. Closing the generator aborts it. Raises
-        `RequestError` (404) where the server has no such endpoint.
+        """Send the `fields` of a request unchanged to another endpoint of the server, such as `/embeddings`.
+
+        Of the other attributes only `model`, `headers`, `streamed` and `timings` are used. Closing the generator aborts
+        it. Raises `RequestError` (404) if the server has no such endpoint.
         """
         ...
 
@@ -143,7 +145,7 @@ class Upstream(Protocol):
         ...
 
     def window(self, model: str) -> int | None:
-        """The context window of a model in tokens, if `models` has told it."""
+        """The context window of a model in tokens, if `models` has found it."""
         ...
 
     async def close(self) -> None:

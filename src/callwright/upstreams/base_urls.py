@@ -1,18 +1,19 @@
-"""The base URL of a model server: without credentials, and what was probably meant by a wrong one."""
+"""The base URL of a model server: without credentials, and the probable correction of a wrong one."""
 
 import re
 from base64 import b64encode
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-# What stands below a base URL, and may have been taken for a part of it.
+# Paths below a base URL that may have been mistaken for a part of it.
 _BELOW_V1: Final = ("/chat/completions", "/completions", "/models", "/embeddings", "/rerank", "/score")
 _BASE_URL: Final = re.compile(rf"(?P<root>.*?)(/v1)*({'|'.join(_BELOW_V1)})?", re.DOTALL)
 
 
 def base_url_hint(url: str, path: str) -> str:
-    """The question whether a base URL is right, whose `path` the server does not have; it names the one that was
-    probably meant: with one `/v1`, and nothing behind it.
+    """The question whether a base URL is right whose `path` the server does not have.
+
+    It suggests a correction: with one `/v1`, and nothing after it.
     """
     found = _BASE_URL.fullmatch(url)
     assert found is not None

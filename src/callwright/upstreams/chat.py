@@ -1,7 +1,7 @@
 """Any OpenAI-compatible chat endpoint: `POST {url}/chat/completions`.
 
-A server is not sent what it does not support. `chat_answers` reads what it answers; an error of the server's own parser
-in place of a call is read here.
+Fields that a server does not support are not sent. `chat_answers` reads its answers; an error of the server's own
+parser in place of a call is read here.
 """
 
 import re
@@ -33,8 +33,8 @@ from callwright.upstreams.chat_answers import ChatAnswer
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 
-# The dialect whose calls are plain JSON. A JSON Schema can enforce only such calls, so servers that take nothing else
-# get one for every dialect: each parses plain JSON where a call is required.
+# The dialect whose calls are plain JSON. A JSON Schema can enforce only such calls, so servers that accept nothing else
+# get one for every dialect: each parses plain JSON if a call is required.
 _JSON: Final = "json"
 # Servers whose `tool_choice` must be a string. For an object llama.cpp assumes `auto`, LM Studio answers 400.
 _CHOICE_IS_A_WORD: Final = ("llamacpp", "lmstudio")
@@ -48,7 +48,7 @@ _UNREAD: Final = (
 
 
 class ChatUpstream(ConstrainedUpstream):
-    """A chat endpoint, for the modes native and prompt. `server` says which server's deviations apply."""
+    """A chat endpoint, for the modes native and prompt. `server`: its kind, for known deviations."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class ChatUpstream(ConstrainedUpstream):
         reader = ChatAnswer(self.name, bounds.MAX_ANSWER_CALLS)
 
         def instead(error: UpstreamError) -> Deltas | None:
-            """Of an answer whose call the server's parser could not read: what is known of it."""
+            """The known parts of an answer whose call the server's parser could not read."""
             if not _is_unread(error.said):
                 return None
-            if not (generation.streamed or reader.has_begun):  # as a stream the text before the call is kept
+            if not (generation.streamed or reader.has_begun):  # a stream would contain the text before the call
                 return self._deltas(replace(generation, streamed=True), constraining)
             unread = _unread(error.said, said=reader.has_said)
             return _just([unread, FinishDelta("stop")]) if unread is not None else None
@@ -123,13 +123,14 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
 
 
 def _is_unread(words: str) -> bool:
-    """Whether a server's error says that its own parser could not read a call."""
+    """Whether a server's error reports that its own parser could not read a call."""
     return any(pattern.search(words) for pattern in _UNREAD)
 
 
 def _unread(words: str, *, said: bool) -> UnparsedCallDelta | None:
-    """What such an error quotes of the call; None if there is nothing to read. `said`: the text has come before the
-    error.
+    """The part of the call that such an error quotes; None if there is nothing to read.
+
+    `said`: the text arrived before the error.
     """
     for pattern in _UNREAD:
         if found := pattern.search(words):

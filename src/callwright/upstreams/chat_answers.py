@@ -1,8 +1,8 @@
-"""What chat endpoints really answer, as deltas: chunks of a stream, or a whole answer.
+"""Real answers of chat endpoints, as deltas: chunks of a stream, or a whole answer.
 
 Read where the meaning is plain: reasoning under two names or in parts, refusals and annotations, calls without an index
 or with odd ones, ids that are numbers, whole calls in one chunk, arguments as objects, the old `function_call`. What is
-left out is told in the log, what has no plain meaning is refused by name. docs/upstreams.md has the table.
+left out is told in the log, what has no plain meaning is refused by name. docs/contributing/upstreams.md has the table.
 """
 
 import json
@@ -38,18 +38,18 @@ _FINISHED: Final[Mapping[str, FinishReason]] = {
     **dict.fromkeys(("length", "max_tokens", "max_length", "model_length", "limit"), "length"),
     **dict.fromkeys(("content_filter", "safety", "sensitive", "recitation", "prohibited_content"), "content_filter"),
 }
-# The answer was given up: what has come is not all of it.
+# The server gave the answer up: it is incomplete.
 _FAILED: Final = frozenset(
     ("abort", "aborted", "cancel", "canceled", "cancelled", "error", "insufficient_system_resource", "network_error")
 )
 _MOST_TOKENS: Final = 1 << 53
 _FURTHER: Final = "a further answer, which is left out; its index"
-# Stands for an index where a server has none: there is one `function_call`.
+# In place of an index, which a `function_call` has not: there is only one.
 _FUNCTION_CALL: Final = "function_call"
 
 
 class OddForms:
-    """What is odd in one answer: each kind is told once in the log, under the `name` of the server."""
+    """Deviations in one answer: each kind is logged once, under the `name` of the server."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,13 +57,13 @@ class OddForms:
         self.answer: int | None = None  # the index of the choice that is read
 
     def tell(self, what: str, value: object) -> None:
-        """Name what was left out, or read as something else."""
+        """Log a value that was left out, or read as something else."""
         if what not in self._told:
             self._told.add(what)
             log.warning("%s sent %s: %.100r", self._name, what, value)
 
     def is_answer(self, index: int | None) -> bool:
-        """Whether a choice of this index is the answer, which is the first that comes: one was asked for."""
+        """Whether a choice of this index is the answer: the first to arrive, as one was requested."""
         if index is None or index == self.answer:
             return True
         if self.answer is None:
@@ -73,8 +73,10 @@ class OddForms:
         return False
 
     def one_answer(self, choices: Sequence[C]) -> Sequence[C]:
-        """Those of several choices in one event that may be of one answer: behind the first, one without an index is
-        another, as is one behind a whole one of its index.
+        """The choices in one event that may belong to one answer.
+
+        After the first, a choice without an index belongs to another answer, as does one that follows a whole one of
+        its index.
         """
         kept: list[C] = []
         whole: set[int | None] = set()
@@ -89,7 +91,7 @@ class OddForms:
 
 
 def finish_of(said: str, odd: OddForms) -> FinishReason:
-    """What a finish reason means. Raises `UnreadableError` where the server gave the answer up."""
+    """The meaning of a finish reason. Raises `UnreadableError` if the server gave the answer up."""
     known = _FINISHED.get(said.lower())
     if known is not None:
         return known
@@ -113,7 +115,7 @@ class _Function(Struct):
 
 
 class _Call(Struct):
-    """A call or a piece of one. Some servers leave `function` out, and write what is in it beside the id."""
+    """A call or a piece of one. Some servers omit `function` and put its fields next to the id."""
 
     index: int | float | str | None = None
     id: int | str | None = None
@@ -124,7 +126,7 @@ class _Call(Struct):
 
     @property
     def said(self) -> _Function:
-        """Its name and arguments. Raises `UnreadableError` for a call that is none of a function."""
+        """Its name and arguments. Raises `UnreadableError` if it is not a function call."""
         if self.function is not None:
             return self.function
         if self.type not in (None, "", "function"):
@@ -209,20 +211,20 @@ def _count(said: int | float | None, odd: OddForms) -> int:
 
 
 class AnswerFields(Struct, kw_only=True):
-    """What an answer, and each chunk of one, says of itself. A server may send anything there: only texts are read."""
+    """Metadata of an answer, repeated in each chunk. A server may send anything there: only texts are used."""
 
     system_fingerprint: Any = None
     service_tier: Any = None
 
 
 class SaidOnce:
-    """Passes on what the chunks of an answer say of it where it is new: they repeat it."""
+    """Forwards the metadata in an answer's chunks if it is new: each chunk repeats it."""
 
     def __init__(self) -> None:
         self.said: tuple[object, object] = (None, None)
 
     def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
-        """Append a delta where the chunk says something new."""
+        """Append a delta if the chunk has new metadata."""
         said = (event.system_fingerprint, event.service_tier)
         if said != self.said:
             self.said = said
@@ -312,7 +314,7 @@ class ChatAnswer:
             self._say("content", choice.text, out)
 
     def _read_both(self, message: _Delta, choice: _Choice, out: list[Delta]) -> None:
-        """A whole message, behind the delta that may stand beside it. Messages alone are pieces like deltas."""
+        """A whole message, after the delta that may accompany it. Messages alone are pieces like deltas."""
         delta, logprobs = choice.delta, choice.logprobs
         if delta:
             own, logprobs = (logprobs, None) if delta.content else (None, logprobs)
@@ -325,9 +327,7 @@ class ChatAnswer:
             self._has_message = bool(self._said or self._calls)
 
     def _unsaid(self, message: _Delta, logprobs: dict[str, Any] | None) -> tuple[_Delta, dict[str, Any] | None]:
-        """A message without what deltas before it have said: at the end of a stream some servers tell all of it
-        again.
-        """
+        """A message without the parts that earlier deltas had: at the end of a stream some servers repeat all of it."""
         if has := ", ".join([name for name in message.__struct_fields__ if getattr(message, name)]):
             self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
         kept = _Delta()
@@ -394,9 +394,11 @@ class ChatAnswer:
             out.append(AnnotationsDelta(annotations))
 
     def _read_call(self, call: _Call, out: list[Delta], taken: dict[int, bool] | None = None) -> None:
-        """Append what a piece of a call says. In a whole message each entry is a call of its own: `taken` has the
-        numbers of those before it, whatever index or id it shares with them, and whether they have arguments. Only what
-        has no name is the rest of one without. What says nothing is no call.
+        """Append the deltas of a piece of a call.
+
+        In a whole message each entry is a call of its own: `taken` has the numbers of those before it, whatever index
+        or id it shares with them, and whether they have arguments. Only an entry without a name can continue one
+        without arguments. An entry without name, id and arguments is ignored.
         """
         function = call.function or call.said
         id_ = str(call.id) if call.id is not None and call.id != "" else None
@@ -434,9 +436,11 @@ class ChatAnswer:
         return number
 
     def _by_index(self, index: float | str, id_: str | None, name: str | None) -> int:
-        """Another id than that of the index's call is that of another call, known or new, whatever the index says: some
-        servers give every call index 0. A new id begins one with a name only: other servers give every piece an id of
-        its own. A new index begins a call, unless there is no name, and the id is known or missing.
+        """The number of a call by the server's index.
+
+        An id that differs from that of the index's call belongs to another call, known or new, whatever the index: some
+        servers give every call index 0. A new id begins a call only with a name: other servers give every piece an id
+        of its own. A new index begins a call, unless there is no name, and the id is known or missing.
         """
         key = str(int(index) if isinstance(index, float) and index.is_integer() else index).strip()
         known = self._number.get(key)

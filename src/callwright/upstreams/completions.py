@@ -1,7 +1,7 @@
 """Raw completion endpoints: a prompt with control tokens in, the model's text with its control tokens out.
 
-Each server needs other fields for control tokens to survive, and for a grammar. Knows no dialect: the prompt comes
-rendered.
+Each server needs different fields to preserve control tokens, and for a grammar. Knows no dialect: the prompt is
+already rendered.
 
 Sources: the request schemas of vLLM 0.33, SGLang 0.5.23 and llama.cpp b11549.
 """
@@ -37,7 +37,7 @@ CHAT_ONLY = frozenset(
 
 
 class CompletionsUpstream(ConstrainedUpstream):
-    """A completion endpoint, for mode raw. `flavour` says which server's fields and paths to use."""
+    """A completion endpoint, for mode raw. `flavour` is the kind of server, with its own fields and paths."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class CompletionAnswer:
         read: list[Delta] = []
         try:
             self._way.read(event, self._odd, self._own_stops, read)
-        finally:  # what stands before something unreadable is passed on
+        finally:  # text before an unreadable part is forwarded
             for delta in read:
                 if isinstance(delta, TextDelta):
                     text = delta.text
@@ -140,8 +140,8 @@ def _openai_body(generation: GenerationRequest) -> dict[str, Any]:
     }
 
 
-# The stop string stays in the output, where it helps the parser; not if the client has its own stop strings, which must
-# not show up in its answer.
+# The stop string stays in the output, as it helps the parser; not if the client has its own stop strings, which must
+# not appear in its answer.
 def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
     body = _openai_body(generation) | {
         "skip_special_tokens": False,

@@ -1,8 +1,8 @@
-"""Constrained decoding: sends a server the grammar for an answer, where it takes one.
+"""Constrained decoding: sends a grammar for the answer to servers that accept one.
 
-The grammar is compiled off the event loop. What it says comes from `callwright.constraints`; in which fields it is
-sent, from the subclass. A server that refuses it is asked in the next way, and at last without it: the answer is
-checked in any case.
+The grammar is compiled off the event loop. `callwright.constraints` builds it; the subclass chooses the fields in which
+it is sent. If a server refuses it, it is sent in the next way, and finally left out: the answer is validated in any
+case.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _REFUSAL: Final = re.compile(
 )
 # A request waits this long for its grammar. Then it goes without, and the next one finds the grammar compiled.
 _WAIT_S: Final = 2.0
-# How many grammars are compiled at once for one server; requests beyond that go without.
+# Limit of grammars that compile concurrently for one server; further requests are sent without.
 _MAX_MAKING: Final = 32
 _POOL: Final = ThreadPoolExecutor(2, thread_name_prefix="constraint")
 
@@ -113,11 +113,11 @@ class ConstrainedUpstream(HttpUpstream):
         super().__init__(url, headers, timeouts, bounds)
         self._refusals: dict[bytes, int] = {}  # how many ways the server has refused, by the constraint's key
         self._grammars = Grammars(self.name)
-        self._above_handed = ""  # what stands before the paths of OpenAI's API, if it is not in the URL
+        self._above_handed = ""  # prefix of the paths of OpenAI's API, if it is not in the URL
         self._kind: Server = "openai"
 
     async def models(self) -> list[str]:
-        """See `Upstream`. Of a server that tells windows on another page, that is read, too."""
+        """See `Upstream`. If a server reports windows on another page, that is read, too."""
         names = await super().models()
         kind: Server = "llamacpp" if self._owner == "llamacpp" else self._kind
         if (page := WINDOW_PAGES.get(kind)) is not None:

@@ -1,4 +1,4 @@
-"""What can go wrong between here and a server, in words and by its kind. Nothing is told of what stands in a head."""
+"""Faults between here and a server, in words and by kind. The messages quote no header."""
 
 import os
 import ssl
@@ -25,7 +25,7 @@ FAILURES: Final = (HttpError, UnreadableError, TimeoutError)
 
 
 def fault_of(error: Exception, connect_s: float, idle_s: float) -> tuple[str, Fault]:
-    """What a server did, for one of `FAILURES`. It may take `connect_s` to be reached, and be silent for `idle_s`."""
+    """The description and kind of one of `FAILURES`. `connect_s` and `idle_s` are the timeouts, in seconds."""
     match error:
         case ConnectTimeoutError():
             return f"could not be reached within {connect_s:g} s", "unreachable"

@@ -1,7 +1,7 @@
-"""Requests that are handed on to a server's other endpoints as they are: embeddings, completions, ranks.
+"""Requests that are forwarded unchanged to a server's other endpoints: embeddings, completions, ranks.
 
-Knows of an answer only that it is JSON, or events of JSON, in which token counts may stand, and where a completion says
-that it is over.
+An answer is only known to be JSON, or events of JSON, with optional token counts, and, in a completion, a finish
+reason.
 """
 
 from contextlib import aclosing
@@ -17,9 +17,9 @@ from callwright.upstreams.answers import RawAnswer, RawFields, UnreadableError
 from callwright.upstreams.base import GenerationRequest, HandedAnswers
 from callwright.upstreams.http import HttpUpstream
 
-# A server that has no such endpoint; llama.cpp answers 501 where it was started without it.
+# Statuses for a missing endpoint; llama.cpp answers 501 if it was started without it.
 _LACKING: Final = (404, 405, 501)
-_RANKS: Final = "/rerank"  # the one endpoint where a bare list means something
+_RANKS: Final = "/rerank"  # the only endpoint with a bare list as its answer
 _USAGE: Final = {"stream_options": {"include_usage": True}}
 
 
@@ -100,7 +100,7 @@ def lacking(who: str, path: str, why: str = "") -> RequestError:
 
 
 def counted(answer: RawFields) -> Usage | None:
-    """The token counts in an answer. Of ranks and embeddings servers tell the prompt's, or the sum of all."""
+    """The token counts in an answer. For ranks and embeddings servers send the prompt's, or the total."""
     counts = _read(answer.get("usage"), _Counts)
     if counts is None:
         return None
@@ -122,7 +122,7 @@ def _number(value: object) -> int:
 
 
 def _read(value: Raw | None, kind: type[Any]) -> Any:
-    """What stands there, None if it is anything else."""
+    """The decoded value; None if it is not of this type."""
     try:
         return None if value is None else msgspec.json.decode(value, type=kind)
     except (msgspec.DecodeError, RecursionError):

@@ -40,8 +40,8 @@ R = TypeVar("R")
 Given = TypeVarTuple("Given")
 
 _MAX_ERROR_BYTES = 1_048_576  # some errors quote the model's output
-# An event from this size on is decoded beside the event loop. The decoder itself lets nobody else run, but what stands
-# around it does.
+# An event of at least this size is decoded in a thread. The decoder itself holds the GIL, but the code around it does
+# not.
 _LARGE = 1_048_576
 # How long a finished stream may take to close, so that its connection can be used again.
 _CLOSING_S = 0.2
@@ -49,7 +49,7 @@ _CLOSING_S = 0.2
 _REDIRECTS = 300
 _LISTING_S = 5.0
 _MAX_SHOWN = 500  # bytes
-# How many bytes tell events from JSON, and how either begins.
+# Bytes that distinguish events from JSON, and how either begins.
 _SNIFFED = 8
 _EVENTS_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:").match
 _JSON_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]").match
@@ -77,9 +77,9 @@ class _ModelList(Struct):
 
 
 class EventReader(Protocol[T, D]):
-    """Reads the events of one answer, each decoded as a `kind`. `has_stopped`: a finish reason has come.
+    """Reads the events of one answer, each decoded as a `kind`. `has_stopped`: a finish reason has arrived.
 
-    A `mark` of the kind is what stands in each event of an answer: what has words in its place is an error.
+    A `mark` of the kind appears in each event of an answer: an event with a message instead is an error.
     """
 
     kind: type[T]
@@ -87,7 +87,7 @@ class EventReader(Protocol[T, D]):
 
     @property
     def tell(self) -> Tell | None:
-        """Names what is odd in an answer; None where one has to be as its API says."""
+        """Reports deviations in an answer; None if an answer must match its API exactly."""
         ...
 
     def read(self, event: T, deltas: list[D]) -> None:
@@ -95,7 +95,7 @@ class EventReader(Protocol[T, D]):
         ...
 
     def marked_over(self) -> None:
-        """The end mark of the stream has come."""
+        """Note the end mark of the stream."""
         ...
 
 
@@ -138,7 +138,7 @@ class HttpUpstream:
     async def _page(self, base: str, path: str) -> bytes | bytearray:
         """What `GET` answers. Raises `UpstreamError`."""
         try:
-            # Connections are opened anew where a kept one was closed, and all of that may take no longer than this.
+            # One time limit for the request, including a new connection if the server had closed the pooled one.
             async with asyncio.timeout(_LISTING_S):
                 response = await self._connections.send("GET", base + path, None, None, _LISTING_S)
                 async with response:
@@ -165,11 +165,11 @@ class HttpUpstream:
         headers: Mapping[str, str] | None = None,
         instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None] = lambda _: None,
     ) -> AsyncGenerator[Sequence[D], None]:
-        """POST and answer what `reader` makes of each event, in batches of what came together; a server that does not
-        stream gives one event, its whole answer.
+        """POST, and yield the deltas of each event, in batches of those that arrived together.
 
-        The stream is over at `data: [DONE]`, or when the server closes it. Raises `UpstreamError` where that was before
-        the answer had stopped, and for all else that goes wrong, unless there is something to answer `instead`.
+        A server that does not stream gives one event, its whole answer. The stream ends at `data: [DONE]`, or when the
+        server closes it. Raises `UpstreamError` if that was before a finish reason, and for any other failure, unless
+        there is something to answer `instead`.
         """
         streams = bool(body.get("stream"))
         silent_s = self._timeouts.idle_s if streams else self._timeouts.whole_s
@@ -229,7 +229,7 @@ class HttpUpstream:
     async def _last_events(
         self, response: Response, lines: SseLines, reader: EventReader[T, D]
     ) -> AsyncGenerator[list[D], None]:
-        """The events of a stream that is over, of which no line end came, and what broke it off."""
+        """The remaining events of a stream that ended without a line end, and the error that broke it off."""
         if lines.is_over:
             response.leave(_CLOSING_S)
         broken = response.broken
@@ -263,7 +263,7 @@ class HttpUpstream:
             raise self._errors.failed("answered without saying why its model stopped (no `finish_reason`)", "protocol")
 
     async def _error_body(self, response: Response) -> bytes | bytearray:
-        """The body of an error, as far as anybody reads it."""
+        """The body of an error, up to the size that is used."""
         most = min(_MAX_ERROR_BYTES, self._limits.max_answer_bytes)
         return await whole(response, most, self._timeouts.idle_s, cut=True)
 
@@ -279,7 +279,7 @@ class HttpUpstream:
     def _read(
         self, lines: SseLines, chunk: bytes, reader: EventReader[T, D], known: RepeatedEvents[D]
     ) -> tuple[list[D], Exception | None]:
-        """The events in a chunk up to the first that is none, and what is wrong with that."""
+        """The events in a chunk up to the first invalid one, and its error."""
         read: list[D] = []
         kind, most = reader.kind, bounds.MAX_ANSWER_VALUES
         mark: bytes = getattr(kind, "mark", b"")
@@ -309,13 +309,13 @@ class HttpUpstream:
         return read, self._errors.lied(f"sent {too_large}", too_large.shown) if too_large else None
 
     def _heed(self, data: bytes, reader: EventReader[T, D], read: list[D], mark: bytes) -> None:
-        """Read an event that may be an error. What it says as an answer, too, is read before."""
+        """Read an event that may be an error. If it also has a part of the answer, that is read first."""
         failure = self._errors.maybe_reported(data, reader.kind, bounds.MAX_ANSWER_VALUES)
         if failure is None:
             reader.read(self._known(data, reader), read)
             return
         if mark and mark in data:
-            with suppress(UpstreamError, UnreadableError):  # the error says more
+            with suppress(UpstreamError, UnreadableError):  # the error is more informative
                 reader.read(self._known(data, reader), read)
         raise failure
 
@@ -326,7 +326,7 @@ class HttpUpstream:
             raise self._errors.unknown(error, data) from error
 
     def _last(self, data: bytes | bytearray, reader: EventReader[T, D], broken: Exception | None) -> T:
-        """The last event, or all of an answer: where that lacks its end it was cut off. `broken`: by what."""
+        """The last event, or a whole answer; if incomplete, it was cut off. `broken`: the cause."""
         if failure := self._errors.maybe_reported(data, reader.kind, bounds.MAX_ANSWER_VALUES):
             raise failure
         try:
@@ -338,8 +338,9 @@ class HttpUpstream:
 
 
 async def _sniffed(response: Response, tell: Tell | None) -> tuple[bytes, bool]:
-    """The begin of a body, and whether that is a stream of events. What is labelled neither events nor JSON, or as the
-    other one, is told by its first bytes.
+    """The first bytes of a body, and whether it is a stream of events.
+
+    If the content type is neither events nor JSON, or the wrong one of the two, the first bytes decide.
     """
     said = response.content_type == _EVENTS
     first = b""
@@ -354,7 +355,7 @@ async def _sniffed(response: Response, tell: Tell | None) -> tuple[bytes, bool]:
 
 
 async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
-    """What `read` makes of these, beside the event loop if so many bytes may take their time."""
+    """The result of `read`, in a thread if `size` is large."""
     return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
 
 

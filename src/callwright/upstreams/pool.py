@@ -74,7 +74,7 @@ class _Member:
 
 
 class Pool:
-    """An upstream made of several. `keeps`: session affinity is on."""
+    """An upstream that distributes requests over several. `keeps`: session affinity is on."""
 
     def __init__(
         self, upstreams: Sequence[Upstream], clock: Callable[[], float] = time.monotonic, *, keeps: bool = True
@@ -105,7 +105,7 @@ class Pool:
         return self._anywhere(generation, lambda server: server.hand_on(generation, path))
 
     async def _anywhere(self, generation: GenerationRequest, ask: Callable[[Upstream], Batches[T]]) -> Batches[T]:
-        """What the first server answers that can."""
+        """The answer of the first server that is available."""
         left = list(self._members)
         key = affinity_key(generation) if self._keeps else None
         timings = generation.timings

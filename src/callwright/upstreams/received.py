@@ -1,7 +1,7 @@
-"""Answers that are not quite what their API says: what carries the answer is read strictly, all else as far as it goes.
+"""Parses answers that deviate from their API: strict for fields that carry the answer, lenient for all others.
 
-A token count as text, a `NaN`, a byte order mark, a side field of another type: none of them costs the answer. What was
-left out, or read as something else, is told. Knows the names of fields, and nothing of their meaning.
+A token count as text, a `NaN`, a byte order mark, a side field of another type: none of them costs the answer. Values
+that were left out, or read as something else, are reported. Knows the names of fields, not their meaning.
 """
 
 import json
@@ -12,26 +12,27 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 T = TypeVar("T")
-# Told what was odd, and the value.
+# Called with a description of the deviation, and the value.
 Tell: TypeAlias = Callable[[str, object], None]
 
-# Fields without which there is no answer, or another one. One that has something in it must be what its API says.
+# Fields that carry the answer: if not empty, they must match the API.
 _CARRYING: Final = frozenset(
     ("arguments", "choices", "content", "delta", "finish_reason", "function", "function_call", "message", "name")
 ) | {"stop", "text", "thinking", "tool_calls"}
 _REASONING: Final = frozenset(("reasoning", "reasoning_content"))
-# Where an object has its text.
+# Keys under which an object has its text.
 _TEXTS: Final = ("text", "content", "reasoning", "reasoning_content", "thinking", "summary")
 _PATH: Final = re.compile(r" - at `\$(?P<path>.*)`\Z", re.DOTALL)
 _STEP: Final = re.compile(r"\.(?P<name>\w+)|\[(?P<number>\d+)\]")
 _BOM: Final = b"\xef\xbb\xbf"
-# So many odd fields one piece of an answer may have.
+# Limit of deviations in one piece of an answer.
 _MOST: Final = 64
 
 
 def read_leniently(data: bytes | bytearray, kind: type[T], tell: Tell) -> T:
-    """The value of a piece of an answer that is no JSON of the type `kind`, without what is odd in it. Raises
-    `ValueError` or `RecursionError` where that carries the answer.
+    """Parse a piece of an answer that is not valid for `kind`, without its deviations.
+
+    Raises `ValueError` or `RecursionError` if a deviation is in a field that carries the answer.
     """
     if data.startswith(_BOM):
         tell("a byte order mark before JSON, which is left out", data[:20])
@@ -44,7 +45,7 @@ def read_leniently(data: bytes | bytearray, kind: type[T], tell: Tell) -> T:
     odd = ""
     for attempt in range(_MOST):
         try:
-            # Whatever is first found odd may be right as another type: a number that came as a text.
+            # A value may be valid as another type: a number sent as a text.
             return msgspec.convert(value, kind, strict=not attempt)
         except msgspec.ValidationError as error:
             found = _PATH.search(str(error))

@@ -1,7 +1,7 @@
-"""What servers say went wrong: the body of an error, or an event in place of an answer, whatever its form.
+"""Error messages of servers: the body of an error, or an event in place of an answer, whatever its form.
 
-Read are the forms of OpenAI, Anthropic and Google, FastAPI and pydantic, Spring and NestJS, TGI, SGLang and RFC 9457.
-Knows JSON and no HTTP: whose fault it is says the status.
+Handles the forms of OpenAI, Anthropic and Google, FastAPI and pydantic, Spring and NestJS, TGI, SGLang and RFC 9457.
+Knows JSON and no HTTP: the status decides whose fault it is.
 """
 
 import re
@@ -26,15 +26,17 @@ _MAX_VALUES: Final = 1_048_576
 _MAX_PLAIN: Final = 500
 _MAX_NESTED: Final = 8  # levels of an error in which its words are looked for
 _NOTHING: Final = "(nothing)"
-# Where an error has its words, first what says most. A text under `error` may be no more than the name of the status.
+# Fields with an error's message, the most informative first. A text under `error` may be only the name of the status.
 _WORDS: Final = ("message", "msg", "detail", "errors", "error_description", "title")
-# What stands before a field of the request where a server says its place.
+# Prefix of a field's path in servers' messages.
 _ROOTS: Final = ("body", "$")
 
 
 class Reported(Struct, frozen=True):
-    """An error as a server reports it: all its `words`, its own `code`, and the `field` of the request that it names,
-    of a path the first step. `is_json`: it came as JSON.
+    """An error as a server reports it.
+
+    `words` is its whole message, `code` its own code, and `field` the first step of the path of the request's field
+    that it names. `is_json`: it arrived as JSON.
     """
 
     words: str
@@ -44,12 +46,12 @@ class Reported(Struct, frozen=True):
 
     @property
     def is_too_long(self) -> bool:
-        """Whether it says that the conversation exceeds the context window. What is quoted further on says nothing."""
+        """Whether the message reports an exceeded context window. Later text is ignored, as it may be quoted."""
         return self.code == _CONTEXT_EXCEEDED or _TOO_LONG_WORDS.search(self.words, 0, _MAX_PLAIN) is not None
 
 
 class _Event(Struct):
-    """What tells an error from an answer."""
+    """Fields that distinguish an error from an answer."""
 
     error: Any = None
     object: Any = None
@@ -73,9 +75,11 @@ def reported(body: bytes | bytearray, *, says_json: bool = False) -> Reported:
 
 
 def maybe_reported(data: bytes | bytearray, mark: bytes, most_values: int) -> Reported | None:
-    """The error in an event or a whole answer of status 200, if it is one: what is under `error`, or all of it where
-    it says so. `mark` is what stands in each answer, empty if nobody knows. Where one is known, the `error` of a choice
-    and words without the mark are errors, too. Raises `UnreadableError` where these are no words.
+    """The error in an event or a whole answer of status 200, if it is one.
+
+    It is under `error`, or the whole object if its type is an error. `mark` appears in each answer; empty if unknown.
+    With a mark, the `error` of a choice and text without the mark are errors, too. Raises `UnreadableError` if they
+    have no message.
     """
     try:
         event = read_json(data, _Event, most_values)
@@ -95,12 +99,12 @@ def maybe_reported(data: bytes | bytearray, mark: bytes, most_values: int) -> Re
 
 
 def maybe_too_long(told: str) -> RequestError | None:
-    """The `RequestError` for a conversation that exceeds the context window, if a server's words say so."""
+    """The `RequestError` for an exceeded context window, if a server's message reports one."""
     return too_long(told) if _TOO_LONG_WORDS.search(told) else None
 
 
 def too_long(told: str) -> RequestError:
-    """The `RequestError` for a conversation that exceeds the context window, of which a server says this."""
+    """The `RequestError` for an exceeded context window, with the server's message."""
     return RequestError(
         f"Your input exceeds the context window of this model. Please adjust your input and try again. (The server "
         f"says: {told}.)",
@@ -125,7 +129,7 @@ def _read(answer: object) -> Reported:
 
 def _fields(answer: object) -> Mapping[str, Any]:
     """The object in which an error has its code."""
-    if isinstance(answer, list) and answer:  # Google's stand in a list
+    if isinstance(answer, list) and answer:  # Google's are in a list
         answer = answer[0]
     inner = answer.get("error") if isinstance(answer, dict) else None
     found = inner if isinstance(inner, dict) and inner else answer
@@ -133,9 +137,7 @@ def _fields(answer: object) -> Mapping[str, Any]:
 
 
 def _words(failure: object, depth: int = 0) -> str:
-    """What an error says, whatever form it has: servers nest the message, and some send a list of them. Empty where it
-    has no words.
-    """
+    """The message of an error in any form: servers nest it, and some send a list of messages. Empty if it has none."""
     if depth > _MAX_NESTED:
         return "…"
     match failure:
@@ -164,7 +166,7 @@ def _words_of(failure: Mapping[str, Any], depth: int) -> str:
 
 
 def _written(value: object) -> str:
-    """An error that says nothing in words, as JSON."""
+    """An error without a message, as JSON."""
     if not value and not isinstance(value, int | float):
         return _NOTHING
     try:
@@ -180,7 +182,7 @@ def _choice_errors(choices: object) -> Iterator[object]:
 
 
 def _field(answer: object) -> str | None:
-    """The field of the request that an error names: under `param`, or by the first place that pydantic tells."""
+    """The field of the request that an error names: under `param`, or the first location in a pydantic error."""
     param = _fields(answer).get("param")
     if isinstance(param, str):
         return _first_step(re.split(r"[.\[\]]", param))

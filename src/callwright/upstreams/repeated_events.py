@@ -1,7 +1,7 @@
-"""Events that differ from the one before in nothing but their text, as most of a stream do: the bytes around it are
-known, so only the text is read.
+"""Events that differ from the previous one only in their text, as most of a stream do: the bytes around it are known,
+so only the text is parsed.
 
-JSON makes that safe: where a string stands, any other string may, and nothing around it means anything else for it.
+JSON makes that safe: any string may be replaced by another, without effect on the rest.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from callwright.upstreams.http_client.response import AT_ONCE
 
 D = TypeVar("D")
 _PROBE: Final = "another text"
-# So often what was learnt may be of no use: some servers write a time or a random text into each event.
+# Limit of failed attempts: some servers write a time or a random text into each event.
 _TRIES: Final = 3
 _text: Final = msgspec.json.Decoder(str).decode
 
@@ -27,7 +27,7 @@ class RepeatedEvents(Generic[D]):
         self._before = self._behind = b""  # around the text
         self._least = 0
         self._made: Callable[[str], D] | None = None
-        self._latest: type[Any] | None = None  # of the delta of the last event, where it has one
+        self._latest: type[Any] | None = None  # of the delta of the last event, if it has one
         self._tries = _TRIES
 
     def maybe(self, data: bytes) -> D | None:

@@ -1,9 +1,9 @@
-"""An upstream that is asked again where it failed for a while: it could not be reached, broke off, or has too much to
-do. Only as long as nothing of the answer was passed on: what was sent cannot be taken back.
+"""An upstream that retries transient failures: unreachable, connection lost, overloaded.
 
-The pause is what the server says (`retry-after`), else it doubles. Where it would end behind the deadline, or the
-server wants a longer one than anybody waits for, the failure is raised at once, as it is. Retries come out of a budget
-that requests which succeed fill up again: a server that is down is not asked several times by everybody.
+Only until a part of the answer was forwarded: sent events cannot be retracted. The pause is the server's
+(`retry-after`), or exponential. If it would exceed the deadline, or the server's is too long, the failure is raised
+immediately. Retries use a budget that successful requests refill: a server that is down does not get several requests
+from every client.
 """
 
 import asyncio
@@ -28,14 +28,15 @@ MAX_WAIT_S: Final = 60.0
 _TRANSIENT: Final = (408, 429, 502, 503, 504, 529)
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 8.0
-# So many retries may come at once, and one more for so many requests that succeed.
+# Maximum burst of retries, and the fraction of one that each successful request adds.
 _BUDGET: Final = 10.0
 _REFILL: Final = 0.2
 
 
 class Retried:
-    """An upstream with `retries` for each request at most. `deadline_s`: for the whole answer, its pauses included.
-    `pause` waits so many seconds.
+    """An upstream with at most `retries` for each request.
+
+    `deadline_s`: for the whole answer, including pauses. `pause` waits a number of seconds.
     """
 
     def __init__(
@@ -118,14 +119,14 @@ class Retried:
                 yield batch
 
     def _maybe_pause(self, error: UpstreamError, failures: int, left_s: float | None) -> float | None:
-        """How long to wait before the next attempt; None where there is none."""
+        """Seconds to wait before the next attempt; None: do not retry."""
         is_transient = error.fault in ("unreachable", "cut") or error.status in _TRANSIENT
         if not is_transient or failures >= self._retries or self._budget < 1:
             return None
         pause_s = _wanted(error.retry_after_s)
         if pause_s is None:
             longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**failures)
-            pause_s = longest_s * random.uniform(0.5, 1)  # so that not all come back at once
+            pause_s = longest_s * random.uniform(0.5, 1)  # so that clients do not retry simultaneously
         return None if pause_s > MAX_WAIT_S or (left_s is not None and pause_s >= left_s) else pause_s
 
 

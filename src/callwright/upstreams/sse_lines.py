@@ -1,9 +1,9 @@
-"""Server-sent events: the data of each event, out of bytes that are cut anywhere. Knows neither HTTP nor JSON.
+"""Server-sent events: the data of each event, from bytes in arbitrary chunks. Knows neither HTTP nor JSON.
 
-Read as the HTML standard has it (https://html.spec.whatwg.org/multipage/server-sent-events.html, 9.2.6): a byte order
-mark, lines that end in CR, LF or both, data of several lines, comments. `id` and `retry` mean nothing here. Where
-servers differ: two events without an empty line between them are two, the last one needs none, and the end mark ends
-the stream at once.
+Parsed as in the HTML standard (https://html.spec.whatwg.org/multipage/server-sent-events.html, 9.2.6): a byte order
+mark, lines that end in CR, LF or both, data of several lines, comments. `id` and `retry` are ignored. Deviations of
+servers: two events without an empty line between them are two, the last one needs none, and the end mark ends the
+stream immediately.
 """
 
 import re
@@ -24,8 +24,9 @@ class ErrorData(bytes):
 
 
 class TooLongLineError(Exception):
-    """An event that is too large. `shown` is its begin; `before` is the data of the complete events that came with it,
-    which nobody has seen.
+    """An event that is too large.
+
+    `shown` is its beginning; `before` is the data of the complete events from the same chunk, not yet returned.
     """
 
     def __init__(self, shown: bytes, most: int, before: list[bytes]) -> None:
@@ -35,8 +36,10 @@ class TooLongLineError(Exception):
 
 
 class SseLines:
-    """Feed it bytes. `is_over` once `[DONE]` has come; what follows is ignored. `most`: bytes of one event; `held`: of
-    one that has begun and not come to its end.
+    """Incremental parser of bytes.
+
+    `is_over` is set at `[DONE]`; anything after it is ignored. `most`: maximum bytes of one event; `held`: bytes of an
+    incomplete one.
     """
 
     def __init__(self, most: int = MAX_EVENT_BYTES) -> None:
@@ -79,7 +82,7 @@ class SseLines:
             if self._is_first:
                 line, self._is_first = line.removeprefix(_BOM), False
             data = line[5:].strip() if line.startswith(b"data:") else None
-            # What no JSON has, a brace behind the last one, begins another event.
+            # A brace after a closing brace is not valid JSON: another event begins.
             if not line or data == DONE or (data is not None and data[:1] == b"{" and self._data[-1:] == b"}"):
                 if self._data:
                     batch.append(ErrorData(self._data) if self._is_error else bytes(self._data))
@@ -97,7 +100,7 @@ class SseLines:
         return batch
 
     def finish(self) -> list[bytes]:
-        """The stream is over: the data of a last event without an empty line behind it. Half an end mark is none."""
+        """End the stream: the data of a last event without an empty line after it. Half an end mark is ignored."""
         last = self.feed(b"\n\n")
         return last[:-1] if last and DONE.startswith(last[-1]) else last
 
@@ -115,5 +118,5 @@ class SseLines:
 
     def _too_long(self, before: list[bytes], line: bytes) -> TooLongLineError:
         shown = bytes(self._data or line)[: min(_SHOWN, self._most)]  # also of a line that is all there
-        self._begun, self._data = [], b""  # an exception keeps its frames alive, and with them this
+        self._begun, self._data = [], b""  # an exception references its frames, and they this
         return TooLongLineError(shown, self._most, before)

@@ -20,12 +20,12 @@ States: TypeAlias = Callable[[], Sequence[ServerState]]
 
 
 class RequestTimings(Struct):
-    """Times are of `time.monotonic`, in seconds; None for what did not happen.
+    """Times are of `time.monotonic`, in seconds; None: did not happen.
 
-    `begun_s`: the generation was requested; `sent_s`: the request went to the server; `first_s`: its first delta came;
-    `ended_s`: the last one, or a failure. `queued_s`: how long it waited in the queue. `constraint`: what was sent to
-    hold the answer to a form, as its kind and its text. `dropped`: request fields that this endpoint does not know and
-    that were not sent. `servers`: how many servers of a pool were asked; `states` answers their state.
+    `begun_s`: the generation was requested; `sent_s`: the request was sent to the server; `first_s`: its first delta
+    arrived; `ended_s`: the last one, or a failure. `queued_s`: how long it waited in the queue. `constraint`: the form
+    that the answer was held to, as its kind and its text. `dropped`: request fields that this endpoint does not know
+    and that were not sent. `servers`: how many servers of a pool were asked; `states` returns their state.
     """
 
     begun_s: float = msgspec.field(default_factory=time.monotonic)

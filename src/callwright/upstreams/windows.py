@@ -1,7 +1,7 @@
-"""Context windows that servers tell elsewhere than in their list of models, or that are smaller than what that says.
+"""Context windows that servers report elsewhere than in their list of models, or that are smaller than listed.
 
-llama.cpp lists what a model was trained for, and runs it with less; Ollama and LM Studio list nothing. Each tells on a
-page of its own how a model is loaded. Knows no HTTP.
+llama.cpp lists the trained window of a model, and runs it with less; Ollama and LM Studio list nothing. Each has a page
+of its own that reports how a model is loaded. Knows no HTTP.
 
 Sources: README of llama.cpp's server (`/props`), docs/api.md of Ollama (`/api/ps`), lmstudio.ai/docs (REST API v0),
 November 2026.
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from callwright.upstreams.base import Server
 
-# What the page and the names of the listed models say: tokens by the model's name.
+# Reads windows from the page, given the names of the listed models: tokens by the model's name.
 Read: TypeAlias = Callable[[Any, Sequence[str]], dict[str, int]]
 
 

@@ -1,8 +1,12 @@
 """What a server says of itself: the models that it has, and its health."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
+
+# The header of `/healthz` by which a gateway knows itself, and the variable that its processes have its value in.
+INSTANCE_HEADER: Final = "x-callwright-instance"
+INSTANCE_VARIABLE: Final = "CALLWRIGHT_INSTANCE"
 
 
 class ModelMeta(Struct):

@@ -44,7 +44,7 @@ class Client(Struct, frozen=True, forbid_unknown_fields=True):
     and `${python}` (the project's).
 
     `pip` or `npm` are pinned requirements, of which the first is the client; `python` is the lowest version that it
-    runs on. `absent` says why it cannot be installed. `page` is what to read of it, from docs/clients on.
+    runs on. `absent` says why it cannot be installed. `page` is what to read about it, relative to docs/contributing.
 
     `files` are written into its home and `setup` is called before `run`, which does the task. `plays` is what the model
     says where the simulated one cannot do what the client needs, `dialect` what the simulated one writes in. `calls` is

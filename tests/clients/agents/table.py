@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 
 __all__ = ["COLUMNS", "PAGE", "row_of", "rows_in", "table", "write"]
 
-PAGE: Final = ROOT / "docs" / "clients" / "README.md"
+PAGE: Final = ROOT / "docs" / "contributing" / "clients-run.md"
 COLUMNS: Final = ("client", "version", "API", "answers", "requests", "tools called", "result", "run")
 _BEGIN: Final = "<!-- written by scripts/agents -->\n"
 _END: Final = "<!-- end -->\n"

@@ -55,16 +55,16 @@ async def mcp_tools(
     elicit: Elicit | None = None,
     bounds: Bounds | None = None,
 ) -> AsyncGenerator[LiveTools, None]:
-    """The tools of a server, sorted by name, each called `name__tool`; by default `name` is what the server says it is.
+    """The tools of a server, sorted by name, each called `name__tool`; `name` defaults to the server's own.
 
     A person must approve the calls that `approve` names; without it as with "writes", and a run warns where it ends so.
     `server` is a URL (`-H 'Name: value'` before it is a header, as are `headers`), or a command as one would type it
     (`KEY=value` before it goes into its environment, as does `env`), or the words of one. `timeout_s` is for each call;
-    without it the agent's limit holds. `deferred`: the model has to search for them. `elicit` answers what the server
-    asks a person in a call; without it such a call fails. `bounds`: how much the server may send.
+    by default the agent's limit applies. `deferred`: the model must search for them. `elicit` answers questions of the
+    server to a person; without it such a call fails. `bounds`: how much the server may send.
 
-    What the server gets while it runs comes into the list, and to the agents that were given this list. Raises
-    `ConfigError` when the server cannot be used, or the SDK is missing.
+    New tools of the server are added to this list, also for agents that have it. Raises `ConfigError` if the server is
+    unusable, or the SDK is missing.
     """
     needs_sdk()
     target = _target(server, dict(env or {}), cwd, dict(headers or {}))

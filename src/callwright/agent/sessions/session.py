@@ -38,12 +38,12 @@ _MESSAGE: Final = msgspec.json.Decoder(dict[str, Any])
 class Session:
     """The conversation `session_id` in a `store`: `sqlite:///file.db` or `postgresql://user:password@host/name`.
 
-    A run with it begins with its messages and adds its own, as they come. Two runs at once cannot have it: the second
-    waits for `wait_s` seconds, then it raises `SessionError`. From `compact_threshold` tokens on a run has the model
-    sum up what is old; without it, from four fifths of the model's window on, or from 100,000 where that is not known.
-    `max_bytes`: so much JSON of messages it holds at most.
+    A run with it begins with its messages and appends its own. Two runs cannot have it together: the second waits for
+    `wait_s` seconds, then it raises `SessionError`. From `compact_threshold` tokens on the model summarizes old
+    messages; the default is four fifths of the model's window, or 100,000 if that is unknown. `max_bytes` limits the
+    JSON of its messages.
 
-    Each call connects anew; within `async with session:` the connections are kept.
+    Each call connects; `async with session:` holds the connections.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class Session:
     # --- the messages ---
 
     async def get_items(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The messages, oldest first; with a `limit` the last so many."""
+        """The messages, oldest first; the last `limit` of them."""
         if limit is not None and limit <= 0:
             return []
         async with self._database() as database:
             return [_MESSAGE.decode(body) for body in await database.read(queries.latest, self.session_id, limit)]
 
     async def add_items(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Append Chat messages. Raises `RequestError` for what are none, `SessionError` while a run has the session."""
+        """Append Chat messages. Raises `RequestError` for anything else, `SessionError` while a run has the session."""
         read_messages(items)
         bodies = [encode(item) for item in items]
 
@@ -120,7 +120,7 @@ class Session:
         await self._change(added)
 
     async def pop_item(self) -> dict[str, Any] | None:
-        """Take the last message out; None where there is none. Raises `SessionError` while a run has the session."""
+        """Remove and return the last message, or None. Raises `SessionError` while a run has the session."""
         body = await self._change(queries.pop)
         return None if body is None else _MESSAGE.decode(body)
 

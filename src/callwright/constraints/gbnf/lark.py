@@ -1,8 +1,8 @@
-"""A custom tool's Lark grammar as GBNF, in a text as it is or inside of a JSON string.
+"""A custom tool's Lark grammar as GBNF, in plain text or inside a JSON string.
 
-The definition has been checked (`callwright.grammar`). GBNF knows no terminals: where Lark reads the longest one, this
-takes any, so it may be wider, never another language than the check expects. A grammar that calls itself at its own
-begin cannot be said, nor what an expression cannot: `UnsayableError`.
+The definition has been checked (`callwright.grammar`). GBNF knows no terminals: while Lark reads the longest one, this
+accepts any, so it may be wider, never another language than the check expects. Left recursion cannot be expressed, nor
+expressions that GBNF lacks: `UnsayableError`.
 """
 
 import json
@@ -59,7 +59,7 @@ class _Writer:
         self._rules = rules
         self._prefix = prefix
         self._in_json = in_json
-        self._between: list[GbnfPart] = []  # what may stand between two parts of a rule: that which is ignored
+        self._between: list[GbnfPart] = []  # ignored text, allowed between two parts of a rule
 
     def write(self) -> str:
         ignored = f"{self._prefix}-ignored"
@@ -188,7 +188,7 @@ class _Writer:
 
 
 def _text(token: Token) -> str:
-    """What a string matches. `\\xHH` is not of JSON."""
+    """The text that a string matches. `\\xHH` is not JSON."""
     inner = re.sub(r"\\x([0-9a-fA-F]{2})", r"\\u00\1", token.text.removesuffix("i"))
     found: str = json.loads(inner)
     return found

@@ -20,7 +20,7 @@ class UnsayableError(Exception):
 
 
 class GbnfPart(Struct, frozen=True):
-    """A part as it may stand in a row; `size` is what it grows to where it is repeated."""
+    """A part of a sequence; `size` is its expanded size when it is repeated."""
 
     text: str
     size: int = 1
@@ -55,7 +55,7 @@ _TIMES: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None)
 
 
 def repeated(piece: GbnfPart, least: int, most: int | None) -> GbnfPart:
-    """So many of them. A maximum that is too large is none."""
+    """A repetition. A maximum that is too large is dropped."""
     if most is not None and most * piece.size > _MAX_REPEATED:
         most = None
     if least * piece.size > _MAX_REPEATED:

@@ -1,7 +1,7 @@
-"""Regular expressions in Rust's syntax as GBNF, in a text as it is or inside of a JSON string.
+"""Regular expressions in Rust's syntax as GBNF, in plain text or inside a JSON string.
 
-Classes of Unicode are narrower here (`\\d` is ASCII), so that what is written fits the expression. What GBNF cannot
-say, or what would grow too large in it, is an `UnsayableError`: then the text is free, and checked.
+Classes of Unicode are narrower here (`\\d` is ASCII), so that the output fits the expression. Anything that GBNF cannot
+express, or that would grow too large in it, is an `UnsayableError`: then the text is free, and validated.
 """
 
 import re
@@ -21,7 +21,7 @@ _SPACES: Final[Ranges] = (
     *((9, 13), (32, 32), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A)),
     *((0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000)),
 )
-# What is surely of a class, and what may be: the second is for classes that are negated.
+# Characters certainly in a class, and possibly in it: the second is for negated classes.
 _SURE: Final = {"d": _DIGITS, "w": _WORD, "s": _SPACES}
 _MAYBE: Final = {"d": (*_DIGITS, *_BEYOND), "w": (*_WORD, *_BEYOND), "s": _SPACES}
 _ESCAPES: Final = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7}
@@ -44,7 +44,7 @@ def expression(pattern: str, flags: str = "", *, in_json: bool) -> GbnfPart:
 
 @lru_cache(1024)
 def may_read(pattern: str, ranges: Ranges) -> bool:
-    """Whether an expression for a whole text may read one of these characters, as far as that can be told."""
+    """Whether an expression for a whole text may match one of these characters; True if unknown."""
     reading = _Reading(pattern, in_json=False)
     try:
         reading.alternatives(any_case=False, dot_all=False)
@@ -55,7 +55,7 @@ def may_read(pattern: str, ranges: Ranges) -> bool:
 
 @lru_cache(1024)
 def is_sayable(pattern: str) -> bool:
-    """Whether a schema's pattern can be said for a JSON string."""
+    """Whether a schema's pattern can be expressed for a JSON string."""
     whole = whole_pattern(pattern)
     if whole is None:
         return False
@@ -157,7 +157,7 @@ class _Reading:
         return characters(ranges, in_json=self._in_json)
 
     def _escape(self, *, sure: bool) -> Ranges:
-        """`sure`: of classes only what is surely of them, else all that may be."""
+        """The characters of an escape. `sure`: of a class only those certainly in it, otherwise all that may be."""
         if found := _CODE.match(self._pattern, self.at):
             self.at = found.end()
             code = int(found[1] or found[2] or found[3], 16)

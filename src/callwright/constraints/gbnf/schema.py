@@ -1,7 +1,7 @@
-"""JSON Schema as rules of GBNF, for schemas that `callwright.constraints.schema_subset` has made ready for llama.cpp.
+"""JSON Schema as rules of GBNF, for schemas that `callwright.constraints.schema_subset` has prepared for llama.cpp.
 
-Strings are spelled out by their ranges, because an open negated class would let invalid UTF-8 through. A blank behind
-comma and colon is free, others are not.
+Strings are written as ranges, because an open negated class would let invalid UTF-8 through. A blank after comma and
+colon is optional, others are not allowed.
 """
 
 import json
@@ -26,7 +26,7 @@ _SHARED: Final = {
     "array": r'"[" (value (comma value)*)? "]"',
     "value": "object | array | string | number | boolean | null",
 }
-# So many integers are written out.
+# Maximum number of integers that are enumerated.
 _FEW: Final = 256
 _USES: Final = {
     "string": ("char",),
@@ -38,14 +38,14 @@ _USES: Final = {
 
 
 def _members(values: Iterable[object]) -> str:
-    """Each of these values, with and without blanks behind comma and colon."""
+    """Each of these values, with and without blanks after comma and colon."""
     wide = [json.dumps(value, ensure_ascii=False) for value in values]
     narrow = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
     return " | ".join(map(gbnf_literal, dict.fromkeys(wide + narrow)))
 
 
 def integers(schema: Mapping[str, Any]) -> tuple[int | None, range]:
-    """The least integer of a schema, if there is one, and all of them where they are few."""
+    """The least integer of a schema, if there is one, and all of them if they are few."""
     lows = [schema[name] + more for name, more in (("minimum", 0), ("exclusiveMinimum", 1)) if name in schema]
     highs = [schema[name] - less for name, less in (("maximum", 0), ("exclusiveMaximum", 1)) if name in schema]
     few = range(max(lows), min(highs) + 1) if lows and highs else range(0)

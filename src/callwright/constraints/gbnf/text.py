@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
 
-# What a JSON string holds as it is.
+# Characters that a JSON string holds unescaped.
 IN_STRINGS: Final[Ranges] = (
     *((32, 33), (35, 91), (93, 126), (0xA0, 0xD7FF)),
     *((0xE000, 0xFFFC), (0x10000, 0x10FFFF)),
@@ -25,7 +25,7 @@ def gbnf_literal(text: str) -> str:
     return f'"{"".join(inner)}"'
 
 
-# Keys up to this length are told from others.
+# Keys up to this length are distinguished from others.
 _MAX_KEY: Final = 128
 
 
@@ -47,9 +47,9 @@ def without_characters(ranges: Ranges, characters: Iterable[str]) -> Ranges:
 
 
 def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> str:
-    """The rule of a JSON string that is none of these: a rule for each beginning of them. It uses the rule `char`.
+    """The rule of a JSON string that is none of these: a rule for each of their prefixes. It uses the rule `char`.
 
-    A key that JSON has to escape is not looked for, nor is one that is written in escapes, or a very long one.
+    A key that JSON must escape is not excluded, nor is one that is written in escapes, or a very long one.
     """
     keys = {key for key in declared if 0 < len(key) <= _MAX_KEY and all(_holds(character) for character in key)}
     known = sorted({key[:end] for key in keys for end in range(len(key) + 1)} | {""})

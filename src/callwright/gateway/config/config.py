@@ -51,49 +51,49 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_body_bytes: Annotated[int, Meta(ge=1)] = 16_777_216
     """Larger requests get a 413."""
     hosts: tuple[_Text, ...] = ()
-    """Without keys: the names, beside this machine's own, by which clients and web pages may reach the gateway, such as
+    """Without keys: further host names by which clients and web pages may reach the gateway, such as
     `["gateway.lan"]`; `["*"]` for any, see [security](security.md).
     """
     max_requests: _Count = 2_048
-    """Requests and turns over WebSocket under way at once; one more gets a 429 with `retry-after`. Each of several
-    workers takes its share. The process raises its own limit of open files to what they and `max_connections` need, as
-    far as the system's hard limit allows.
+    """Running requests and turns over WebSocket; one more gets a 429 with `retry-after`. Each of several
+    workers takes its share. The process raises its limit of open files as they and `max_connections` need, within the
+    system's hard limit.
     """
     drain_s: Annotated[float, Meta(ge=0, le=86_400)] = 25.0
-    """When the gateway is told to end (SIGTERM, Ctrl-C), how long what is under way may go on. Meanwhile `/healthz`
-    answers 503 and nothing new is taken; then every answer ends with an error as its last event. A second signal ends
-    them at once.
+    """After SIGTERM or Ctrl-C, how long running requests may continue. Meanwhile `/healthz` answers 503 and new
+    requests are rejected; then every answer ends with an error as its last event. A second signal ends them
+    immediately.
     """
     history: Literal["strict", "mend"] = "strict"
-    """Calls and outputs in the messages that do not belong together: `strict` refuses them as OpenAI does; `mend` pairs
-    late outputs and lost ids, says which call was not run, tells orphans in words, keeps one system message at the
+    """Calls and outputs in the messages that do not match: `strict` rejects them as OpenAI does; `mend` pairs late
+    outputs and lost ids, marks calls that were not run, turns orphans into text, and leaves one system message at the
     start.
     """
     log_level: LogLevel = "info"
-    """From where on is logged; above `debug` nothing of what was said is in a [log](operations.md#logs)."""
+    """Minimum [log](operations.md#logs) level. Conversation content is logged only at `debug`."""
     log_format: LogFormat = "plain"
     """`plain` lines, or one `json` object a line."""
     metrics: bool = True
     """Whether `GET /metrics` answers [Prometheus](operations.md#metrics)."""
     inspect: InspectLevel | None = None
-    """What the [pages](inspection.md) show of turns: `full`, with all that was said; `metadata`, without a word of it;
-    `off`, nothing. By default `full` on this machine's own addresses without keys and `hosts`, else `metadata`.
+    """Turns on the [pages](inspection.md): `full`, with content; `metadata`, without it; `off`, none. By default `full`
+    on this machine's own addresses without keys and `hosts`, else `metadata`.
     """
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[store]`: where responses and conversations are kept."""
+    """`[store]`: the store for responses and conversations."""
 
     url: _Text
     """`sqlite:///file.db` (four slashes for an absolute path), `postgresql://user:password@host/database` (needs
     psycopg:
     `.venv/bin/python -m pip install '.[postgres]'`; several gateways may share it), `sqlite://` for memory only, `none`
-    to keep nothing.
+    to store nothing.
     """
     retention_days: Annotated[float, Meta(gt=0, le=36_500)] = 30.0
-    """Responses older than this that nothing continues from are erased."""
+    """Older responses that no other continues are erased."""
     shared_limits: bool = False
-    """Whether `requests_per_minute` and `tokens_per_minute` of keys hold for all gateways with this store together,
+    """Whether `requests_per_minute` and `tokens_per_minute` of keys apply to all gateways with this store together,
     see [deployment](deployment.md#limits-of-keys); PostgreSQL only.
     """
 
@@ -102,25 +102,25 @@ class RecordConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """`[record]`: each turn is written into a file, as `callwright replay` reads it."""
 
     dir: _Text
-    """The folder; it is made where it does not exist."""
+    """The folder; it is created if missing."""
     max_total_bytes: Annotated[int, Meta(ge=1_024)] = 1_073_741_824
-    """Then the oldest files are erased. One has a third of it, and 64 MiB at most."""
+    """Above this the oldest files are erased. A file has a third of it, and 64 MiB at most."""
 
 
 class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[models.infer]]`: arguments without a name that have all these keys are this tool's."""
 
     tool: _Text
-    """The tool, where several would take them."""
+    """The tool, if several would accept them."""
     keys: Annotated[list[_Text], Meta(min_length=1)]
     """What the arguments must have."""
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[[models]]`: a name that clients use, and what stands behind it."""
+    """`[[models]]`: a name for clients, and the model with its server."""
 
     name: _Text
-    """The name clients use; `*` takes every name and hands it on."""
+    """The name for clients; `*` matches every name and forwards it."""
     upstream: str | Annotated[list[str], Meta(min_length=1)]
     """Base URL of the server with its `/v1`, a file `model.gguf` to [run in this process](embedded.md), or `simulated`;
     a list of URLs for several servers of the same model, see [below](#several-servers).
@@ -128,113 +128,112 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     model: _Text | None = None
     """The server's own name for it; without it, `name`."""
     mode: Mode | Literal["auto"] | None = None
-    """`native`: the server renders and reads; `prompt`: the tools go into the messages as text and the reply is read
-    here; `raw`: the whole prompt is rendered here and sent to the completion endpoint; `auto`: [chosen](#mode-auto) by
-    what the server can do. Without it `native`, with a dialect `prompt`, for a file `raw`.
+    """`native`: the server renders and parses; `prompt`: the tools are text in the messages and Callwright parses the
+    reply; `raw`: Callwright renders the whole prompt for the completion endpoint; `auto`: [chosen](#mode-auto) by
+    probing the server. Without it `native`, with a dialect `prompt`, for a file `raw`.
     """
     dialect: str | None = None
-    """How the model writes calls, see [dialects](dialects.md); needed for prompt and raw, and for these only. `auto`
-    finds it by what the model's [chat template](chat-templates.md#which-dialect-a-template-follows) renders, which a
-    file holds (and `auto` is its default), or by its name; the reason is printed at the start. `template`: prompts by
-    the [chat template](chat-templates.md) itself, and calls as it writes them; `auto` comes to this where nothing else
-    is known. For `*` it is found for each name that is asked for, and is `json` for a name that says nothing.
+    """The model's format, see [dialects](dialects.md); for the modes prompt and raw only. `auto` finds it by the
+    model's [chat template](chat-templates.md#which-dialect-a-template-follows), which a GGUF file contains (there it is
+    the default), or by its name; the reason is printed at the start. `template`: prompts and calls of the
+    [chat template](chat-templates.md) itself, the fallback of `auto`. For `*` it is found for each requested name, and
+    is `json` for an unknown one.
     """
     template: _Text | None = None
     """The model's chat template, for the dialects `auto` and `template`: a Jinja file, a `tokenizer_config.json`, a
     model's folder, or a GGUF file.
     """
     response_template: _Text | None = None
-    """Mode native: a file that declares how the model's output reads, for a server that renders the tools and hands on
-    raw text; see [response templates](response-templates.md). The server's own calls still count.
+    """Mode native: a file that declares how the output is parsed, for a server that renders the tools and returns raw
+    text; see [response templates](chat-templates.md#response-templates). The server's own calls still count.
     """
     server: Server = "openai"
     """Which server it is; `openai` is any other. In mode raw (not `ollama`, `lmstudio` and `transformers`) they
-    need different fields to keep control tokens in the text; in the other modes it says which [constraints and
-    choices](constraints.md) it heeds.
+    need different fields to keep control tokens in the text; in the other modes it selects the [constraints and
+    choices](constraints.md) that the server honours.
     """
     options: dict[str, Any] = {}
     """Options of the [dialect](dialects.md)."""
     fields: dict[str, Any] = {}
-    """Fields that go into every request to the upstream, such as `temperature`; the client's own win. Not those that
-    the gateway sets itself (`model`, `messages`, `tools`, `stream`, …).
+    """Fields for every request to the upstream, such as `temperature`; the client's own win. Not those that the
+    gateway sets itself (`model`, `messages`, `tools`, `stream`, …).
     """
     pass_fields: tuple[_Text, ...] = ()
-    """Fields of requests that go to the upstream beside the [known ones](security.md#what-goes-to-the-models-server),
-    such as `["guided_regex"]`; `["*"]` for all. Without keys all fields of chat requests do.
+    """Request fields that are forwarded in addition to the [known ones](security.md#what-goes-to-the-models-server),
+    such as `["guided_regex"]`; `["*"]` for all. Without keys all fields of chat requests are.
     """
     media_urls: tuple[_Scheme, ...] | None = None
     """Schemes of the URLs of images, files and audio, such as `["data", "https", "http"]`; `["*"]` for any, with
-    private addresses. Where there are keys it is `["data", "https"]`, without keys `["*"]`.
+    private addresses. With keys the default is `["data", "https"]`, without keys `["*"]`.
     """
     headers: dict[str, str] = {}
     """HTTP headers for the upstream."""
     api_key_env: str | None = None
-    """Environment variable that holds the upstream's key; then no key stands in `headers` or in the URL."""
+    """Environment variable with the upstream's key, instead of one in `headers` or in the URL."""
     connect_timeout_s: _Seconds = 10.0
     """How long to wait for a connection."""
     idle_timeout_s: _Seconds = 300.0
-    """How long the upstream may be silent, twice as long before an answer that comes whole."""
+    """How long the upstream may be silent; twice as long before a whole answer."""
     aliases: list[Annotated[list[_Text], Meta(min_length=2)]] = []
     """More groups of parameter names that mean the same, such as `[["depot", "warehouse"]]`; a name that the tool
     declares is never taken for another.
     """
     infer: list[InferenceConfig] = []
-    """Whose arguments they are when they come without a name."""
+    """The tool of arguments without a tool name."""
     retries: Annotated[int, Meta(ge=0, le=5)] = 2
-    """How often the model is asked again when a call, or the form of an answer, does not hold; see [the
-    guarantee](guarantee.md).
+    """How often the model tries again after an invalid call or answer; see [the guarantee](guarantee.md).
     """
     retry_s: _Seconds = 100.0
-    """After this it is not asked again."""
+    """After this there are no more retries."""
     max_repeats: Annotated[int, Meta(ge=0, le=1000)] = 4
-    """How often in a row a call may have the same output until the model is told that it goes round in a circle; after
-    twice as many it may not make that call, see [loops](loops.md). 0: any number of times.
+    """How often in a row a call may have the same output until the model reads a note about the loop; at twice that
+    the call is forbidden, see [loops](guarantee.md#loops). 0: unlimited.
     """
     ask_ambiguous: bool = True
-    """Whether the model is asked, once a turn, when its answer holds what may be a call and may only show one; see
+    """Whether the model is asked, once per turn, if a text in its answer is a call or only an example; see
     [the guarantee](guarantee.md#asked-about). Without it such an answer stays text.
     """
     keep_reasoning: bool = True
-    """Whether the reasoning before a call is [kept and put back](reasoning.md) where a client drops it and the model
-    would see it. `false` for a server that refuses `reasoning_content` in a history, too.
+    """Whether reasoning before a call is [stored and restored](apis.md#reasoning-between-calls) if a client drops it.
+    `false` for a server that rejects `reasoning_content` in a history.
     """
     requests: Literal["strict", "lenient"] = "strict"
-    """What is refused in requests: `strict`: what OpenAI refuses; `lenient`: not what it refuses only for its form, see
+    """`strict` rejects requests as OpenAI does; `lenient` accepts those that it rejects only for their form, see
     [lenient requests](guarantee.md#lenient-requests).
     """
     media: Literal["refuse", "tell"] = "refuse"
-    """Images and files where the prompt is text only (mode raw): `refuse` with a 400, or `tell` the model in words that
-    something was there.
+    """Images and files if the prompt is text only (mode raw): `refuse` with a 400, or `tell` the model in words that
+    they exist.
     """
     balance: Literal["prefix", "least"] = "prefix"
-    """Which of several servers is asked, see [below](#several-servers): the one that has the `prefix` of the
-    conversation in its cache, or the one with the `least` requests.
+    """The choice among several servers, see [below](#several-servers): the one with the `prefix` of the conversation in
+    its cache, or the one with the `least` requests.
     """
     constrain: Literal["auto", "off"] = "auto"
-    """Modes raw and prompt: where a call is demanded, or an answer in the form of a `response_format`, `server` gets a
-    [grammar](constraints.md) that leaves the model nothing else; `off`: never.
+    """Modes raw and prompt: if a call or an answer by a `response_format` is required, `server` gets a
+    [grammar](constraints.md) that enforces it; `off`: never.
     """
     arguments: Literal["text", "object"] = "text"
-    """Mode native: how the server gets the arguments of calls in the history. `text` is OpenAI's form, which vLLM,
-    SGLang, llama.cpp and Ollama turn into objects for the chat template; `object` is for a server that hands them to
-    the template as they come.
+    """Mode native: the form of the arguments of calls in the history. `text` is OpenAI's form, which vLLM, SGLang,
+    llama.cpp and Ollama turn into objects for the chat template; `object` is for a server that passes them to the
+    template unchanged.
     """
     mcp: tuple[_Text, ...] = ()
-    """Labels of [`[[mcp]]`](#mcp): the model has the tools of these servers in every request, beside the client's; they
-    are [run here](mcp.md#for-every-client). A request with `tool_choice` `none` goes without them.
+    """Labels of [`[[mcp]]`](#mcp): the model has the tools of these servers in every request, in addition to the
+    client's; the [gateway runs them](mcp.md#for-every-client). With `tool_choice` `none` they are not used.
     """
     context_length: _Count | None = None
-    """Tokens that it takes at once, prompt and answer together, as the [list of models](windows.md) tells it to
-    clients; without it, what its server says.
+    """The context window in tokens, prompt and answer together, for the [list of models](apis.md#context-windows); by
+    default the server's.
     """
     max_requests: _Count | None = None
-    """Requests that its server gets at once; the others wait. Each of several workers takes its share."""
+    """Parallel requests to its server; others wait. Divided among several workers."""
     queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
     """How long they wait before they get a 429 with `retry-after`."""
     engine: EngineOptions | None = None
     """For a model in a file."""
     faults: str = ""
-    """Simulated only: how it misbehaves, see [the simulated model](simulated.md)."""
+    """Simulated only: its mistakes, see [the simulated model](simulated.md)."""
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -251,66 +250,63 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`[[keys]]`: a client, and what it may use."""
 
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.@-]{1,64}$")]
-    """What the client is called; its responses and conversations belong to this name, and no other key sees them."""
+    """The client's name; its responses and conversations belong to this name, and no other key sees them."""
     sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
-    """The hash of its key, 64 hexadecimal digits; the key itself stands nowhere."""
+    """The hash of its key, 64 hexadecimal digits; the key itself is not stored."""
     models: tuple[str, ...] = (ALL_MODELS,)
     """The models it may use, `*` for all."""
     operator: bool = False
-    """Whether [`/metrics`](operations.md#metrics) shows it all of the gateway; any other key sees its own numbers."""
+    """Whether [`/metrics`](operations.md#metrics) shows it all numbers of the gateway; other keys see their own."""
     requests_per_minute: _PerMinute | None = None
-    """Requests that it may make in a minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
+    """Requests per minute; above that a 429 with `retry-after` and OpenAI's `x-ratelimit-…` headers.
     The workers of a gateway count together, several gateways each for itself, or all together with `shared_limits` of
     `[store]`.
     """
     tokens_per_minute: _PerMinute | None = None
     """The same for tokens in and out, as the model's server counts them."""
     max_requests: _Count | None = None
-    """Requests that it may have under way at once, instead of `max_requests_per_key` of `[limits]`; above that a 429.
+    """Parallel requests, instead of `max_requests_per_key` of `[limits]`; above that a 429.
     The workers of a gateway count together.
     """
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[[mcp]]`: a server of tools that clients may have run here."""
+    """`[[mcp]]`: an MCP server whose tools the gateway runs for clients."""
 
     label: Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
-    """What requests call it (`server_label`) when they give no `server_url`; a letter, then letters, digits, `_` and
-    `-`.
+    """Its name in requests (`server_label`) without a `server_url`; a letter, then letters, digits, `_` and `-`.
     """
     url: _Text | None = None
-    """Of a server that speaks streamable HTTP; requests may name it by this (`server_url`), too."""
+    """Address of a server with streamable HTTP; requests may use it as `server_url` too."""
     command: str | list[_Text] | None = None
-    """Instead of a `url`: a program that is started and spoken to over its standard streams, as one would type it or as
-    the list of its words.
+    """Instead of a `url`: a program with the standard-stream transport, as a command line or a list of words.
     """
     env: list[_Text] = []
-    """For a command: names of environment variables of the gateway that it gets. Without them it gets HOME, PATH and
-    the like only.
+    """For a command: names of environment variables of the gateway to pass. By default HOME, PATH and the like only.
     """
     headers: dict[str, str] = {}
     """For a `url`."""
     api_key_env: str | None = None
     """For a `url`: environment variable that holds the key, sent as `Authorization: Bearer`."""
     client_headers: bool = False
-    """Requests may bring `headers` and `authorization` of their own, which win."""
+    """Requests may have `headers` and `authorization` of their own, which win."""
     tools: list[_Text] | None = None
     """Names of the tools that may be used; without it, all."""
     connect_timeout_s: _Seconds = 30.0
-    """Until it has started and listed its tools."""
+    """For its start and the list of its tools."""
     timeout_s: _Seconds = 60.0
     """How long a call may take."""
 
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[search]`: who [searches the web](web-search.md) for models; without it nobody does."""
+    """`[search]`: the engine for [web search](apis.md#web-search); without it there is none."""
 
     url: _Text | None = None
     """Address of a SearXNG that answers JSON (`search.formats` in its `settings.yml`)."""
     mcp: _Text | None = None
     """Instead of a `url`: the label of an `[[mcp]]` server."""
     tool: _Text | None = None
-    """For `mcp`: its tool that takes a query. Its text is what was found."""
+    """For `mcp`: its tool that takes a query. Its text has the results."""
     headers: dict[str, str] = {}
     """For a `url`."""
     api_key_env: str | None = None

@@ -26,14 +26,14 @@ from callwright.tolerant_json.reader import JsonRepair, read_json
 from callwright.tolerant_json.tree import Member, Node, given_once
 from callwright.tolerant_json.wrappers import without
 
-# Characters of look-ahead for the head of a call, up to its arguments, or for what stands between two calls.
+# Characters of lookahead for the head of a call, up to its arguments, or for the text between two calls.
 _MAX_HEAD: Final = 400
 # A block that is held is this long at most.
 _MAX_BLOCK: Final = 4_194_304
 
 # A head has no brackets in its strings, so that the first bracket decides whether a head can still come.
 _TEXT: Final = r'"[^"\\{}\[\]]*+"'
-# A member that means nothing beside a call: `"id": "call_1"`.
+# A member without meaning next to a call: `"id": "call_1"`.
 _ID_MEMBER: Final = r'"(?:id|type|index|call_id|tool_call_id)"\s*+:\s*+(?:"[\w.:-]*+"|[\w.+-]+)'
 _ID: Final = rf"{_ID_MEMBER}\s*+,\s*+"
 _SEPARATED: Final = r"\s*+[;,]?\s*+(?P<list>\[\s*+)?\{\s*+"
@@ -43,20 +43,20 @@ _HEAD = re.compile(
 )
 _KEYED_HEAD = re.compile(rf'{_SEPARATED}"(?!(?:{"|".join(ARGUMENT_KEYS)})")(?P<name>[^"\\{{}}\[\]]*+)"\s*+:\s*+(?=\{{)')
 _MAY_BE_HEAD = re.compile(r"\s*+[;,]?\s*+(?:\[\s*+)?(?:\{[^{}\[\]]*+)?\Z")
-# Behind the arguments the call's object ends, or goes on with a member: `, "id": "1"}`.
+# After the arguments the call's object ends, or continues with a member: `, "id": "1"}`.
 _END_OR_MEMBER = re.compile(r'\s*+(?:(?P<end>\})|,\s*+"(?:[^"\\]|\\.|(?!))*+"\s*+:)')
 _MAY_BE_END = re.compile(r'\s*+(?:,\s*+(?:"(?:[^"\\]|\\.|(?!))*+\\?(?:"\s*+)?)?)?\Z')
 _PLAIN_MEMBERS = re.compile(rf"\s*+(?:,\s*+{_ID_MEMBER}\s*+|(?!))*+\}}?\Z")
-# What stands around the arguments of a call in JSON, and means nothing: keys and identifiers, no words.
+# Insignificant text around the arguments of a call in JSON: keys and identifiers, no words.
 _AROUND = re.compile(
     rf'(?:[\s{{}}\[\],:;`]++|"(?:{"|".join(NAME_KEYS)})"\s*+:\s*+"(?:[^"\\]|\\.|(?!))*+"'
     r'|"(?:[\w.:-]|\\.|(?!))*+"(?=\s*+[:,}\]])|-?[\d.]++(?![\w.])|(?:null|true|false|json)\b|None\b|(?!))*+\Z'
 ).match
-# What stands behind an item of a list; then closers that nothing opened.
+# The text after an item of a list; then closers that nothing opened.
 _NEXT_ITEM = re.compile(r"\s*+,\s*+(?=\{)|\s*+,?\s*+\]")
 _MAY_BE_NEXT = re.compile(r"\s*+,?\s*+\Z")
 _SURPLUS = re.compile(r"\s*+[}\]][\s}\]]*+")
-# What may follow the arguments and means nothing: closers and a fence, too many of them included.
+# Insignificant text that may follow the arguments: closers and a fence, including surplus ones.
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.|(?!))*+"')
 _CLOSERS = re.compile(r"[\s}\],;]*+(?:```)?\s*+\Z")
 _NO_MARKS = re.compile(r"[\s`]+")
@@ -91,14 +91,14 @@ class MarkedJson:
         self._ends_itself = ends_itself
         self._keyed = keyed
         self._repairs: list[Problem] = []
-        self._doubt = ""  # why the calls of a held block may not be what was meant
+        self._doubt = ""  # why the calls of a held block are uncertain
         self._list_open = False  # the end of a list of calls was not read
-        self._mended: set[str] = set()  # what was said of the brackets of this block
+        self._mended: set[str] = set()  # the bracket problems already reported for this block
 
     def read(self) -> Parse[tuple[str, str]]:
-        """Read a block, from its first bracket on.
+        """Read a block, from its first bracket.
 
-        Answers the terminator that ended it (`""` at the end of the output), and text behind the block to be parsed
+        Returns the terminator that ended it (`""` at the end of the output), and the text after the block, to be parsed
         again.
         """
         head = yield from self.head()
@@ -118,11 +118,11 @@ class MarkedJson:
                 return "", ""
 
     def head(self) -> Parse[re.Match[str] | None]:
-        """The head of a call in a trained form, if one comes next; it stays unread."""
+        """The head of a call in a trained form, if one is next; it stays unread."""
         return (yield from self._ahead(_KEYED_HEAD if self._keyed else _HEAD, _MAY_BE_HEAD))
 
     def _ahead(self, wanted: re.Pattern[str], may_be: re.Pattern[str]) -> Parse[re.Match[str] | None]:
-        """Match what comes next, without reading it. `may_be` matches a partial match, for which to wait."""
+        """Match the unread text, without reading it. `may_be` matches a partial match, for which to wait."""
         source = self._source
         while True:
             begin = source.ahead(_MAX_HEAD)
@@ -133,7 +133,7 @@ class MarkedJson:
             yield
 
     def _items(self, head: re.Match[str]) -> Parse[str]:
-        """Read a call in a trained form, or a list that begins with one; answers the terminator that ended it."""
+        """Read a call in a trained form, or a list that begins with one; returns the terminator that ended it."""
         source = self._source
         item: re.Match[str] | None = head
         while True:
@@ -157,7 +157,7 @@ class MarkedJson:
             item = yield from self.head()
 
     def _streamed(self, head: re.Match[str]) -> Parse[str]:
-        """Read one call whose arguments stream, to the end of its object; answers the terminator that ended it."""
+        """Read one call whose arguments stream, to the end of its object; returns the terminator that ended it."""
         self._emit(Markup(self._source.take(self._source.at + head.end())))
         index = self._start(head["name"])
         written: list[str] = []
@@ -186,7 +186,7 @@ class MarkedJson:
         return stop
 
     def _ended(self, index: int, name: str, arguments: str, members: str, *, is_sure: bool) -> None:
-        """Tell the end of a call, behind whose arguments `members` stand in its object; `is_sure` where these end."""
+        """Emit the end of a call with more `members` in its object after the arguments; `is_sure` if these end."""
         if not members or _PLAIN_MEMBERS.match(members):
             self._source.markup(members)
             self._emit(CallEnded(index, complete=is_sure))
@@ -202,7 +202,9 @@ class MarkedJson:
     def _end_with(
         self, index: int, name: str, arguments: str, members: str, given: Sequence[Member], *, is_sure: bool
     ) -> None:
-        """Tell the end of a call with `given` behind its arguments, as `members` has it; none if that is broken."""
+        """Emit the end of a call with `given` after its arguments, written as `members`; `given` is empty if they are
+        malformed.
+        """
         again = [_part_of_call(member, name if self._keyed else "") for member in given]
         first = read_json(f'{{"name":{encode(name).decode()},"arguments":{arguments}}}')
         _, others = given_once([*(first.members if first else ()), *filter(None, again)])
@@ -221,20 +223,20 @@ class MarkedJson:
         self._emit(CallEnded(index, complete=not doubtful))
 
     def _is_call(self, member: Member, before: str) -> bool:
-        """Whether a member behind that of a call is another call, and none of the parameters of the one `before`."""
+        """Whether a member after that of a call is another call, and not a parameter of the one `before`."""
         tool = self._tools.get(before)
         is_parameter = member.name in properties(tool.parameters if tool else None)
         is_tool = self._tools.resolve_name(member.name) in self._tools
         return member.name != before and member.value.kind == "object" and (is_tool or not is_parameter)
 
     def _mend(self, detail: str) -> None:
-        """Tell what is wrong with the brackets of this block, once."""
+        """Report a bracket problem of this block, once."""
         if not self.cut and detail not in self._mended:
             self._mended.add(detail)
             self._emit(Problem("json_repaired", detail, call=self.calls - 1))
 
     def _closers(self, written: str) -> None:
-        """Tell the brackets behind the last call of a block: a list ends once, and nothing else does."""
+        """Report the brackets after the last call of a block: a list ends once, and nothing else does."""
         self._source.markup(written)
         marks = _NO_MARKS.sub("", written)
         if self._list_open and "]" not in marks:
@@ -249,8 +251,8 @@ class MarkedJson:
         self._emit(Problem("arguments_trailing_text", "text beside the arguments", call=self.calls - 1, text=text))
 
     def _behind(self, rest: str, stop: str) -> str:
-        """Judge the text behind the arguments: the end of the call's object, more calls, or other text, which is
-        answered.
+        """Judge the text after the arguments: the end of the call's object, more calls, or other text, which is
+        returned.
         """
         if _CLOSERS.match(rest):
             self._closers(rest)
@@ -304,8 +306,8 @@ class MarkedJson:
         self.refused = block if alone else ""
 
     def _forms(self, block: str) -> list[JsonCall] | None:
-        """The calls in a block of one or more JSON values, its fence and spare closers left out; None if anything is no
-        call.
+        """The calls in a block of one or more JSON values, without its fence and surplus closers; None if anything is
+        not a call.
         """
         self._doubt = ""
         place = next(json_places(block, names=self._tools.names), None)
@@ -368,7 +370,7 @@ class MarkedJson:
             self._source.markup(around)
 
     def _is_declared(self, form: JsonCall) -> bool:
-        """Whether parameters that stand beside the name are all the tool's, be it under other names."""
+        """Whether the parameters next to the name are all the tool's, be it under other names."""
         tool = self._tools.get(form.name)
         own = properties(tool.parameters) if tool else {}
         if not form.flat or tool is None or form.arguments is None:
@@ -383,7 +385,7 @@ class MarkedJson:
 
 
 def _keyed_form(member: Member) -> JsonCall:
-    """The call that a member `"f": {…}` stands for."""
+    """The call that a member `"f": {…}` represents."""
     arguments = None if member.value.json == "null" else member.value
     return JsonCall(member.name, arguments, explicit=True, closed=member.value.closed)
 
@@ -391,7 +393,7 @@ def _keyed_form(member: Member) -> JsonCall:
 def _part_of_call(member: Member, name: str) -> Member | None:
     """A member as the name or the arguments of a call, whichever key it has; None if it is neither.
 
-    `name`: the key of the arguments where that is the tool's name.
+    `name`: the key of the arguments if that is the tool's name.
     """
     if member.name in ARGUMENT_KEYS or member.name == name:
         return msgspec.structs.replace(member, name="arguments")
@@ -407,10 +409,9 @@ def read_json_block(
     ends_itself: bool = False,
     keyed: bool = False,
 ) -> Parse[MarkedJson]:
-    """Read calls in JSON behind `opening`, up to one of `closers` or another terminator; what is no call becomes
-    text.
+    """Read calls in JSON after `opening`, up to one of `closers` or another terminator; anything else becomes text.
 
-    Answers the block that was read. For `ends_itself` and `keyed` see `MarkedJson`.
+    Returns the block. For `ends_itself` and `keyed` see `MarkedJson`.
     """
     apart = text.apart
     text.call_begins()

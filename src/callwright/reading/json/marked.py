@@ -1,8 +1,8 @@
-"""Parses calls in JSON that a format marks, from a declaration: its markers, and where the name stands.
+"""Parses calls in marked JSON from a declaration of the markers and of the name's position.
 
-Between the markers stands an object with name and arguments, a list of these, or the arguments alone behind a header
-that names the tool. One reader reads all such formats by their `CallMarks`; arguments stream. A marker in a sentence,
-in code or in closed reasoning is text: the model writes about it.
+Between the markers is an object with name and arguments, a list of these, or the arguments alone after a header that
+names the tool. One reader reads all such formats by their `CallMarks`; arguments stream. A marker in a sentence, in
+code or in closed reasoning is text: the model writes about it.
 """
 
 import re
@@ -20,7 +20,7 @@ from callwright.reading.text.marks import Marks, all_ends
 from callwright.streaming.reader import Markers, Parse, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
-# Bounds for a call that may be quoted in a sentence: its length, and the look-ahead behind it.
+# Bounds for a call that may be quoted in a sentence: its length, and the lookahead after it.
 _MAX_SHOWN: Final = 2_000
 _MAX_BEHIND: Final = 64
 _MAX_HEADER: Final = 400
@@ -32,9 +32,9 @@ _FENCE = re.compile(r"```\w*+\s*+(?=[{\[])").match
 _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
 # A tag that may be written about.
 _WORD_TAG = re.compile(r"<\w+>").fullmatch
-# What tokenizers write control tokens like.
+# The shape of control tokens in tokenizers.
 _TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[[A-Z_]+\]")
-# The marker before JSON in a layout, and the one behind it.
+# The marker before JSON in a layout, and the one after it.
 _BEFORE_JSON = re.compile(r"[^\[{`$]*")
 _BEHIND_JSON = re.compile(r"[^\]}`]*\Z")
 # Closers that nothing opened, and the end of a fence.
@@ -42,18 +42,18 @@ _SURPLUS = re.compile(r"[\s}\],;]*+(?:```)?\s*+").match
 
 
 class CallMarks(Struct, frozen=True, kw_only=True):
-    """The markers of one format, which is written as its `layout` says.
+    """The markers of one format, which is written according to its `layout`.
 
     Any of `opens` begins a call or a block of calls, any of `closes` ends it; without `closes` the last bracket does.
     `around` are markers without meaning of their own, of sections or of the content. `ends` are stop tokens.
 
-    `header` matches what stands between an opening marker and the arguments; its last group is the tool's name, its
-    group `id`, if it has one, the id that the model gave the call. Without a header the name is in the JSON: under
-    `name`, or (`keyed`) as the key of the arguments. `bare`: an answer may begin with its calls, without a marker.
+    `header` matches the text between an opening marker and the arguments; its last group is the tool's name, its group
+    `id`, if it has one, the id that the model gave the call. Without a header the name is in the JSON: under `name`, or
+    (`keyed`) as the key of the arguments. `bare`: an answer may begin with its calls, without a marker.
 
-    `special`: the markers are control tokens, which nobody types. Then a call in reasoning that is never closed ends
-    it. `thoughts` are the tags around reasoning. Where these are control tokens, too (`<|inner|>`, but not `<think>`),
-    reasoning that is never closed may begin inside a line. `end_thoughts` are markers that no thought can hold.
+    `special`: the markers are control tokens, which users do not type. Then a call in unclosed reasoning ends the
+    reasoning. `thoughts` are the tags around reasoning. If these are control tokens, too (`<|inner|>`, but not
+    `<think>`), unclosed reasoning may begin inside a line. `end_thoughts` are markers that no thought can contain.
     """
 
     layout: CallLayout
@@ -70,7 +70,7 @@ class CallMarks(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, layout: CallLayout, *, opens: tuple[str, ...] = (), **more: Any) -> "CallMarks":
-        """The markers that stand in a layout before and behind the JSON; `opens` are read beside its own."""
+        """The markers before and after the JSON in a layout; `opens` are additional openers."""
         begin = _BEFORE_JSON.match(layout.open + layout.begin)
         end = _BEHIND_JSON.search(layout.end + layout.close)
         assert begin is not None  # they match always
@@ -84,8 +84,8 @@ class CallMarks(Struct, frozen=True, kw_only=True):
 
 
 class _LookedFor(NamedTuple):
-    """What a reader of a format looks for: in text, the control tokens with which a call is written, what ends a call
-    in JSON, in other text and behind a header, what may follow one, and how calls begin.
+    """Search patterns for a format: the marks in text, the control tokens with which a call is written, the terminators
+    of a call in JSON, in other text and after a header, the text that may follow a call, and how calls begin.
     """
 
     marks: Marks
@@ -106,7 +106,7 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     inline = [opening for opening, _ in form.thoughts if form.special and not _WORD_TAG(opening)]
     tags = tuple(dict.fromkeys((*form.opens, *form.closes, *form.around, *also, *inline, *tokens)))
     ends = all_ends(form.ends)
-    words = not form.special and not form.closes  # the openers are words that may stand in any text
+    words = not form.special and not form.closes  # the openers are words that may be in any text
     stops = tuple(dict.fromkeys((*form.closes, *(() if words else form.opens), *form.around, *ends)))
     return _LookedFor(
         marks=Marks(tags, form.thoughts, form.ends, form.special, end_thoughts=form.end_thoughts),
@@ -127,16 +127,16 @@ def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
 class MarkedCalls(CallReader):
     """Reads marked calls.
 
-    `also`: other literals that matter in the text; a dialect's subclass reads what they begin, in `marked`.
+    `also`: other literals that matter in the text; a dialect's subclass handles them in `marked`.
     """
 
     def __init__(self, text: AnswerText, form: CallMarks, also: tuple[str, ...] = ()) -> None:
         self._find = find = _looked_for(form, also)
         super().__init__(text, find.marks)
         self._form = form
-        self._fenced = False  # the call stands in a code fence
+        self._fenced = False  # the call is in a code fence
         self._sections: tuple[str, ...] = ()  # the ends of sections that were begun, the innermost first
-        self._opened = False  # an opener at the begin of a line had no JSON behind it, and became text
+        self._opened = False  # an opener at the beginning of a line was not followed by JSON, and became text
         self._ids: frozenset[str | None] = frozenset()  # of the calls so far, as the model gave them
 
     def end(self) -> None:
@@ -146,12 +146,12 @@ class MarkedCalls(CallReader):
             self.text.emit(Problem("markup_repaired", f"missing at the end: {missing}", call=self.text.calls - 1))
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a marker begins."""
+        """Read from a marker."""
         form, text = self._form, self.text
         if tag in form.opens:
             yield from self._opener(blanks, tag)
         elif tag in form.closes:
-            # Without its opener: one too many when a call came before, else a mention.
+            # Without its opener: one too many after a call, else a mention.
             if text.apart:
                 yield from text.lone_end(blanks, tag)
             elif form.special and not self._opened:
@@ -180,7 +180,7 @@ class MarkedCalls(CallReader):
                 self._sections = inner + self._sections
 
     def _goes_on(self, tag: str) -> Parse[bool]:
-        """Whether a token of a section stands behind a call; or opens it, before a call or at the end of the output."""
+        """Whether a section token follows a call; or opens it, before a call or at the end of the output."""
         text = self.text
         if text.apart or tag not in self._form.layout.open + self._form.layout.begin:
             return text.apart
@@ -192,7 +192,7 @@ class MarkedCalls(CallReader):
         return bool(follows) or is_cut
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:
-        """Behind an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
+        """Read on after an opening marker: a call, another opener, nothing, or the marker was only mentioned."""
         text = self.text
         starts_line = text.at_line_start(blanks)
         inner = yield from read_blanks(text.source)
@@ -226,7 +226,7 @@ class MarkedCalls(CallReader):
             yield
 
     def _next_of(self, *literals: str) -> Parse[str]:
-        """Which of the literals comes next, `""` for none."""
+        """Which of the literals is next, or `""`."""
         longest = max(map(len, literals), default=0)
         while True:
             begin = self.text.source.ahead(longest)
@@ -248,7 +248,7 @@ class MarkedCalls(CallReader):
             yield from self._close(misses=not block.cut)
 
     def _shown(self) -> Parse[None]:
-        """Behind the closing marker of a block that became text: if its line ends here, it was meant as a call."""
+        """After the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
         blanks = yield from read_blanks(self.text.source)
         if "\n" in blanks or self.text.source.done or self.text.source.text.startswith("<", self.text.source.at):
@@ -268,7 +268,7 @@ class MarkedCalls(CallReader):
             text.emit(text.say(blanks + tag + inner))
 
     def _headed(self, blanks: str, tag: str, inner: str) -> Parse[None]:
-        """Read a header, the arguments and the closing marker; text if no header comes."""
+        """Read a header, the arguments and the closing marker; text if there is no header."""
         header, marker = yield from read_until(self.text.source, self._find.header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
         rest = header[found.end() :] if found else ""
@@ -289,7 +289,9 @@ class MarkedCalls(CallReader):
         yield from self._headed_call(found.group(found.lastindex or 0).strip(), opening + found.group(), id_=id_)
 
     def _headed_call(self, name: str, opening: str, *, marked: bool = True, id_: str | None = None) -> Parse[None]:
-        """Read the arguments of a call of this tool, and what closes it. Not `marked`: no marker opens or closes it."""
+        """Read the arguments of a call of this tool, and its closing marker. Not `marked`: no marker opens or closes
+        it.
+        """
         index = self.text.start_call(name, None if id_ in self._ids else id_)
         self._ids |= {id_}
         self.text.markup(opening)
@@ -306,7 +308,7 @@ class MarkedCalls(CallReader):
                 self.text.markup(text)
                 if is_sure and not self.text.tools.requires_something(name):
                     self.text.emit(arguments("{}"))
-        # Words beside the name are no part of it, so nobody knows which tool was meant.
+        # Other words next to the name leave it unknown which tool was meant.
         is_name = " " not in name or self.text.tools.resolve_name(name) in self.text.tools
         is_whole = not (yield from member_follows(self.text.source)) if closed else is_sure
         self.text.emit(CallEnded(index, complete=is_name and is_whole))
@@ -318,7 +320,7 @@ class MarkedCalls(CallReader):
         yield from self._close(misses=marked and (closed or bool(stop)))
 
     def _close(self, *, misses: bool = True) -> Parse[None]:
-        """Read the closing marker, and spare closers before it. `misses`: it is told if there is none."""
+        """Read the closing marker, and extra closers before it. `misses`: report it if it is missing."""
         source, closes = self.text.source, self._form.closes
         while True:
             ahead = source.ahead(_MAX_BETWEEN)
@@ -347,7 +349,7 @@ class MarkedCalls(CallReader):
         yield from self.text.skip_blanks()
 
     def _trailing(self, *, misses: bool) -> Parse[None]:
-        """Other text up to the closing marker is a problem; if another marker comes first, or none, it is content."""
+        """Report other text up to the closing marker as a problem; it is content if another marker or none follows."""
         closes = self._form.closes
         if not closes:
             return
@@ -365,7 +367,7 @@ class MarkedCalls(CallReader):
             self.text.emit(Problem("markup_repaired", f"{self._form.closes[0]} is missing", call=self.text.calls - 1))
 
     def _surplus(self, written: str) -> None:
-        """Tell brackets and commas behind a call that nothing opened."""
+        """Report brackets and commas after a call that nothing opened."""
         if written.strip(" \t\r\n\f\v`"):
             detail = "closing brackets or commas too many"
             self.text.emit(Problem("json_repaired", detail, call=self.text.calls - 1))
@@ -395,7 +397,9 @@ class MarkedCalls(CallReader):
         return tag in self._form.opens and (is_json or self._form.header is not None)
 
     def last_call(self, text: str) -> int | None:
-        """Where calls begin in `text`: with control tokens the first, else the run of whole calls at the end."""
+        """The position of the calls in `text`: with control tokens the first call, else the run of whole calls at the
+        end.
+        """
         form = self._form
         if form.special:
             first = self._find.calls_begin.search(text)

@@ -39,10 +39,10 @@ class Level(msgspec.Struct):
 
 
 class Brackets:
-    """Writes the arguments of one call as JSON, from its opening bracket to the closing one, and names what is wrong.
+    """Writes the arguments of one call as JSON, from its opening bracket to the closing one, and reports problems.
 
-    `levels` are the brackets that are open. `sound`: so far nothing leaves open what was meant; `lost`: nothing of what
-    follows the call is certain either.
+    `levels` are the open brackets. `sound`: the meaning is certain so far; `lost`: nothing after the call is certain
+    either.
     """
 
     def __init__(self, emit: Callable[[Event], object], make: Callable[[str], ArgumentsDelta], call: int) -> None:
@@ -59,17 +59,17 @@ class Brackets:
         self._emit(self.make(json))
 
     def tell(self, kind: ProblemKind, detail: str, text: str = "", *, doubt: bool = True) -> None:
-        """Report a problem. `doubt`: nobody knows what was meant."""
+        """Report a problem. `doubt`: the meaning is uncertain."""
         self._emit(Problem(kind, detail, call=self.call, text=text))
         self.sound = self.sound and not doubt
 
     def open(self, level: Level, lead: str = "") -> None:
-        """Begin a container, after what leads to it: a comma, a key."""
+        """Begin a container, after the text that leads to it: a comma, a key."""
         self.put(lead + ("{" if level.kind == "object" else "["))
         self.levels.append(level)
 
     def close(self) -> None:
-        """End the innermost bracket. The last one stays open when it is not certain what was meant."""
+        """End the innermost bracket. The last one stays open if the meaning is uncertain."""
         self._closed = level = self.levels.pop()
         if self.levels or self.sound:
             self.put("}" if level.kind == "object" else "]")
@@ -77,9 +77,9 @@ class Brackets:
             self.levels[-1].end_value()
 
     def supply(self, count: int) -> None:
-        """End so many brackets whose closers are missing."""
+        """Close `count` brackets whose closers are missing."""
         if count:
-            # Of several members some may have been meant to stand further out.
+            # Some of several members may have belonged to an outer bracket.
             inner = [*self.levels[1:], *([self._closed] if self._closed else ())]
             doubt = any(level.kind == "object" and level.values > 1 for level in inner)
             self.tell("markup_repaired", "a closing bracket is missing", doubt=doubt)

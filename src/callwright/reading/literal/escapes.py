@@ -11,7 +11,7 @@ from callwright.tolerant_json.codec import encode_inside
 
 ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"
                      r"|x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)  # fmt: skip
-# Escapes that are whole with their second character, which is no white space and no closer.
+# Escapes that are complete with their second character, which is not white space or a closer.
 _SHORT_ESCAPE: Final = r"\\[^uUx0-7\s)\]}]"
 _SHORT_ESCAPES: Final = re.compile(f"({_SHORT_ESCAPE})", re.DOTALL).split
 # Those of them whose text does not matter as JSON either.
@@ -24,7 +24,7 @@ _NAMED: Final[Mapping[str, str]] = dict(
 
 
 def unescaped(escape: str) -> str:
-    r"""The text that an escape stands for; an unknown one (`\d`) is itself."""
+    r"""The text that an escape denotes; an unknown one (`\d`) is itself."""
     mark = escape[1]
     if mark in _NAMED:
         return _NAMED[mark]
@@ -37,7 +37,7 @@ def unescaped(escape: str) -> str:
 
 
 def read_escape(source: StreamReader, *, raw: bool) -> Parse[str]:
-    """Read an escape; answers its text. In a raw string that is the escape itself."""
+    """Read an escape; returns its text. In a raw string that is the escape itself."""
     if raw:
         while source.more(2):
             yield
@@ -55,7 +55,7 @@ def read_escape(source: StreamReader, *, raw: bool) -> Parse[str]:
 
 
 class _Escapes(NamedTuple):
-    """A text that was read: its escapes, what was said up to the last of them and behind it, and all that as JSON."""
+    """A text with escapes: the escapes, the decoded text up to the last of them and after it, and all of it as JSON."""
 
     markup: Markup
     said: tuple[str, str]
@@ -63,7 +63,7 @@ class _Escapes(NamedTuple):
 
 
 def read_escapes(text: str) -> _Escapes:
-    """A text whose escapes are all short and whole. What comes in tokens comes again."""
+    """Read a text whose escapes are all short and whole. Texts as short as a token are cached."""
     return _read_token(text) if len(text) <= _TOKEN else _read_escapes(text)
 
 

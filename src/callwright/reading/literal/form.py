@@ -51,7 +51,7 @@ class LiteralForm(Struct, frozen=True):
         return _key_patterns(separator, self.verbatim, _odd_keys(self.names))
 
     def notation(self, separator: str) -> Notation:
-        """What may follow a string in a call whose names are followed by one of the characters `separator`."""
+        """The notation after a string in a call whose names are followed by one of the characters `separator`."""
         return _notation(separator, self.verbatim, self.ends, _odd_keys(self.names))
 
 
@@ -108,13 +108,14 @@ def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...
         return any(name.startswith(text) for name in odd)
 
     def whole_or_odd(text: str) -> re.Match[str] | None:
-        return None if is_begun(text) else whole(text)  # `a:` may be a key with its separator, or the begin of `a:b`
+        # `a:` may be a key with its separator, or the beginning of `a:b`
+        return None if is_begun(text) else whole(text)
 
     return Pattern(whole_or_odd, lambda text: part(text) or is_begun(text))
 
 
 def _begins(literals: tuple[str, ...]) -> str:
-    """A pattern for the begin of one of the literals."""
+    """A pattern for the beginning of one of the literals."""
     return "|".join(re.escape(literal[:n]) for literal in literals for n in range(1, len(literal))) or "(?!)"
 
 

@@ -1,10 +1,11 @@
 """Arguments in notations that look like program code: `{a:<|"|>x<|"|>,b:[1,true]}`, `(a='x', b=[1, True])`.
 
-Reads the members between a call's brackets and streams them as JSON: a string flows, a number or word goes out when it
-is whole. What ends the call closes brackets that are missing. The caller knows the markers and the name.
+Reads the members between a call's brackets and streams them as JSON: a string is streamed, a number or word is sent
+when it is complete. The end of the call also closes brackets that are missing. The caller knows the markers and the
+name.
 
-Only literals are values. Any other text between the brackets, an expression or words, is named, and the arguments are
-not what was meant: `LiteralReader.arguments` answers False and leaves their last bracket open.
+Only literals are values. Any other text between the brackets, an expression or words, is reported, and the arguments
+are invalid: `LiteralReader.arguments` returns False and leaves their last bracket open.
 """
 
 import re
@@ -32,10 +33,11 @@ _RADIX: Final = ("0x", "0o", "0b")
 
 
 class LiteralReader:
-    """Reads the arguments of one call, whose values are written as `form` says; `make` makes an event of JSON text.
+    """Reads the arguments of one call, whose values are written according to `form`; `make` turns JSON text into an
+    event.
 
     `call`: its index. `bare`: whether a parameter is `text`, so that an unquoted `5` is `"5"`, or `any` value; no other
-    is text when it lacks its quotes.
+    is text if it lacks its quotes.
     """
 
     def __init__(
@@ -58,14 +60,13 @@ class LiteralReader:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing of what follows the call is certain either."""
+        """Whether nothing after the call is certain either."""
         return self._brackets.lost
 
     def arguments(self, closer: str, separator: str) -> Parse[bool]:
-        """Read members up to `closer`, or to what ends the call. `separator`: the characters that may stand behind a
-        name.
+        """Read members up to `closer`, or to the end of the call. `separator`: the characters that may follow a name.
 
-        False if the arguments are not whole: the output ended in them, or something in them is no literal.
+        False if the arguments are not complete: the output ended in them, or something in them is not a literal.
         """
         brackets, source = self._brackets, self._source
         brackets.open(Level(closer, "object", separator))
@@ -112,7 +113,7 @@ class LiteralReader:
                 yield from self._value(level, key[0], key[1] + blanks)
 
     def _foreign(self, level: Level, text: str = "") -> Parse[None]:
-        """Read text that is no part of the notation, behind `text`: up to a comma or closer, or the next name."""
+        """Read text that is not part of the notation, after `text`: up to a comma or closer, or the next name."""
         source, depth, said = self._source, 0, [text]
         while not source.done and not (yield from comes_next(source, *self._all_ends)):
             said.append((yield from read_blanks(source)))
@@ -155,7 +156,7 @@ class LiteralReader:
     # --- keys ---
 
     def _key(self, separator: str) -> Parse[tuple[str, str] | None]:
-        """Read a key and its separator; answers the name and what was written, None if there is none."""
+        """Read a key and its separator; returns the name and the written text, or None without a key."""
         found = yield from self._key_ahead(separator)
         if found is None:
             return None
@@ -166,7 +167,7 @@ class LiteralReader:
         return (found["bare"] if found["bare"] is not None else found["verbatim"]), written
 
     def _key_ahead(self, separator: str) -> Parse[re.Match[str] | None]:
-        """The key that comes next, with its separator; None if there is none. Nothing is read."""
+        """The next key, with its separator, or None. Nothing is read."""
         source = self._source
         whole, part = self._form.keys(separator)
         while True:
@@ -219,9 +220,7 @@ class LiteralReader:
         self._brackets.open(Level(closer, kind), lead)
 
     def _word(self, level: Level, key: str | None, lead: str, written: str) -> Parse[None]:
-        """Read a value that has no quotes: a number, a literal; text where it may be bare, or if only its opening quote
-        is missing.
-        """
+        """Read an unquoted number or literal; text if it may be bare, or if only its opening quote is missing."""
         source, brackets = self._source, self._brackets
         bare = self._bare(key) if len(self._levels) == 1 and key is not None else ""
         text, marker = yield from self._bare_text(level, is_text=bare != "")
@@ -253,7 +252,7 @@ class LiteralReader:
         level.end_value()
 
     def _bare_text(self, level: Level, *, is_text: bool) -> Parse[tuple[str, str]]:
-        """Read a value without quotes, and what ends it; where it may be text (`is_text`), not at the first comma."""
+        """Read an unquoted value, and the mark that ends it; if it may be text (`is_text`), not at the first comma."""
         pieces: list[str] = []
         while True:
             piece, marker = yield from read_until(self._source, self._marks.words, _MAX_WORD)
@@ -266,7 +265,7 @@ class LiteralReader:
             pieces.append(marker)
 
     def _goes_on(self, level: Level, pieces: list[str]) -> Parse[bool]:
-        """Whether a bare text goes on behind a comma: it is no literal, and neither a name nor the end follows."""
+        """Whether a bare text continues after a comma: it is not a literal, and neither a name nor the end follows."""
         if len(pieces) == 1 and _literal(pieces[0]) is not None:
             return False
         if (yield from self._key_ahead(level.separator)):

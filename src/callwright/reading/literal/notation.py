@@ -30,13 +30,13 @@ _MAY_BE_HEAD = re.compile(r"\s*+:?\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)
 _WORDS = re.compile(r"[^{}()<\n]*?(?<![\w./:-])(?=:?(?:call:)?(?P<name>[\w./-]++) *+[{(])")
 _MAY_BE_WORDS = re.compile(r"[^{}()<\n]*+\Z")
 _BRACKETS: Final = {"{": "}", "(": ")"}
-# A member behind the end of the arguments, which came too early then.
+# A member after a premature end of the arguments.
 _MEMBER = re.compile(r"""\s*+,?+\s*+["'<|]*+[\w$-]++["'|>]*+\s*+[:=]""").match
 
 
 class Notation(Struct, frozen=True):
     """The markers of one model: around a call, the quote around strings, around a tool's result. `ends` are stop
-    tokens, `thoughts` the tags around reasoning, `channel` what stands behind the first of these.
+    tokens, `thoughts` the tags around reasoning, `channel` the text after the first of these.
     """
 
     call: str
@@ -59,7 +59,7 @@ class Notation(Struct, frozen=True):
 
 
 class _LookedFor(NamedTuple):
-    """What a reader of a format looks for: in text, and what `stops` a call."""
+    """Search patterns for a format: the marks in text, and the `stops` of a call."""
 
     marks: Marks
     stops: tuple[str, ...]
@@ -87,16 +87,16 @@ def _looked_for(form: Notation) -> _LookedFor:
 
 
 class NotationCalls(CallReader):
-    """Reads calls in the notation. One at the begin of a line may lack its opening marker."""
+    """Reads calls in the notation. One at the beginning of a line may lack its opening marker."""
 
     def __init__(self, text: AnswerText, form: Notation) -> None:
         self._find = find = _looked_for(form)
         super().__init__(text, find.marks)
         self._form = form
-        self._lost = False  # a text has ended where nobody knows whether it did: nothing behind it is certain
+        self._lost = False  # the end of a text was uncertain: nothing after it is certain
 
     def stop_token(self, token: str) -> Parse[bool]:
-        """Behind a call the model may go on with a tool result that it made up, which is dropped."""
+        """Drop an imagined tool result, which the model may write after a call."""
         text, (begin, end) = self.text, self._form.results
         if token.strip() != begin or not text.apart:
             return False
@@ -109,7 +109,7 @@ class NotationCalls(CallReader):
         return True
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a marker begins: a call, the rest of one, or a mention."""
+        """Read from a marker: a call, the rest of one, or a mention."""
         form, text = self._form, self.text
         if tag == form.call_end and text.apart:  # without its opener, the rest of a call
             yield from text.lone_end(blanks, tag)
@@ -147,7 +147,7 @@ class NotationCalls(CallReader):
         return (yield from self._names_call(known=tag == _CALL))
 
     def last_call(self, text: str) -> int | None:
-        """Where the first call begins, which ends reasoning that is never closed."""
+        """The position of the first call, which ends reasoning that is never closed."""
         at = text.find(self._form.call)
         at = at if at >= 0 else text.find(_CALL)
         return at if at >= 0 else None
@@ -164,7 +164,7 @@ class NotationCalls(CallReader):
             yield
 
     def _words(self) -> Parse[str]:
-        """Read the words before the call of a known tool; `""` if there is none."""
+        """Read the words before the call of a known tool; `""` without such a call."""
         source = self.text.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
@@ -212,8 +212,8 @@ class NotationCalls(CallReader):
             yield
 
     def _after(self, closing: str) -> Parse[str]:
-        """Read what follows a call: its closing marker, once or twice, and spare closers or other text before it, which
-        is answered.
+        """Read the text after a call: its closing marker, once or twice, and extra closers or other text before it,
+        which is returned.
         """
         yield from self.text.skip_blanks()
         trailing = ""
@@ -240,7 +240,7 @@ class NotationCalls(CallReader):
         return trailing
 
     def _trailing(self, index: int) -> Parse[str]:
-        """The text behind which the closing marker of a call comes, read with it; `""` if none comes."""
+        """The text before the closing marker of a call, read with the marker; `""` without a marker."""
         source, end = self.text.source, self._form.call_end
         text, stop = yield from read_until(source, self._find.behind, _MAX_RESULT)
         if stop != end:

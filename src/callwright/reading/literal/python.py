@@ -1,7 +1,7 @@
 """Parses and writes calls as Python: `[f(a='x', b=[1, True]), g()]`, between markers or as a line of the answer.
 
 Only keyword arguments count. Between markers anything that looks like a call is one. Without markers a list must begin
-with the name of a tool, and words around it may say that it is only an example.
+with the name of a tool, and words around it may show that it is only an example.
 """
 
 import re
@@ -39,9 +39,9 @@ _WORDS = re.compile(rf"(?P<words>[^()\[\]{{}}\"'<]*?)(?:(?<![\w./-])(?={_NAME_ON
 
 
 class PythonForm(Struct, frozen=True):
-    """The calls of one format, which are written as its `layout` says. `blocks` are pairs of markers around them, of
-    which a closing one may be `""`, `ends` stop tokens, `thoughts` the tags around reasoning. `control`: the markers
-    are tokens of their own, which nobody types.
+    """The calls of one format, which are written according to its `layout`. `blocks` are pairs of markers around them,
+    of which a closing one may be `""`, `ends` stop tokens, `thoughts` the tags around reasoning. `control`: the
+    markers are tokens of their own, which users do not type.
     """
 
     layout: CallLayout
@@ -56,7 +56,7 @@ class PythonForm(Struct, frozen=True):
 
 
 class _LookedFor(NamedTuple):
-    """What a reader of a format looks for: in text, and what `stops` a call."""
+    """Search patterns for a format: the marks in text, and the `stops` of a call."""
 
     marks: Marks
     blocks: Mapping[str, str]
@@ -92,18 +92,18 @@ class PythonCalls(CallReader):
         self._find = find = _looked_for(form)
         super().__init__(text, find.marks)
 
-    # --- where calls begin ---
+    # --- the beginnings of calls ---
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a marker begins: calls, the rest of a block, or a mention."""
+        """Read from a marker: calls, the rest of a block, or a mention."""
         if tag in self._find.blocks:
             yield from self._block(blanks, tag)
-        else:  # without its opener: the rest of a block when a call came before, else a mention
+        else:  # without its opener: the rest of a block after a call, else a mention
             yield from self.text.lone_end(blanks, tag)
         return None
 
     def _block(self, blanks: str, tag: str) -> Parse[None]:
-        """Read what an opening marker begins."""
+        """Read from an opening marker."""
         text, source = self.text, self.text.source
         opening = blanks + tag + (yield from text.held_blanks())
         bracket = source.take(source.at + 1) if source.text.startswith("[", source.at) else ""
@@ -128,7 +128,7 @@ class PythonCalls(CallReader):
             yield from text.no_call(blanks, tag)
 
     def bare_call(self, lead: str) -> Parse[str | None]:
-        """Read the bracket of a list of calls, and the blanks behind it."""
+        """Read the bracket of a list of calls, and the blanks after it."""
         source = self.text.source
         if not source.text.startswith("[", source.at):
             return None
@@ -139,12 +139,12 @@ class PythonCalls(CallReader):
         return None
 
     def read_bare(self, opening: str) -> Parse[None]:
-        """Read a list of calls without markers, behind its bracket."""
+        """Read a list of calls without markers, after its bracket."""
         self.text.markup(opening)
         yield from self._calls(opening.strip(), "")
 
     def bracket_names_call(self) -> Parse[bool]:
-        """Whether a list of calls comes next; nothing is read."""
+        """Whether a list of calls is next; nothing is read."""
         if not (yield from self.text.comes("[")):
             return False
         bracket = yield from self.bare_call("")
@@ -163,12 +163,12 @@ class PythonCalls(CallReader):
         return comes or self.text.source.text.startswith(("[", "{"), self.text.source.at)
 
     def last_call(self, text: str) -> int | None:
-        """Where the first block begins, which ends reasoning that is never closed."""
+        """The position of the first block, which ends reasoning that is never closed."""
         begins = [at for tag in self._find.blocks if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
     def _call_comes(self, *, known: bool = False) -> Parse[bool]:
-        """Whether a name and the begin of its arguments come next. `known`: only the name of a tool counts."""
+        """Whether a name and the beginning of its arguments follow. `known`: only the name of a tool counts."""
         while True:
             ahead = self.text.source.ahead(_MAX_HEAD)
             found = _CALL.match(ahead)
@@ -211,7 +211,7 @@ class PythonCalls(CallReader):
         yield from self.text.skip_blanks()
 
     def _list_ends(self, bracket: str) -> Parse[bool]:
-        """Read what stands between calls; answers whether the list was closed."""
+        """Read the text between calls; returns whether the list was closed."""
         while True:
             self.text.markup((yield from self.text.held_blanks()))
             mark = self.text.source.ahead(1)
@@ -225,7 +225,7 @@ class PythonCalls(CallReader):
                 return True
 
     def _next_comes(self, bracket: str) -> Parse[bool]:
-        """Whether another call comes in this block; words before it, or before the end of the block, are read."""
+        """Whether another call follows in this block; words before it, or before the end of the block, are read."""
         if (yield from self._call_comes()):
             return True
         if not (bracket or self._find.block_ends):
@@ -248,7 +248,7 @@ class PythonCalls(CallReader):
         return (yield from self._call_comes())
 
     def _call(self) -> Parse[bool]:
-        """Read one call, from its name on; answers whether it is whole."""
+        """Read one call, starting at its name; returns whether it is complete."""
         source = self.text.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it

@@ -1,7 +1,7 @@
 """Strings in notations that look like program code, streamed as JSON.
 
-Nothing that was written is taken back. So what shows too late that a string may have been another one, makes the
-arguments uncertain: `Brackets.sound` is False from there on.
+Nothing written is taken back. So if it shows too late that a string may have been another one, the arguments become
+uncertain: `Brackets.sound` is False from then on.
 """
 
 import re
@@ -29,7 +29,7 @@ _SWALLOWABLE: Final = BLANKS + ")]}"
 
 
 class StringReader:
-    """Reads strings inside the brackets of a call, where `ends` says they end."""
+    """Reads strings inside the brackets of a call; `ends` decides their end."""
 
     def __init__(self, source: StreamReader, form: LiteralForm, brackets: Brackets, ends: StringEnds) -> None:
         self._source = source
@@ -40,7 +40,7 @@ class StringReader:
         self._raw = False
 
     def quote(self) -> Parse[str]:
-        """Read the quote that opens a string here, with a prefix such as `r`; `""` if there is none."""
+        """Read the quote that opens a string here, with a prefix such as `r`, or return `""`."""
         source = self._source
         if (yield from comes_next(source, *self._form.verbatim)):
             return self._taken(self._form.verbatim)
@@ -97,7 +97,7 @@ class StringReader:
                 if (yield from self._ends.closes(quote, odd=odd)):
                     is_inner = False
                 elif not odd and (opening := self._opening(text_of.before(text))):
-                    # Its closer is missing: what it opens is the next value.
+                    # Its closer is missing: this quote opens the next value.
                     text_of.put(text)
                     source.unread(opening + quote)
                     self._brackets.tell("markup_repaired", "a text without its closing quote")
@@ -135,8 +135,8 @@ class StringReader:
                     source.text, source.at = "\\" + source.text[source.at :], 0
 
     def _is_inner(self, quote: str, before: str, *, odd: bool) -> tuple[bool, bool]:
-        """Whether a quote that was just read behind the text `before` is one of the text; and whether a quotation is
-        open in it then. `odd`: so it was.
+        """Whether a quote, just read after the text `before`, is part of the text; and whether a quotation is open in
+        it then. `odd`: whether one was open before.
         """
         ahead = self._source.ahead(1)
         begins = not ahead.isspace() and _BEFORE_QUOTATION(before[-1:]) is not None
@@ -144,7 +144,9 @@ class StringReader:
         return quote not in self._form.verbatim and (odd or begins or in_word), not odd and begins
 
     def _opening(self, before: str) -> str:
-        """The begin of a member or of another call at the end of a string's text, for which the quote is: `, b=`."""
+        """The beginning of a member or of another call at the end of a string's text, to which the quote belongs: `,
+        b=`.
+        """
         levels = self._brackets.levels
         key = rf"[\w.$-]+\s*[{re.escape(levels[-1].separator)}][\s\[{{(]*\Z"
         opening = rf",\s*{key}"
@@ -154,8 +156,8 @@ class StringReader:
         return found.group() if found else ""
 
     def _quoted(self, text_of: "_StringText", quotes: int, *, odd: bool) -> None:
-        """Name the quotes in a text, if there are any. If a quotation is open, or members seem to stand in it, it may
-        be another text.
+        """Report the quotes in a text, if there are any. If a quotation is open, or the text seems to contain members,
+        it may be another text.
         """
         if not quotes:
             return
@@ -187,14 +189,14 @@ class StringReader:
         return re.search(rf"{before}\s*[\w.$-]+\s*[{separators}]", text) is not None
 
     def holds_piece(self, text: str) -> bool:
-        """Whether a piece of a quote may stand in a text whose own quote is missing."""
+        """Whether a piece of a quote may be in a text whose own quote is missing."""
         return any(char in text for quote in self._form.verbatim for char in quote if not char.isalnum())
 
 
 class _StringText:
-    """The text of one string: what was said of it, and how more of it is written.
+    """The text of one string so far, and how more of it is written.
 
-    `escapes`: there may be some in it. It is put `aside`, or written.
+    `escapes`: it may contain some. It is put `aside`, or written.
     """
 
     def __init__(
@@ -206,19 +208,19 @@ class _StringText:
         self._aside = aside
         self._escapes = escapes
         self._said: list[str] = []
-        self._plain = 0  # from where on it holds no escape
+        self._plain = 0  # the first piece after the last escape
 
     @property
     def whole(self) -> str:
-        """All of it."""
+        """The whole text."""
         return "".join(self._said)
 
     def before(self, text: str) -> str:
-        """The end of what was said, and of `text` behind it, without any escape."""
+        """The end of the text so far, followed by `text`, without any escape."""
         return ("".join(self._said[max(self._plain, len(self._said) - _MAX_BEFORE) :]) + text)[-_MAX_BEFORE:]
 
     def put(self, text: str, *, escape: bool = False) -> None:
-        """Say more."""
+        """Add text."""
         self._said.append(text)
         if escape:
             self._plain = len(self._said)
@@ -228,7 +230,7 @@ class _StringText:
             self._brackets.put(encode_inside(text))
 
     def stretch(self) -> Stretch:
-        """What reads it, where nothing but text and whole escapes come."""
+        """The stretch that reads it while only text and whole escapes arrive."""
         return Stretch(
             self._markers.firsts,
             self._markers.literals,

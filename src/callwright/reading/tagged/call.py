@@ -1,4 +1,4 @@
-"""Reads one call of named parameters, from its name on, into the sink that writes its values and ends it."""
+"""Reads one call of named parameters, starting at its name, into the sink that writes its values and ends it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -43,7 +43,7 @@ class TaggedCall:
         self.strayed = self.misplaced = False
 
     def read(self) -> Parse[bool]:
-        """Read one call, from its name on; answers whether it is complete."""
+        """Read one call, starting at its name; returns whether it is complete."""
         self.misplaced = False
         name, head = yield from self._read_name()
         self.start(name)
@@ -59,14 +59,14 @@ class TaggedCall:
         self.lexer.declared = self.sink.declared
 
     def _read_name(self) -> Parse[tuple[str, str]]:
-        """Read the name of a call; answers it, and all that was read."""
+        """Read the name of a call; returns it, and all the text read."""
         head, end = yield from read_until(self.text.source, self.marks.tag_end, MAX_HEAD)
         if odd := surplus(head):
             self.text.emit(Problem("markup_repaired", f"the tag of a call holds {odd!r}", call=self.text.calls))
         return attributes(head)[0], head + end
 
     def arguments(self, name: str) -> Parse[bool]:
-        """Read the parameters of a call, to its end; answers whether it is complete."""
+        """Read the parameters of a call, to its end; returns whether it is complete."""
         sink = self.sink
         self.strayed = False
         yield from self.text.skip_blanks()
@@ -92,7 +92,7 @@ class TaggedCall:
         return sink.end(is_whole=not is_cut and has_begun and (bool(number) or not sink.strayed))
 
     def _end(self, marker: str) -> None:
-        """Read what ends a call, or name that it is missing."""
+        """Read the end of a call, or report that it is missing."""
         if self._ends_call(marker):
             self.text.emit(Markup(marker))
         elif marker:
@@ -157,7 +157,7 @@ class TaggedCall:
         written = self._typed(key, value.text, rest)
         if not sink.is_given(key):
             sink.mend(key, value.text, written)
-            # JSON that was broken off and begun again holds tags, too.
+            # JSON that was broken off and started again contains tags, too.
             if value.holds and written[0] in "{[" and written != value.text.strip():
                 sink.sure = False
         sink.put(key, written, value.text)

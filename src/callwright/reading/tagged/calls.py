@@ -1,8 +1,8 @@
 """Finds calls of named parameters in the text of an answer: `<function=f><parameter=k>v</parameter></function>`.
 
-Where a value ends, `tagged_values` decides. A closing tag that is missing is supplied, with a problem, where one
-further out or another call was written; what stands between the tags and is none is named. A call whose tags are
-broken, so that nobody knows what was meant, is not complete.
+The module `values` decides the end of a value. A missing closing tag is supplied, with a problem, if an outer one or
+another call follows; anything else between the tags is reported. A call whose tags are broken, so that its meaning is
+uncertain, is incomplete.
 """
 
 from msgspec import Struct
@@ -22,8 +22,8 @@ __all__ = ["ParameterForm", "ParameterTags", "TaggedCalls"]
 
 
 class ParameterForm(Struct, frozen=True):
-    """The calls of one format, which are written as its `layout` says and read by its `tags`; `thoughts` are the tags
-    around reasoning, `ends` stop tokens.
+    """The calls of one format, which are written according to its `layout` and read by its `tags`; `thoughts` are the
+    tags around reasoning, `ends` stop tokens.
     """
 
     layout: CallLayout
@@ -56,7 +56,7 @@ class TaggedCalls(CallReader):
         self._open = ()
 
     def may_begin_call(self, tag: str) -> Parse[bool]:
-        """Whether a block goes on with a call, or a call with a name."""
+        """Whether a block continues with a call, or a call with a name."""
         if tag in self._find.closers or tag in self._find.strays:
             return False
         if tag != self.form.call:
@@ -64,12 +64,12 @@ class TaggedCalls(CallReader):
         return (yield from self.lexer.names_call())
 
     def last_call(self, text: str) -> int | None:
-        """Where the first call begins, which ends reasoning that is never closed."""
+        """The position of the first call, which ends reasoning that is never closed."""
         begins = [at for tag in self._find.openers if (at := text.find(tag)) >= 0]
         return min(begins, default=len(text))
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a tag begins: calls, the rest of a block, or a mention."""
+        """Read from a tag: calls, the rest of a block, or a mention."""
         if tag in self._find.closers:
             yield from self._lone_closer(blanks, tag)
         elif tag in self._find.strays:
@@ -79,11 +79,11 @@ class TaggedCalls(CallReader):
         return None
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
-        """A tag of a call where no call is: a word that was mentioned, or a stray token."""
+        """Treat a call's tag without a call: a word that was mentioned, or a stray token."""
         return self.text.no_call(blanks, tag)
 
     def _opened(self, blanks: str, tag: str) -> Parse[None]:
-        """Read what an opening tag begins."""
+        """Read from an opening tag."""
         text = self.text
         inner = yield from text.held_blanks()
         if tag == self.form.call:
@@ -115,8 +115,8 @@ class TaggedCalls(CallReader):
             self._open = self._open[:at] + self._open[at + 1 :]
 
     def _lone_closer(self, blanks: str, tag: str) -> Parse[None]:
-        """A closing tag in text: the rest of a block when a call came before, else a mention. What opened it may have
-        become text.
+        """A closing tag in text: the rest of a block after a call, else a mention. Its opening tag may have become
+        text.
         """
         text = self.text
         if tag in self._open:
@@ -151,7 +151,9 @@ class TaggedCalls(CallReader):
         yield from self.no_call(blanks, tag)
 
     def _calls(self, tag: str) -> Parse[None]:
-        """Read calls, one after the other, to the end of their block. `tag`: what of the first was already read."""
+        """Read calls, one after the other, to the end of their block. `tag`: the part of the first one that was already
+        read.
+        """
         text = self.text
         form = self.form
         if self._unread:
@@ -174,7 +176,7 @@ class TaggedCalls(CallReader):
                 yield from text.skip_blanks()
 
     def _call_follows(self) -> Parse[bool]:
-        """Whether another call comes next."""
+        """Whether another call is next."""
         return (yield from self.text.comes(self.form.call))
 
     def _call(self) -> Parse[None]:

@@ -1,4 +1,4 @@
-"""The rest of an opening tag behind its name: `="f" type="string"` in the forms that models give it."""
+"""The rest of an opening tag after its name: `="f" type="string"` in the forms that models give it."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -11,14 +11,14 @@ from callwright.schema.keywords import properties
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
-# What begins an element, and what gives a name a value.
+# The beginning of an element, and a name with the sign that precedes its value.
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
 _GIVEN = re.compile(r"""([\w.-]+)["']?\s*[:=]""").findall
 
 # A name in quotes, in a tag on one line.
 _QUOTED = re.compile(r"""\"[^"\n<]*\"|'[^'\n<]*'""").match
 
-# What hardly any key holds, but a tag around one does.
+# Characters that hardly any key contains, but a tag around one does.
 _ODD_KEY = re.compile(r"[\s<>=\"']|/\w+>").search
 
 
@@ -46,7 +46,7 @@ def may_be_longer(text: str, end: str, names: Collection[str]) -> bool:
 
 
 def is_odd_key(key: str) -> bool:
-    """Whether what should be the name of a parameter hardly is one."""
+    """Whether a text is unlikely to be the name of a parameter."""
     return _ODD_KEY(key) is not None
 
 
@@ -66,7 +66,7 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
 
 
 def surplus(head: str) -> str:
-    """What is neither name nor attribute in the rest of an opening tag, or names it once more."""
+    """The part of the rest of an opening tag that is neither name nor attribute, or repeats the name."""
     if head.isidentifier():
         return ""
     head = head.strip().removesuffix("/").rstrip()

@@ -1,8 +1,8 @@
 r"""Parses calls as a name with elements for keys and values: `f<arg_key>k</arg_key><arg_value>v</arg_value>`.
 
-Tags and values are read as in `tagged_calls`. What differs: the name is bare text, a key has its own element, and a
-call may be, or hold, a JSON object instead. Line breaks between elements belong to the format, also those that models
-write as a literal `\n`.
+Tags and values are read as in the module `calls`. The differences: the name is bare text, a key has its own element,
+and a call may be, or contain, a JSON object instead. Line breaks between elements belong to the format, also those that
+models write as a literal `\n`.
 """
 
 import re
@@ -55,7 +55,7 @@ class KeyValueForm(Struct, frozen=True):
         return KeyValueCalls(text, self.tags, thoughts=self.thoughts, ends=self.ends)
 
 
-# What follows is the same for each answer of a format.
+# The following is the same for each answer of a format.
 
 
 @lru_cache(maxsize=256)
@@ -73,7 +73,7 @@ def _parameter_tags(tags: KeyValueTags) -> ParameterTags:
 
 
 class _LookedFor(NamedTuple):
-    """What a reader of elements looks for; `over` ends a call, `follows` may stand behind its name."""
+    """Search patterns for a reader of elements; `over` ends a call, `follows` may follow its name."""
 
     over: tuple[str, ...]
     follows: tuple[str, ...]
@@ -115,7 +115,7 @@ class KeyValueLexer(TagLexer):
         self._in_order: tuple[Collection[str], Sequence[str]] = ((), ())  # the parameters of a tool, sorted
 
     def names_call(self) -> Parse[bool]:
-        """Whether a name and what belongs to a call follow the tag, or a JSON object."""
+        """Whether the tag is followed by a name and text that belongs to a call, or by a JSON object."""
         source = self.source
         while True:
             ahead = source.ahead(_MAX_HEAD)
@@ -136,12 +136,12 @@ class KeyValueLexer(TagLexer):
             yield
 
     def name_in(self, text: str) -> str:
-        """The tool's name that a text begins with, before other words; `""` if there is none."""
+        """The tool's name that a text begins with, before other words, or `""`."""
         first = next(iter(text.split()), "")
         return first if len(first) < len(text) and first in self.text.tools else ""
 
     def key_ahead(self, ahead: str) -> str | None:
-        """The name of the parameter at the begin of a text; `""` if there is none, None if that is not known yet."""
+        """The name of the parameter at the beginning of a text, `""` without one, None if more text is needed."""
         head, closed, _ = ahead.partition(self.form.end)
         if not closed:
             head = head[: self.marks.tag_end.partial_match_start(head, 0)]
@@ -160,12 +160,12 @@ class KeyValueLexer(TagLexer):
         return at < len(keys) and keys[at].startswith(text)
 
     def name_ahead(self, ahead: str) -> str:
-        """The name of the call at the begin of a text, `""` if it has none of its own."""
+        """The name of the call at the beginning of a text, `""` if it has none of its own."""
         found = _NAME.match(ahead)
         return found["name"] if found else ""
 
     def gap(self) -> Parse[str]:
-        """Read what may stand between elements."""
+        """Read the text allowed between elements."""
         gap, source = "", self.source
         while True:
             found = _GAP.match(source.text, source.at)
@@ -177,7 +177,7 @@ class KeyValueLexer(TagLexer):
 
     @staticmethod
     def behind_blanks(text: str) -> str:
-        """A text without what may stand between elements."""
+        """A text without the blanks allowed between elements."""
         found = _GAP_SO_FAR.match(text)
         return text[found.end() :] if found else text
 
@@ -204,7 +204,7 @@ class KeyValueCall(TaggedCall):
         return name, head
 
     def arguments(self, name: str) -> Parse[bool]:
-        """Read the parameters of a call, to its end; answers whether it is complete."""
+        """Read the parameters of a call, to its end; returns whether it is complete."""
         self.text.markup((yield from self.lexer.gap()))
         return (yield from super().arguments(name))
 
@@ -235,7 +235,7 @@ class KeyValueCall(TaggedCall):
         return "", {}
 
     def _up_to_value(self) -> Parse[Mapping[str, str] | None]:
-        """Read what stands between a key and its value; answers the attributes of the value, None if there is none.
+        """Read the text between a key and its value; returns the attributes of the value, None without a value.
 
         The opening tag of the value may be missing.
         """
@@ -269,7 +269,7 @@ class KeyValueCall(TaggedCall):
 class KeyValueCalls(TaggedCalls):
     """Finds calls of key/value elements.
 
-    `also`: literals that may open a call in another spelling of the tags; a dialect's subclass says which, in
+    `also`: literals that may open a call in another spelling of the tags; a dialect's subclass defines them in
     `_spelling`.
     """
 
@@ -288,7 +288,7 @@ class KeyValueCalls(TaggedCalls):
         self._also = also
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
-        """Read what a tag begins: calls, also in another spelling, the rest of a block, or a mention."""
+        """Read from a tag: calls, also in another spelling, the rest of a block, or a mention."""
         if tag in self._also:
             yield from self._in_other_tags(blanks, tag)
         elif tag != self.form.call:
@@ -307,7 +307,7 @@ class KeyValueCalls(TaggedCalls):
         return None
 
     def may_begin_call(self, tag: str) -> Parse[bool]:
-        """Whether a block goes on with a call, or a call with a name, in any spelling."""
+        """Whether a block continues with a call, or a call with a name, in any spelling."""
         if tag not in self._also:
             return (yield from super().may_begin_call(tag))
         spelled = yield from self._spelling(tag)
@@ -337,9 +337,7 @@ class KeyValueCalls(TaggedCalls):
         other.end()
 
     def _mentioned(self, blanks: str) -> Parse[bool]:
-        """Whether a call of an unknown tool without arguments stands in the middle of a line: it is talked about, not
-        made.
-        """
+        """Whether a call of an unknown tool without arguments is in the middle of a line: then it is only mentioned."""
         source, end = self.text.source, self.form.call_end
         while True:
             ahead = source.ahead(_MAX_HEAD)

@@ -108,14 +108,14 @@ class TagLexer:
         return (yield from self.text.held_blanks())
 
     def key_ahead(self, ahead: str) -> str | None:
-        """The name of the parameter at the beginning of a text; `""` if there is none, None if more text is needed."""
+        """The name of the parameter at the beginning of a text, `""` without one, None if more text is needed."""
         head, closed, _ = split_head(ahead, self.form.end, self.declared)
         if "\n" in head or "<" in head:
             return ""
         return attributes(head)[0] if closed and not may_be_longer(ahead, self.form.end, self.declared) else None
 
     def name_ahead(self, ahead: str) -> str:
-        """The name of the call at the begin of a text, `""` if it has none of its own."""
+        """The name of the call at the beginning of a text, `""` if it has none of its own."""
         return attributes(ahead.partition(self.form.end)[0])[0]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The tags of a format: which literals begin them, what each does, and the pieces that a broken one leaves."""
+"""The tags of a format: the literals that begin them, their kinds, and the pieces that a broken one leaves."""
 
 import re
 from enum import Enum
@@ -73,7 +73,7 @@ class TagLiterals:
         self.pieces = self.tags = re.compile("(?!)")
 
     def is_markup(self, text: str) -> bool:
-        """Whether a text has what seems to be a piece of a tag, a whole tag or a control token."""
+        """Whether a text contains an apparent piece of a tag, a whole tag or a control token."""
         return self.pieces.search(text) is not None or self.tags.search(text) is not None
 
 
@@ -112,7 +112,7 @@ def named_marks(form: NamedMarks, ends: tuple[str, ...]) -> TagLiterals:
 
 
 def _pieces(form: ParameterTags) -> re.Pattern[str]:
-    """Finds what seems to be a piece of a broken tag of a parameter."""
+    """Finds apparent pieces of a broken tag of a parameter."""
     broken = (form.parameter, form.parameter_end, *form.inner, *((form.end,) if len(form.end) > 1 else ()))
     whole = (*broken, form.call, form.call_end, *[tag for block in form.blocks for tag in block])
     found = []

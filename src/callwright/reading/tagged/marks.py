@@ -1,4 +1,4 @@
-"""What a reader of calls of named parameters looks for in an answer, by the tags of their format."""
+"""Search patterns for a reader of calls of named parameters, by the tags of their format."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from callwright.tolerant_json.passthrough import JsonTerminators
 
 
 class ParameterMarks(NamedTuple):
-    """What a reader of a format looks for: in text, and `inside` of a call, where it stops."""
+    """Search patterns for a format: in text, and the stops `inside` of a call."""
 
     form: ParameterTags
     ends: tuple[str, ...]
@@ -35,8 +35,8 @@ def parameter_marks(
     structure: tuple[str, ...] = (),
     end_thoughts: tuple[str, ...] = (),
 ) -> ParameterMarks:
-    """Kept: they are the same for each answer of a format. `also` are further literals that may open a call, `tokens`
-    the control tokens inside of calls, if they are not the tags. For the rest see `Marks`.
+    """The marks for these tags, cached because each answer of a format needs the same. `also` are further literals that
+    may open a call, `tokens` the control tokens inside of calls, if they are not the tags. For the rest see `Marks`.
     """
     begins = [begin for begin, _ in tags.blocks]
     openers = (*begins, tags.call, *also)

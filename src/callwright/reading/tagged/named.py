@@ -49,7 +49,7 @@ class NamedLexer(TagLexer):
         raise NotImplementedError
 
     def next_tag(self) -> Parse[tuple[str, Tag | None]]:
-        """Read up to and past the next tag; answers the text before it. A mark without a tag is text."""
+        """Read up to and past the next tag; returns the text before it. A mark without a tag is text."""
         source = self.source
         pieces: list[str] = []
         while True:
@@ -96,7 +96,7 @@ class NamedCall(TaggedCall):
         return None if text is None else self.sink.cast(names[-1], text, schema)
 
     def arguments(self, name: str) -> Parse[bool]:
-        """Read the values of a call, to its end; answers whether it is complete."""
+        """Read the values of a call, to its end; returns whether it is complete."""
         writer = self.sink.writer
         yield from self.text.skip_blanks()
         if self.text.source.text.startswith("{", self.text.source.at):
@@ -124,7 +124,7 @@ class NamedCall(TaggedCall):
                 if not (yield from self._parameter_of(tag, writer)):
                     whole = False
                     break
-            elif text.strip() or tag.head != last:  # what opened it is missing, or broken
+            elif text.strip() or tag.head != last:  # its opening tag is missing, or broken
                 self.sink.doubt(f"{tag.text} closes nothing")
             else:
                 self.sink.odd(f"{tag.text} twice")

@@ -1,11 +1,11 @@
-"""What tags in a value open and close: whether they fit in it, or show that the value ended before them."""
+"""The nesting of tags in a value: whether they fit in it, or show that the value ended before them."""
 
 from enum import Enum
 
 
 class Fit(Enum):
-    """What a closer is: of something that was opened in the value, the value's own, of what holds the value; or it can
-    be read in two ways.
+    """The scope of a closer: something opened in the value, the value itself, or the element around the value; or it
+    can be read in two ways.
     """
 
     INSIDE = "inside"
@@ -15,19 +15,19 @@ class Fit(Enum):
 
 
 class Nesting:
-    """What is open in a value, from an opening in it on. `own` closes values; if they are
-    `named`, so does any other closer.
+    """The open elements of a value, from an opening in it. `own` closes values; if they are `named`, so does any other
+    closer.
 
-    Where something that is not closed stands before a closer of a value that has no opening of its own, nobody knows:
-    the value's closer may be missing before the opening, or the value shows what was broken off.
+    If something unclosed precedes a closer of a value that has no opening of its own, it is ambiguous: the value's
+    closer may be missing before the opening, or the value shows something that was broken off.
     """
 
     def __init__(self, own: str, *, named: bool = False) -> None:
         self._own = own
         self._named = named
-        self._open: list[tuple[str, int]] = []  # what closes it, and where the first opening in it stands
+        self._open: list[tuple[str, int]] = []  # its closer, and the position of the first opening in it
         self._count: dict[str, int] = {}
-        self._supplied = False  # a closer was missing where one further out was written
+        self._supplied = False  # a closer was missing before an outer one
         self._never: list[int] = []
 
     def is_open(self, *closers: str) -> bool:
@@ -36,7 +36,7 @@ class Nesting:
 
     @property
     def never_closed(self) -> list[int]:
-        """Where the first openings stand in values without a closer: none of them fits in its value."""
+        """The positions of the first openings in values without a closer: none of them fits in its value."""
         return [*self._never, *(first for closer, first in self._open if self._named or closer == self._own)]
 
     def opens(self, closer: str, place: int = -1) -> None:

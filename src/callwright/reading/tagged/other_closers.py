@@ -10,14 +10,14 @@ OTHER_CLOSER: Final = "</"
 
 _NAMES: Final = frozenset(("parameter", "param", "argument", "arg", "arg_key", "arg_value", "value"))
 _TAG: Final = re.compile(r"</(?P<prefix>[^<>]*?)(?P<name>\w+)>")
-# A closing tag at the end of a text; and the greatest length of its name, and of the white space behind it.
+# A closing tag at the end of a text; and the maximum length of its name, and of the white space after it.
 _AT_END: Final = re.compile(r"</(?P<name>[^<>]+)>\s*\Z")
 _MAX_NAME: Final = 200
 _MAX_BLANKS: Final = 64
 
 
 class OtherClosers:
-    """The closing tags that may stand for a format's `own`, which ends values; `further` are other tags of its
+    """The closing tags that may replace a format's `own`, which ends values; `further` are other tags of its
     parameters.
     """
 
@@ -31,7 +31,7 @@ class OtherClosers:
         self._own = own
 
     def rest(self, source: StreamReader, key: str) -> Parse[str]:
-        """Read the rest of a closing tag of parameter `key` behind its begin; `""` if it is none."""
+        """Read the rest of a closing tag of parameter `key` after its beginning; `""` if it is another tag."""
         while True:
             name, closed, _ = source.ahead(_MAX_NAME).partition(">")
             if closed:
@@ -41,15 +41,13 @@ class OtherClosers:
             yield
 
     def place(self, text: str, key: str) -> int:
-        """Where at the end of a text another closing tag of parameter `key` stands; its length if there is none."""
+        """The position of another closing tag of parameter `key` at the end of a text, or the text's length."""
         at = text.rfind(OTHER_CLOSER, max(0, len(text) - _MAX_NAME - _MAX_BLANKS))
         found = _AT_END.match(text, at) if at >= 0 else None
         return at if found and self._is_name(found["name"], key) else len(text)
 
     def closes(self, pieces: Sequence[str], text: str, at: int) -> bool:
-        """Whether the closing tag at this place of `text`, before which the pieces stand, closes nothing in the
-        value.
-        """
+        """Whether the closing tag at this place of `text`, which follows the pieces, closes nothing in the value."""
         found = _AT_END.match(text, at)
         if found is None:
             return False
@@ -57,7 +55,7 @@ class OtherClosers:
         return _unclosed("".join(pieces) + text[:at], rf"<{name}(?=[\s>=])", rf"</{name}\s*>") <= 0
 
     def is_open(self, pieces: Sequence[str], text: str) -> bool:
-        """Whether what the own closer closes was opened in a value."""
+        """Whether a value contains an unclosed opening for the format's own closer."""
         opening = (
             rf"{re.escape(self._opening)}(?=[\s>=])" if self._opening else "|".join(map(re.escape, self._openings))
         )

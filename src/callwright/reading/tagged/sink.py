@@ -48,7 +48,9 @@ class CallSink:
         return may
 
     def is_read(self, value: TaggedValue, name: str, *, flows: bool) -> bool:
-        """Name what is odd about a value, called `name`; False if the output ended in it. `flows`: it was written."""
+        """Report anything unusual about a value, called `name`; False if the output ended in it. `flows`: it was
+        written.
+        """
         if value.holds:
             self.odd(f"{name!r} holds tags of the format", "markers_in_value")
         if value.odd:
@@ -64,7 +66,7 @@ class CallSink:
         return True
 
     def end_text(self, key: str, value: TaggedValue) -> None:
-        """The value of a parameter, which flowed, is whole."""
+        """End the value of a parameter, which was streamed."""
         self.writer.close_text()
         self._given[key] = value
 
@@ -89,7 +91,7 @@ class CallSink:
         self.writer.json(value)
 
     def cast(self, name: str, text: str, schema: object) -> str:
-        """The JSON of a text, by a schema; that it had to be repaired is named."""
+        """The JSON of a text, by a schema; a repair of it is reported."""
         value = self.writer.cast_to_schema(text, schema)
         self.mend(name, text, value)
         return value

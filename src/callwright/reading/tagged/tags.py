@@ -1,4 +1,4 @@
-"""The tags of a format whose values stand between tags as plain text: `<function=f><parameter=k>v</parameter>`."""
+"""The tags of a format whose values are plain text between tags: `<function=f><parameter=k>v</parameter>`."""
 
 import re
 
@@ -8,11 +8,11 @@ from callwright.layout.calls import CallLayout, TaggedArguments
 
 
 class ParameterTags(Struct, frozen=True):
-    """The tags of one format. The tags `call` and `parameter` go on with a name, up to `end`.
+    """The tags of one format. The tags `call` and `parameter` are followed by a name, up to `end`.
 
     `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
-    `gap` are the line breaks behind a value's closer. `inner` are further tags between the name of a parameter and its
-    value. `control`: the tags are tokens of their own, which nobody types.
+    `gap` are the line breaks after a value's closer. `inner` are further tags between the name of a parameter and its
+    value. `control`: the tags are tokens of their own, which users do not type.
     """
 
     call: str
@@ -30,7 +30,7 @@ class ParameterTags(Struct, frozen=True):
     def of(
         cls, layout: CallLayout, *, blocks: tuple[tuple[str, str], ...] | None = None, control: bool = True
     ) -> "ParameterTags":
-        """The tags that stand in a layout. `blocks` where they are not all that stands around a call."""
+        """The tags in a layout. `blocks`: required if they are not all the text around a call."""
         arguments = layout.arguments
         assert isinstance(arguments, TaggedArguments), "the arguments stand between tags"
         head, tail = layout.open + layout.begin, layout.end + layout.close
@@ -58,8 +58,8 @@ def _gap_of(arguments: TaggedArguments) -> str:
     return found["gap"] if found else ""
 
 
-# A closer, and what stands behind it.
+# A closer, and the white space after it.
 _GAP = re.compile(r"<[^<>]*>(?P<gap>\s*)")
-# In a layout: a tag that goes on with a name, without the quote before it; any tag.
+# In a layout: a tag up to its name, without the quote before the name; any tag.
 _NAMED = re.compile(r"""(?P<tag><[^<>]*?)["']?\$\{(?:name|key)\}""")
 _TAG = re.compile(r"<[^<>]*>")

@@ -1,15 +1,15 @@
-"""Decides where a value between tags ends, for all formats that write values as plain text.
+"""Decides the end of a value between tags, for all formats that write values as plain text.
 
-A value may hold the tags themselves, as in a page about them. What follows a tag decides, never a guess: a value's
-closer ends it where another tag of the format follows. Else another closer before the next tag says that the value goes
-on; if none comes, the text behind the closer is no value. An opening is part of a value if all that it opens is closed
-again before the value's own closer; if not, the value's closer is missing, and it ends there. What is not decided yet
-is held; a value that holds tags is named.
+A value may contain the format's own tags, as in a page about them. The following tag decides; nothing is guessed: a
+value's closer ends it if another tag of the format follows. Otherwise, if another closer is found before the next tag,
+the value extends to it; if not, the text after the closer is not part of a value. An opening tag is part of a value if
+everything it opens is closed again before the value's own closer; if not, the value's closer is missing, and the value
+ends there. Undecided text is held; values that contain tags are reported.
 
-A closer may be written twice, or be named as its parameter is, or as another format names it: where nothing that it may
-close was opened in the value, and what follows a value comes behind it, it is no part of the value.
+A closer may be written twice, or be named after its parameter, or as another format names it. It is not part of the
+value if nothing that it could close was opened in the value and it is followed by something that may follow a value.
 
-The formats themselves, how a key is written and what a call begins with, are the lexer's (`TagLexer`).
+The formats themselves, the spelling of keys and the beginning of calls, are in the lexer (`TagLexer`).
 """
 
 from collections.abc import Callable
@@ -38,10 +38,10 @@ class Ending(Enum):
 
 
 class TaggedValue(NamedTuple):
-    """A value that was read: its pieces, how it ended, and what was odd about it.
+    """A value: its pieces, how it ended, and anything unusual about it.
 
-    `holds`: it holds tags of the format. `odd`: what is odd about its end, `""` if nothing is. `sure`: it is certain
-    that all of this, and nothing else, was meant.
+    `holds`: it contains tags of the format. `odd`: anything unusual about its end, or `""`. `sure`: certainly all of
+    this, and nothing else, was meant.
     """
 
     pieces: list[str]
@@ -88,8 +88,8 @@ class ValueReader:
         self._known = known
         self._lines = lines
         self._gap = gap
-        # Of one source: openings that are known to be never closed, from a search that came by them, so that none
-        # begins there again; and up to where it is not known what was meant.
+        # For the current source: openings known never to be closed (from a search that passed them, so that none starts
+        # there again), and the place up to which the intended reading is unknown.
         self._source: StreamReader | None = None
         self._never_closed: set[int] = set()
         self._doubt_to = -1
@@ -98,7 +98,7 @@ class ValueReader:
 
     @property
     def lost(self) -> bool:
-        """Whether a value has ended where nobody knows whether it did: nothing behind it is certain."""
+        """Whether the end of an earlier value was uncertain, so that nothing after it is certain."""
         self._here()
         return self._lost
 
@@ -154,7 +154,7 @@ class ValueReader:
                 yield
 
     def _line_feed(self) -> Parse[str]:
-        """Read the line feed before a value, which is the format's; `""` if there is none."""
+        """Read the line feed before a value, which belongs to the format; `""` if absent."""
         source = self._reader.source
         while source.more(1):
             yield
@@ -164,7 +164,7 @@ class ValueReader:
         return "\n"
 
     def _take_tag(self, text: str, tag: Tag) -> Parse[tuple[str, Ending | None]]:
-        """Take a tag, which was just read behind `text`: the text with what is the value's, and how the value ends."""
+        """Take a tag, just read after `text`; returns the text that belongs to the value, and the ending."""
         value = self._value
         value.text = text
         ending, inside = yield from self._judge(tag)
@@ -189,7 +189,7 @@ class ValueReader:
         whole = "".join(pieces)
         if ending is Ending.MISSING:
             self._lost = self._lost or known.is_markup(whole) or (known.named and f"</{value.own}" in whole)
-            value.is_odd = value.is_odd or not pieces  # it never came
+            value.is_odd = value.is_odd or not pieces  # the value is absent
         elif ending is Ending.CLOSED:
             value.holds = value.holds or value.closed_by[:-1] in whole
             value.is_odd = value.is_odd or (value.stray != "" and whole.strip() != value.stray)
@@ -204,13 +204,15 @@ class ValueReader:
         )
 
     def _in_doubt(self) -> bool:
-        """Whether it is not known if the tag that comes next, before which a value has ended, is the value's. If not,
-        nothing of what follows is certain.
+        """Whether it is unknown if the next tag, before which a value has ended, belongs to the value. If so, nothing
+        after it is certain.
         """
         return self._lost or self._here() < self._doubt_to
 
     def _ended(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
-        """The end of a value, and what is the format's behind it: line breaks, or another tag for its closer."""
+        """The end of a value, and the text after it that belongs to the format: line breaks, or a tag used as its
+        closer.
+        """
         said, others = text, self._known.others
         if ending is Ending.MISSING:
             at = others.place(text, key)
@@ -221,11 +223,11 @@ class ValueReader:
             said = said.removesuffix("\n")
         return said, text[len(said) :]
 
-    # --- what a tag in a value means ---
+    # --- the meaning of a tag in a value ---
 
     def _judge(self, tag: Tag) -> Parse[tuple[Ending | None, str | None]]:
-        """How a tag, which was just read, ends the value. If it does not: None, and the text behind it that is the
-        value's, too; no text if the tag opens what is never closed.
+        """How a tag, just read, ends the value. If it does not: None, and the text after it that also belongs to the
+        value, or None if the tag opens something that is never closed.
         """
         source = self._reader.source
         if tag.closes and tag.closer == self._value.own:
@@ -261,7 +263,7 @@ class ValueReader:
         return self._value.declares(tag.key) if tag.kind is TagKind.VALUE else tag.known
 
     def _may_follow(self, tag: Tag, ending: Ending) -> bool:
-        """Whether a tag behind another closer, or a stop token, shows that this one is markup."""
+        """Whether a tag after another closer, or after a stop token, shows that this one is markup."""
         if self._value.around or tag.kind is TagKind.BLOCK:
             return tag.opens or ending is Ending.MISSING
         return tag.kind is TagKind.CALL if tag.opens else ending is Ending.MISSING and tag.kind is TagKind.STOP
@@ -290,8 +292,8 @@ class ValueReader:
         return Ending.CLOSED, ""
 
     def _comes_again(self) -> Parse[str]:
-        """Read the value's closer where it comes again, if what follows a value stands behind it; else nothing is read,
-        and this is `""`.
+        """Read repetitions of the value's closer, if a tag that may follow a value is next; else read nothing and
+        return `""`.
         """
         source = self._reader.source
         read: list[str] = []
@@ -310,8 +312,8 @@ class ValueReader:
         return "".join(read)
 
     def _closes_again(self) -> Parse[None]:
-        """Look behind the closers of calls that come next: where one of a value stands there, nobody knows whether they
-        were a value's.
+        """Look past the closers of calls that follow: if one of a value is among them, they may all have been part of a
+        value.
         """
         source = self._reader.source
         read: list[str] = []
@@ -334,7 +336,7 @@ class ValueReader:
         source = self._reader.source
         blanks = yield from self._reader.gap()
         tag = yield from self._next()
-        if tag is not None and tag.kind is TagKind.STOP:  # with other text behind it, it is only mentioned
+        if tag is not None and tag.kind is TagKind.STOP:  # followed by other text, it is only mentioned
             source.take(source.at + len(tag.text))
             behind = yield from self._reader.gap()
             is_over = (yield from self._literal()) not in ("", self._value.own) or source.done
@@ -352,7 +354,7 @@ class ValueReader:
         return None if is_again else tag
 
     def _next(self) -> Parse[Tag | None]:
-        """The tag that comes next, None if there is none. Nothing is read."""
+        """The next tag, or None. Nothing is read."""
         source = self._reader.source
         literal = yield from self._literal()
         if not literal:
@@ -363,7 +365,7 @@ class ValueReader:
         return tag
 
     def _literal(self) -> Parse[str]:
-        """The literal that comes next, with which a tag may begin; `""` if there is none."""
+        """The next literal with which a tag may begin, or `""`."""
         source, literals = self._reader.source, self._known.behind
         size = len(literals[0])
         while True:
@@ -372,11 +374,11 @@ class ValueReader:
                 return next((literal for literal in literals if begin.startswith(literal)), "")
             yield
 
-    # --- what is not decided by the next tag ---
+    # --- cases that the next tag does not decide ---
 
     def _up_to_closer(self) -> Parse[str | None]:
-        """Read up to the value's next closer, if it comes before the next parameter or call and before a closer further
-        out that counts, as a tag or the end follows it; else None, and nothing is read.
+        """Read up to the value's next closer, if it precedes the next parameter or call and any outer closer that
+        counts because a tag or the end follows it; else return None and read nothing.
         """
         source = self._reader.source
         read: list[str] = []
@@ -402,9 +404,9 @@ class ValueReader:
         return None
 
     def _balanced(self, opening: Tag | None) -> Parse[str | None]:
-        """Read behind an opening, or a stop token (None), up to the value's closer, if all that was opened is closed by
-        then; else None, and nothing is read. Where it is not known which of the two was meant, the calls up to there
-        are in doubt.
+        """Read from an opening, or a stop token (None), up to the value's closer, if everything opened is closed by
+        then; else return None and read nothing. If the intended reading is unknown, the calls up to there are in
+        doubt.
         """
         source = self._reader.source
         start = self._here()
@@ -451,7 +453,7 @@ class ValueReader:
         return tag.kind is not TagKind.VALUE or tag.closer in self._value.around
 
     def _here(self) -> int:
-        """The place that comes next. What is known of places is known of one source."""
+        """The current place. Known places are reset when the source changes."""
         source = self._reader.source
         if source is not self._source:
             self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
@@ -459,8 +461,8 @@ class ValueReader:
 
 
 class _Shown:
-    """What is shown in a value, from an opening in it, or a stop token, on. `is_foreign`: whether a tool lacks a
-    parameter; `outermost`: the closer of an answer's calls.
+    """The markup shown inside a value, from an opening in it or a stop token onwards. `is_foreign`: whether a tool
+    lacks a parameter; `outermost`: the closer of an answer's calls.
     """
 
     def __init__(self, nesting: Nesting, is_foreign: Callable[[str, str], bool], outermost: str) -> None:
@@ -468,7 +470,7 @@ class _Shown:
         self.has_foreign = False  # a tool has parameters of another
         self._is_foreign = is_foreign
         self._outermost = outermost
-        self._call = ""  # the tool that it came by last
+        self._call = ""  # the tool last passed
         self._is_answer = False  # an answer is shown, whose own opening the prompt writes
 
     def open(self, tag: Tag, place: int = -1) -> None:
@@ -481,7 +483,7 @@ class _Shown:
         self.nesting.opens(tag.closer, place)
 
     def close(self, tag: Tag, *, is_outer: bool) -> Fit:
-        """Take a closer, which may be that of what holds the value (`is_outer`)."""
+        """Take a closer, which may be that of the element around the value (`is_outer`)."""
         fit = self.nesting.closes(tag.closer)
         if fit is not Fit.OUTER:
             return fit
@@ -492,5 +494,5 @@ class _Shown:
 
 
 def too_many_parameters(tools: Toolset) -> str:
-    """What is wrong with a call of more parameters than are read."""
+    """The message for a call with more parameters than are read."""
     return f"a call of more than {tools.max_parameters} parameters: the others are not read"

@@ -27,7 +27,7 @@ from callwright.streaming.reader import Markers, Parse, StreamReader, emit_text_
 from callwright.tolerant_json.markers import MARKS
 
 _BOM: Final = "\ufeff"
-# At most this much is held back as a possible call; what is longer is text.
+# The most text held back as a possible call; longer candidates are text.
 _MAX_HELD: Final = 4_194_304
 _EVERYTHING = Markers()
 

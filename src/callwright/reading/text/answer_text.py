@@ -15,13 +15,13 @@ from callwright.reading.text.marks import is_token
 from callwright.reading.text.trial import Trial
 from callwright.streaming.reader import Parse, StreamReader, comes_next, read_blanks
 
-# A call is judged by so many characters before it: "I'll look that up."
+# A call is judged by this many characters before it: "I'll look that up."
 REMEMBERED: Final = 400
 _ANY_TAG: Final = re.compile(r"[<\[][^<>\[\]]*[>\]]")
 
 
 class AnswerText:
-    """One answer. `calls` counts its calls; `before` is the end of its text so far, `begun` the begin.
+    """One answer. `calls` counts its calls; `before` is the end of its text so far, `begun` the beginning.
 
     `apart`: a call is between the text so far and the next text. `gap`: the white space between them if it is a
     thought. `make` makes the event of a text, `trial` is set while held text is read as if its tags were meant.
@@ -75,7 +75,7 @@ class AnswerText:
             self.emit(Markup(text))
 
     def leave_gap(self, blanks: str) -> None:
-        """Note white space next to markup. That of one side is kept between the words, preferably a line break."""
+        """Note white space next to markup. That of one side is preserved between the words, preferably a line break."""
         if self.apart or not self.before or (self.gap and ("\n" in self.gap or "\n" not in blanks)):
             return
         self.before = self.before.removesuffix(self.gap) + blanks

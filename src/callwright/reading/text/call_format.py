@@ -14,7 +14,7 @@ from callwright.streaming.reader import Parse
 
 
 class CallFormat(Protocol):
-    """How one family writes calls, and what reads them in the text of an answer."""
+    """The layout of one family's calls, and the reader of them in the text of an answer."""
 
     @property
     def layout(self) -> CallLayout:
@@ -32,8 +32,8 @@ class ReadBy(Struct, frozen=True):
 
 
 class ParsedBy(Struct, frozen=True):
-    """A format whose answers are not text with calls in it, but messages with headers: `parse` reads a whole one. Its
-    arguments are those of `read_answer`.
+    """A format whose answers are not text with calls in it, but messages with headers: `parse` reads a whole answer.
+    Its arguments are those of `read_answer`.
     """
 
     layout: CallLayout

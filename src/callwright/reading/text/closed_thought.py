@@ -1,4 +1,4 @@
-"""A closed thought that is all of an answer: the calls with which it ends are meant, for nothing else was said."""
+"""A closed thought that is all of an answer: the calls with which it ends are meant, for there is no other text."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
@@ -9,12 +9,12 @@ from callwright.reading.text.foreign import valid_calls
 from callwright.reading.text.trial import has_words
 from callwright.streaming.reader import Parse, StreamReader, comes_next, read_blanks
 
-# From so many places a thought is read on trial, for the calls with which it ends.
+# The most places from which a thought is read on trial, for the calls with which it ends.
 _MAX_TRIED: Final = 8
 
 
 def is_over(source: StreamReader, ends: tuple[str, ...]) -> Parse[bool]:
-    """Whether nothing comes any more but white space and stop tokens; nothing is read."""
+    """Whether only white space and stop tokens are left; nothing is read."""
     read: list[str] = []
     token: str | None = ""
     while token is not None:
@@ -32,7 +32,7 @@ def is_over(source: StreamReader, ends: tuple[str, ...]) -> Parse[bool]:
 def calls_at_end(
     thought: str, last: int, tags: Collection[str], text: AnswerText, read: Callable[[str], Sequence[Event]]
 ) -> tuple[int, Problem | None]:
-    """Where the calls begin with which a thought ends, perhaps at `last`, and what is said of them; the length of the
+    """The position of the calls with which a thought ends, perhaps at `last`, and their problem; the length of the
     thought if other words end it. `tags` open calls, `read` reads a part of the thought.
     """
     begins = {thought.find(tag) for tag in tags} | {last, 0}

@@ -1,4 +1,4 @@
-"""Tells where a streamed text is Markdown code or a quotation: a call there is shown, not meant. Knows no calls."""
+"""Detects Markdown code and quotations in a streamed text: a call in them is shown, not meant. Independent of calls."""
 
 import re
 
@@ -34,7 +34,7 @@ class CodeContext:
                 self._blank = False
 
     def inside(self, blanks: str = "") -> bool:
-        """Whether text behind the white space `blanks` would stand in code or a quotation."""
+        """Whether text after the white space `blanks` would be in code or a quotation."""
         self._settle()
         return bool(self._fence or ((self._code or self._quoted) and "\n" not in blanks))
 

@@ -1,10 +1,9 @@
-"""Calls in the markup of another model family than the one that is read: models write what they saw in training, and
+"""Calls in the markup of another model family than the one being read: models write markup from their training, and
 servers leave in the text what their own parsers refused.
 
 How calls may begin is derived from the layouts of all formats (`Formats`), at the first answer for which tools are
-offered. A text that begins so is read as each of these formats; the best reading counts. Its calls are read where at
-least one is of an offered tool, by its exact name, whole and with arguments that fit. Else what is wrong with it is
-named.
+offered. A text with such a beginning is read as each of these formats; the best reading wins. Its calls are used if at
+least one is complete, names an offered tool exactly and has arguments that fit. Otherwise the problem is reported.
 """
 
 import re
@@ -24,17 +23,17 @@ from callwright.schema.keywords import properties
 from callwright.streaming.reader import Parse, StreamReader
 from callwright.tolerant_json.markers import MARKS
 
-# What a tag of a layout looks like: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),
+# A tag of a layout: `<tool_call>`, `<function=` and `<invoke name="` before a name (`\0`),
 # `[TOOL_CALLS]`, `functools[`, and a word that begins a layout, as in `Action:`.
 _TAG: Final = re.compile(r'(?:\]<\]|(?<!\[)<)[^\s<>\0/][^<>\0]*?(?:>|=(?="?\0)"?)|\[[A-Z_]+\]|\w+\[(?=\{)|\A[A-Z]\w+:')
-# So many characters behind the name tell that it stands in a header.
+# This many characters after the name show that it is in a header.
 _HEADER_TAIL: Final = 2
 _NAME: Final = re.compile(r"[^\s<>(){}\[\]:|=\"'`,]*")
-# Of texts of up to so many characters it is kept what was read last.
+# The latest reading is cached for texts of up to this many characters.
 _MAX_KEPT: Final = 65_536
-# As so many formats a text is read at most.
+# The most formats that one text is read as.
 _MAX_WAYS: Final = 9
-# The name of a tool comes within so many characters behind the opening of its call.
+# The most characters between the opening of a call and its tool's name.
 _MAX_NAME: Final = 200
 # A control token of a layout, the text of a placeholder, and the marks of the two placeholders that are known.
 _TOKEN: Final = re.compile(r"<[^<>\0\2]*>|\[[A-Z_]+\]|\]<\][^<>\0\2]*\[>\[")
@@ -42,7 +41,7 @@ _READ_AS_JSON = re.compile(r'"(?:name|tool)"').search
 _CLOSER: Final = re.compile(r"</[^<>\0]+>")
 _ANY_SLOT: Final = r'[^"\s]{0,40}'
 _MARK: Final = re.compile(r"[\0\2]")
-# A parameter is named within so many characters behind its tool, where it is one.
+# The most characters between a tool's name and a parameter's name in a call.
 _MAX_PARAMETER: Final = 400
 
 
@@ -66,8 +65,8 @@ class Way(msgspec.Struct, frozen=True, eq=False):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The calls with which a text begins, as events, read in one way up to `end`, where other words follow. `good` of
-    them hold, `bad` do not.
+    """The calls with which a text begins, as events, read in one way up to `end`, at which other words follow. `good`
+    is the number of valid ones, `bad` of the others.
     """
 
     way: Way
@@ -83,7 +82,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     @property
     def worth(self) -> tuple[int, int, int]:
-        """What tells the better of two readings."""
+        """Sort key for choosing the better of two readings."""
         return self.good, -self.bad, -self.problems
 
 
@@ -91,7 +90,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Formats:
-    """All formats that are known, which `load` returns: how their calls may begin, kept once it is needed."""
+    """All known formats, returned by `load`, and how their calls may begin, cached on first use."""
 
     def __init__(self, load: Callable[[], Sequence[Form]]) -> None:
         self._load = load
@@ -126,8 +125,8 @@ class Formats:
 
     @cached_property
     def _headers(self) -> Mapping[str, Mapping[str, tuple[Way, ...]]]:
-        """The headers of calls without the tags before them: the text before the name of the tool, then the begin of
-        the text after it, without white space, and the ways to read that.
+        """The headers of calls without the tags before them: the text before the name of the tool, then the beginning
+        of the text after it, without white space, and the ways to read that.
         """
         found: dict[str, dict[str, tuple[Way, ...]]] = {}
         for form in self._forms:
@@ -218,7 +217,7 @@ class Formats:
 
 
 def _head(written: str) -> str:
-    """The begin of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
+    """The beginning of a layout, up to the last place for the name of the tool, each of which is `\\0`."""
     texts = [piece if isinstance(piece, str) else "\0" if piece.what == "name" else "" for piece in pieces_of(written)]
     head = "".join(texts).lstrip()
     return head[: head.rfind("\0") + 1]
@@ -233,7 +232,7 @@ def _tags(layout: CallLayout) -> Iterator[str]:
 
 
 def lone_closer(text: str, layout: object, *, is_all: bool) -> str:
-    """A closing tag of a layout in a text that does not open it; `""` for none. `is_all`: no text comes before it."""
+    """A closing tag of a layout that the text does not open, or `""`. `is_all`: there is no text before it."""
     if "</" not in text or not isinstance(layout, CallLayout):
         return ""
     tags = layout.arguments.begin + layout.arguments.end if isinstance(layout.arguments, TaggedArguments) else ""
@@ -268,13 +267,13 @@ def _with_marks(written: str, what: str, mark: str) -> str:
 
 
 def _has_plain_name(begin: str) -> bool:
-    """Whether the name of the tool stands in the begin of a call as it is, not as JSON."""
+    """Whether a call's beginning has the tool's name as plain text, not as JSON."""
     slots = [piece for piece in pieces_of(begin) if isinstance(piece, Slot) and piece.what == "name"]
     return bool(slots) and not slots[0].form
 
 
 def _behind_name(layout: CallLayout) -> str:
-    """What a call goes on with behind the name of the tool, up to what differs."""
+    """The literal text that follows the tool's name in a call, up to the first variable part."""
     pieces = iter(pieces_of(layout.begin))
     for piece in pieces:
         if isinstance(piece, Slot) and piece.what == "name":
@@ -296,11 +295,11 @@ def _behind_name(layout: CallLayout) -> str:
 
 
 class _WordsFollowError(Exception):
-    """Words stand behind the calls with which a text begins."""
+    """Raised if words follow the calls with which a text begins."""
 
 
 def read_foreign(text: str, ways: Sequence[Way], tools: Toolset) -> Reading | None:
-    """The best reading of the calls with which a text begins; None where nothing reads as a call."""
+    """The best reading of the calls with which a text begins; None if nothing reads as a call."""
     return (_kept if len(text) <= _MAX_KEPT else _best)(text, tuple(ways), tools)
 
 
@@ -315,7 +314,7 @@ def _best(text: str, ways: tuple[Way, ...], tools: Toolset) -> Reading | None:
     return best
 
 
-# What was read on trial is read again when it is known what it is.
+# Text read on trial is read again once its kind is known.
 _kept = lru_cache(maxsize=8)(_best)
 
 
@@ -344,7 +343,7 @@ def _common(one: str, other: str) -> int:
 
 @lru_cache(maxsize=512)
 def _heads(way: Way) -> Sequence[str]:
-    """What calls and blocks of calls of a way begin with, up to the name of the tool, without white space."""
+    """The beginnings of calls and blocks of calls of a way, up to the name of the tool, without white space."""
     layout = way.form.layout
     heads = (_head(head).partition("\0")[0] for head in (layout.open + layout.begin, layout.begin))
     return ["".join(head.split()) for head in heads]
@@ -402,13 +401,13 @@ def _without(events: Sequence[Event], lead: str) -> list[Event]:
     return out
 
 
-# --- what was read ---
+# --- the readings ---
 
 
 def wrong_with(text: str, reading: Reading | None, tools: Toolset, *, begins: bool) -> Problem | None:
-    """What is wrong with a text that begins as calls do, of which none holds; None where nothing says that it is one:
-    it neither reads as a call nor has the name of an offered tool soon, and that of a parameter behind it. `begins`: it
-    begins a line.
+    """The problem of a text that begins like a call without a valid one; None if nothing shows that it is a call: it
+    neither reads as one nor has the name of an offered tool nearby, followed by the name of a parameter. `begins`:
+    it begins a line.
     """
     if reading is None:
         name = _names_tool(text, tools, begins=begins)
@@ -438,8 +437,8 @@ def _has_arguments(reading: Reading) -> bool:
 
 
 def _names_tool(text: str, tools: Toolset, *, begins: bool) -> str:
-    """The tool that a text names soon, with the name of a parameter behind it; `""` for none. Where it has none, its
-    name is enough in a text that `begins` a line.
+    """The tool named near the beginning of a text and followed by one of its parameters, or `""`. For a tool without
+    parameters its name is enough if the text `begins` a line.
     """
     for name in tools.names:
         at = text.find(name, 0, _MAX_NAME + len(name))

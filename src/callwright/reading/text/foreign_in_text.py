@@ -18,16 +18,16 @@ from callwright.reading.text.foreign import (
 from callwright.reading.text.trial import TrialSpan
 from callwright.streaming.reader import Parse
 
-# The name of a tool follows so soon, and that of a parameter; and so often is looked for foreign calls in one answer.
+# The distance within which the names of a tool and of a parameter must follow, and the number of searches per answer.
 _MAX_NAME_AHEAD: Final = 200
 _MAX_CALL_AHEAD: Final = 600
 _MAX_FOREIGN: Final = 8
-# Characters of look-ahead for a header at the begin of an answer.
+# Characters of lookahead for a header at the beginning of an answer.
 _MAX_HEADER: Final = 300
 
 
 class ForeignInText:
-    """Reads foreign calls in the text of an answer. `left`: so often may still be looked for some."""
+    """Reads foreign calls in the text of an answer. `left`: the number of searches left."""
 
     def __init__(self, text: AnswerText, formats: Formats) -> None:
         self._text = text
@@ -58,7 +58,7 @@ class ForeignInText:
         return ways
 
     def own_tag(self, blanks: str, tag: str) -> Parse[Sequence[Way]]:
-        """In which ways calls may be read behind a tag of the format itself that does not go on as its calls do."""
+        """The ways to read calls after a tag of the format itself that is not followed by one of its calls."""
         ways = [way for way in self._formats.openings[tag] if way.is_sure and way.form.layout != self._own]
         source = self._text.source
         while not ways and source.more(_MAX_CALL_AHEAD):
@@ -68,7 +68,7 @@ class ForeignInText:
         return ways
 
     def may_come(self, opening: str) -> Parse[bool]:
-        """Whether to look for foreign calls behind this opening."""
+        """Whether to look for foreign calls after this opening."""
         text = self._text
         source = text.source
         while source.more(_MAX_NAME_AHEAD):
@@ -81,8 +81,8 @@ class ForeignInText:
         return True
 
     def read(self, opening: str, ways: Sequence[Way], *, strict: bool) -> bool:
-        """Read calls behind an `opening` on trial. False, and nothing is read, if there are none. `strict`: what is not
-        read without any problem is read in another way.
+        """Read calls after an `opening` on trial. Without any it is False, and nothing is read. `strict`: text that
+        cannot be read without any problem is read in another way.
         """
         text = self._text
         ways = [way for way in ways if way.lead or way.form.layout != self._own]
@@ -97,7 +97,7 @@ class ForeignInText:
         return True
 
     def _tell(self, reading: Reading, blanks: str, begin: int) -> None:
-        """Emit the calls that were read at this place, behind some `blanks`."""
+        """Emit the calls that were read at this place, after some `blanks`."""
         text = self._text
         text.markup(blanks)
         trial = text.trial
@@ -116,8 +116,8 @@ class ForeignInText:
         text.call_begins()
 
     def _note(self, blanks: str, written: str, reading: Reading | None) -> None:
-        """Note what is wrong with what is no call, though it begins as one does. Where it may only be shown that is not
-        asked about.
+        """Note the problem of a text that begins like a call but is not one. If it may only be shown, it is not
+        confirmed with the model.
         """
         text = self._text
         begins = not text.before or text.at_line_start(blanks)

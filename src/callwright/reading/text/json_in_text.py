@@ -1,6 +1,7 @@
-"""Finds calls in JSON that stand in text without markers: objects, fences, JSON in a string.
+"""Finds calls in JSON in text without markers: objects, fences, JSON in a string.
 
-Where one may begin, the rest of the answer is held, and `callwright.free_text.recover` judges it as a whole.
+From a possible beginning of one, the rest of the answer is held, and `callwright.free_text.recover` judges it as a
+whole.
 """
 
 import re
@@ -25,17 +26,17 @@ from callwright.tolerant_json.wrappers import unfenced
 _BRACES: Final = ("{", "[")
 # JSON as a JSON string, or with each of its quotes escaped.
 _ENCODED: Final = ('"{', '"[', '{\\"', "json\n", "json {")
-# At most this much is held back as a possible call; what is longer is text.
+# The most text held back as a possible call; longer candidates are text.
 _MAX_HELD: Final = 4_194_304
 # Characters of look-ahead for the first key of an object, or the tag of a fence.
 _MAX_PEEK: Final = 300
-# So many thoughts of a kind are looked for in held text.
+# The most thoughts of a kind that are looked for in held text.
 _MAX_THOUGHTS: Final = 16
 _EVERYTHING = Markers()
 _NO_STOPS = JsonTerminators()
 _FENCE_HEAD = re.compile(r"[`~]*+[ \t]*+(?P<tag>[\w+-]*+)\s*+(?=\S)")
-# How an object begins, with the brackets and blanks that may stand before it. Each character is taken once: where they
-# could be given back, every `{` of many cost a search through all that follow.
+# The beginning of an object, with the brackets and blanks that may precede it. Each character is taken once: with
+# backtracking, every `{` of many would cost a search through all that follow.
 _OPENING: Final = r"(?:[\s\ufeff\[]*+\{|(?!))++[\s\ufeff]*+"
 _FIRST_KEY = re.compile(
     _OPENING + r"""(?:"(?P<double>(?:[^"\\\n]|\\.|(?!))*+)"|'(?P<single>[^'\n]*+)'|[`“‘](?P<odd>[^`”’\n]*+)[`”’]"""
@@ -52,13 +53,13 @@ _MAY_BE_OBJECT = re.compile(
 
 @lru_cache(maxsize=64)
 def _beginnings(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """With what an answer may begin that is held, and the first characters of that."""
+    """The beginnings of answers that are held, and their first characters."""
     beginnings = (*_ENCODED, *[f"{name}{{" for name in names])
     return beginnings, frozenset(word[0] for word in beginnings)
 
 
 class JsonInText:
-    """Reads what may be a call in JSON, in the text of an answer. What is to be read again as text is answered."""
+    """Reads possible calls in JSON in the text of an answer. Text that must be read again is returned."""
 
     def __init__(self, text: AnswerText) -> None:
         self._text = text
@@ -80,8 +81,8 @@ class JsonInText:
             yield
 
     def fence(self, blanks: str, ticks: str, tags: tuple[str, ...]) -> Parse[str]:
-        """The begin of a fenced block, which is read if its object, or one of `tags`, may open a call; `""` if it is
-        text.
+        """The beginning of a fenced block, which is read if its object, or one of `tags`, may open a call; `""` if it
+        is text.
         """
         source = self._text.source
         while True:
@@ -102,7 +103,7 @@ class JsonInText:
         return not self._text.before and inside.startswith(tags)
 
     def value(self, lead: str, marks: Marks) -> Parse[str]:
-        """Read what a brace or bracket behind `lead` begins: a call, data, or text."""
+        """Read from a brace or bracket after `lead`: a call, data, or text."""
         key = yield from self.first_key(in_line=not self._text.at_line_start(lead))
         asked_for = key is None and not self._text.before and isinstance(self._text.tools.choice, NamedTool)
         if key in self._keys or asked_for:
@@ -112,7 +113,7 @@ class JsonInText:
         if key is None:
             source = self._text.source
             brackets = _BRACKETS.match(source.text, source.at)
-            # Where no more than brackets is ahead, the next one begins nothing either.
+            # If nothing but brackets is ahead, the next one begins nothing either.
             idle = len(brackets[0]) - _MAX_PEEK if brackets else 0
             self._text.emit(self._text.say(source.take(source.at + max(0, idle) + 1)))
         else:
@@ -127,14 +128,13 @@ class JsonInText:
     def first_key(self, *, in_line: bool = False) -> Parse[str | None]:
         """The first key of the object that begins here, None if none does.
 
-        `in_line`: words stand before it on its line. Then an unquoted key with an unquoted value is prose: `the set {x:
-        y}`.
+        `in_line`: words precede it on its line. Then an unquoted key with an unquoted value is prose: `the set {x: y}`.
         """
         source = self._text.source
         while True:
             begin = source.ahead(_MAX_PEEK)
             if found := _FIRST_KEY.match(begin):
-                if found["comment"]:  # the key behind a comment is not known: hold the object
+                if found["comment"]:  # the key after a comment is not known: hold the object
                     return NAME_KEYS[0]
                 if in_line and found["word"] is not None and found["value"] not in _BEGINS_VALUE:
                     return None
@@ -161,7 +161,7 @@ class JsonInText:
         return ""
 
     def _without_thoughts(self, held: str, thoughts: tuple[tuple[str, str], ...]) -> str:
-        """Held text without the thoughts in it, which go out; a thought stands beside values, opened and closed."""
+        """Held text without its thoughts, which are emitted; a thought is outside of values, opened and closed."""
         for opening, close in thoughts:
             for _ in range(_MAX_THOUGHTS):
                 begin = beside_values(held, opening)
@@ -179,7 +179,7 @@ class JsonInText:
         return held
 
     def _joined(self, before: str, behind: str) -> str:
-        """What stands before and behind a thought, with the white space of one side, a line break first."""
+        """Join the texts before and after a thought, with the white space of one side, preferably a line break."""
         said, following = before.rstrip(), behind.lstrip()
         left, right = before[len(said) :], behind[: len(behind) - len(following)]
         if not said and not self._text.before:
@@ -227,7 +227,7 @@ class JsonInText:
                     assert_never(piece)
 
     def _trimmed(self, words: str) -> None:
-        """Emit the text beside calls, without the white space around it."""
+        """Emit the text around calls, without the white space around it."""
         said = words.strip()
         lead = len(words) - len(words.lstrip())
         self._text.markup(words[:lead])

@@ -1,4 +1,4 @@
-"""What a format marks in an answer, and the literals that a reader of it looks for."""
+"""The marks of a format in an answer, and the literals that a reader of it looks for."""
 
 import re
 from functools import lru_cache
@@ -16,12 +16,12 @@ _WORD = re.compile(r"</?[\w:.-]+(?: [^<>|]*)?[=>]").fullmatch
 
 
 class Marks(Struct, frozen=True):
-    """What a format marks. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
-    may have opened the first; `ends` are stop tokens, beside those of all formats.
+    """The marks of a format. `tags` open its calls; `thoughts` are pairs of tags around reasoning, of which the prompt
+    may have opened the first; `ends` are stop tokens, in addition to those of all formats.
 
-    `control`: the tags are tokens of their own, which nobody types, so that they are certain anywhere. `structure` are
-    those of `tags` and `ends` that are around texts and open no call, `end_thoughts` those of `tags` that a thought
-    cannot hold. `channel` is what stands behind the opener of a thought, where others may be opened so, too.
+    `control`: the tags are tokens of their own, which users do not type, so that they are certain anywhere. `structure`
+    are those of `tags` and `ends` that are around texts and open no call, `end_thoughts` those of `tags` that a thought
+    cannot contain. `channel` is the text after the opener of a thought, if other blocks may have the same opener.
     """
 
     tags: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Marks(Struct, frozen=True):
     channel: str = ""
 
 
-# What follows is the same for each answer of a format.
+# The following is the same for each answer of a format.
 
 
 @lru_cache(maxsize=256)
@@ -55,5 +55,5 @@ def markers(marks: Marks, foreign: tuple[str, ...] | None) -> tuple[Markers, dic
 
 
 def is_token(tag: str) -> bool:
-    """Whether a tag looks like a control token, which nobody types."""
+    """Whether a tag looks like a control token, which users do not type."""
     return _WORD(tag) is None

@@ -1,4 +1,4 @@
-"""Answers that are another family's from their begin on, for formats whose answers begin with a header."""
+"""Answers in another family's format from the beginning, for formats whose answers begin with a header."""
 
 from functools import lru_cache
 from typing import Final
@@ -16,7 +16,7 @@ _MAX_LEAD: Final = 64
 
 @lru_cache(maxsize=16)
 def _beginnings(others: tuple[str, ...]) -> tuple[frozenset[str], int]:
-    """What may become one of these texts, and the length of the longest."""
+    """The proper prefixes of these texts, and the length of the longest text."""
     begun = {mark[:size] for mark in others for size in range(len(mark))}
     return frozenset(begun), max(map(len, others))
 
@@ -25,7 +25,7 @@ def reads_others(
     text: AnswerText, start: str, formats: Formats, *, own: tuple[str, ...], headers: bool = True
 ) -> Parse[bool]:
     """Read an answer that begins as another family's call does, for a format whose answers begin with a header. False,
-    and nothing is read, where it does not, or begins with one of the format's `own` tokens. `headers`: calls without a
+    and nothing is read, if it does not, or begins with one of the format's `own` tokens. `headers`: calls without a
     mark count, too, by their headers.
     """
     if start == "reasoning" or not text.tools.ordered or text.alone:

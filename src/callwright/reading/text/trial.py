@@ -1,4 +1,4 @@
-"""Text that is read on trial: what it would mean if its tags were meant, before it is known whether they are."""
+"""Text that is read on trial: its reading if its tags were meant, before it is known whether they are."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,8 +12,8 @@ from callwright.tolerant_json.reader import read_json
 
 
 class TrialSpan(msgspec.Struct):
-    """Where calls stand in a held text, and which of the events are theirs. `own`: they are in the format
-    that is read. `is_sure`: what opens them means nothing else.
+    """The position of calls in a held text, and the range of their events. `own`: they are in the format that is read.
+    `is_sure`: their opening can mean nothing else.
     """
 
     begin: int
@@ -25,7 +25,7 @@ class TrialSpan(msgspec.Struct):
 
 
 class Trial(msgspec.Struct):
-    """One reading of a held text: what it reads from, the events so far, and where there are calls."""
+    """One reading of a held text: its source, the events so far, and the positions of calls."""
 
     events: list[Event]
     spans: list[TrialSpan]
@@ -40,7 +40,7 @@ class Trial(msgspec.Struct):
         ]
 
     def doubts(self, number: int, tools: Toolset) -> list[Problem]:
-        """What is said of the calls at one of the places when they stay text."""
+        """The problems of the calls at one of the places if they stay text."""
         span = self.spans[number]
         return doubts(self.events[span.first : span.last], tools)
 
@@ -51,8 +51,8 @@ def has_words(events: Sequence[Event]) -> bool:
 
 
 def fitted_calls(events: Iterable[Event], tools: Toolset) -> Iterator[tuple[int, str, RepairedArguments | None]]:
-    """The calls among these events: their indices, names and arguments as they may go out; None for one that is not
-    whole, or of no offered tool.
+    """The calls among these events: their indices, names and arguments ready to be sent; None for one that is
+    incomplete, or of no offered tool.
     """
     names: dict[int, str] = {}
     written: dict[int, list[str]] = {}
@@ -71,7 +71,7 @@ def fitted_calls(events: Iterable[Event], tools: Toolset) -> Iterator[tuple[int,
 
 
 def doubts(events: Iterable[Event], tools: Toolset) -> list[Problem]:
-    """What is said of calls that stay text: each could be meant, or does not even hold."""
+    """The problems of calls that stay text: each could be meant, or is not even valid."""
     problems: list[Problem] = []
     for _, name, fitted in fitted_calls(events, tools):
         if fitted is None or fitted.faults:

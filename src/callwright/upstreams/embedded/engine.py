@@ -1,8 +1,8 @@
 """A model in this process: a GGUF file in llama.cpp, through the package xllamacpp (the extra `embedded`).
 
-The engine is called, not connected to: the pieces of an answer come through a callback, in a thread for each, and
-what the callback answers ends a generation. While it reads a prompt it reports its progress, so that it can be ended
-there, too. The package opens a port on loopback whatever it is told: that is locked with a key that nobody has.
+The engine is a library, not a server: the pieces of an answer arrive through a callback, in a thread for each, and the
+callback's result can end a generation. While it reads a prompt it reports its progress, so that it can be ended there,
+too. The package always opens a port on loopback: that is locked with a random key that is never stored.
 """
 
 import asyncio
@@ -37,17 +37,17 @@ from callwright.upstreams.refusals import maybe_too_long
 log = logging.getLogger("callwright.upstreams")
 
 _PACKAGE: Final = "xllamacpp"
-# So many tokens of a prompt are read before a generation can be ended.
+# A generation can be ended after each batch of this many tokens of its prompt.
 _BATCH_TOKENS: Final = 512
 _ERRORS_ONLY: Final = 1
-# Where Harmony's token stands between parts of an answer, llama.cpp makes it a text and yet tells llguidance that it
-# ends the answer: so what holds it breaks the grammar, which is then off. (llama.cpp b11549, src/llama-vocab.cpp)
+# If Harmony's token is between parts of an answer, llama.cpp makes it a text and yet reports it to llguidance as the
+# end of the answer: so an answer with it breaks the grammar, which is then off. (llama.cpp b11549, src/llama-vocab.cpp)
 _HARMONY: Final = frozenset(("<|end|>", "<|channel|>"))
-# Asked for with a grammar of llguidance, which a build without it refuses.
+# Requested with a grammar of llguidance, which a build without it refuses.
 _PROBE: Final = "ok-7f3"
 _CALLERS_FAULT: Final = 400
 _MAX_NESTED: Final = 200
-# What of a request reaches the engine. It runs in this process, and what it does not expect can end it.
+# Fields of a request that are sent to the engine. It runs in this process, and unexpected input can crash it.
 _TAKEN: Final = frozenset(
     {
         *("grammar", "json_schema", "ignore_eos"),
@@ -64,7 +64,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     context_tokens: Annotated[int, Meta(ge=64, le=16_777_216)] = 16_384
     """Room for prompts and answers, shared by all slots; never more than the model was trained for."""
     slots: Annotated[int, Meta(ge=1, le=256)] = 4
-    """Requests that run at once."""
+    """Parallel requests."""
     threads: Annotated[int, Meta(ge=0, le=1_024)] = 0
     """Threads of the CPU; `0`: as llama.cpp sees fit."""
     gpu_layers: Annotated[int, Meta(ge=-1, le=10_000)] = -1
@@ -124,7 +124,7 @@ def _has_lark(tool: FunctionTool) -> bool:
 
 
 class _Failure(Struct):
-    """`type` and `code` are llama.cpp's: 400 where the request is at fault."""
+    """`type` and `code` are llama.cpp's: 400 if the request is at fault."""
 
     message: str = ""
     code: int = 0
@@ -215,8 +215,8 @@ class EmbeddedUpstream:
         await asyncio.to_thread(self._unload)
 
     async def _constraining(self, generation: GenerationRequest) -> Mapping[str, Any]:
-        """The grammar: Lark for llguidance, with which the engine is built as a rule; GBNF where it is not, and for a
-        custom tool's Lark, which only GBNF can hold inside of a call.
+        """The grammar: Lark for llguidance, with which the engine is usually built; GBNF without it, and for a custom
+        tool's Lark, which only GBNF can embed in a call.
         """
         constraint = generation.constraint
         if constraint is None or constrains_itself(generation):
@@ -263,7 +263,7 @@ class EmbeddedUpstream:
             if self._engine is None:
                 log.info("loading %s", self._file.path)
                 self._engine = self._loaded()
-                self._engine.handle_metrics()  # its loop runs when it answers: told to end before, it never ends
+                self._engine.handle_metrics()  # returns once its loop runs: if ended earlier, it would never stop
                 self._has_llguidance = not self._file_is_harmony() and self._takes_lark()
 
     def _loaded(self) -> Any:

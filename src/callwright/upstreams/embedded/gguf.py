@@ -1,4 +1,4 @@
-"""What a GGUF file says of its model, without loading it: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
+"""Metadata of a GGUF file, without loading the model: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md."""
 
 import struct
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import msgspec
 
 from callwright.errors import ConfigError
 
-# The kind of a token that stands for nothing in the text.
+# The kind of a token without text.
 CONTROL: Final = 3
 
 _MAGIC: Final = b"GGUF"
@@ -28,7 +28,7 @@ _FORMATS: Final[Mapping[int, str]] = {
     11: "q",
     12: "d",
 }
-# More than any model has: a file that says so is broken.
+# More than any model has: a larger number means that the file is broken.
 _MAX_KEYS: Final = 100_000
 _MAX_ITEMS: Final = 10_000_000
 _MAX_DEPTH: Final = 8
@@ -36,8 +36,10 @@ _MAX_TEXT_BYTES: Final = 64_000_000
 
 
 class GgufFile(msgspec.Struct, frozen=True):
-    """A model in a file. `context_tokens`: those it was trained for, 0 = it does not say. `tokens` by their ids, with
-    the kind of each; `begin` and `end` are the ids of those that begin a text and end an answer.
+    """A model in a file.
+
+    `context_tokens`: the trained context window; 0: unknown. `tokens` by their ids, with the kind of each; `begin` and
+    `end` are the ids of those that begin a text and end an answer.
     """
 
     path: Path

@@ -1,4 +1,5 @@
-"""HTTP/1.1 to servers: httptools parses; connections are kept, answers come in bounded pieces, every fault has a name.
+"""HTTP/1.1 client: httptools parses; connections are pooled, answers are read in bounded pieces, every fault has a
+name.
 
-Knows HTTP and nothing of what is sent.
+Knows HTTP and nothing of the content.
 """

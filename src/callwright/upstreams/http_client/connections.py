@@ -1,8 +1,8 @@
-"""Connections to servers, kept from request to request, of each event loop its own.
+"""A connection pool for each event loop.
 
-Servers close a kept connection without notice: behind an answer, when it was idle, when they restart. A request that
-got not a byte of an answer on such a connection was not processed (RFC 9112, 9.3.1), so it is sent once more, on a new
-one: others that were kept may be as dead.
+Servers close an idle connection without notice: after an answer, after a while, when they restart. A request that got
+not a byte of an answer on such a connection was not processed (RFC 9112, 9.3.1), so it is sent once more, on a new one:
+other pooled ones may be as dead.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from callwright.upstreams.http_client.protocol import HttpConnection
 from callwright.upstreams.http_client.response import Response
 from callwright.upstreams.http_client.target import Origin, Target, target_of
 
-# A connection that nobody has used for so long is closed: servers do the same, without a word.
+# A connection that was idle for this long is closed: servers do the same, without notice.
 _KEPT_S: Final = 15.0
 # Between attempts at the addresses of one name (RFC 8305, 5).
 _NEXT_ADDRESS_S: Final = 0.25
@@ -69,7 +69,7 @@ class _OfLoop:
         await self._holder.aclose()
 
     def maybe_kept(self, origin: Origin) -> HttpConnection | None:
-        """One that was kept."""
+        """An open pooled connection, or None."""
         free = self._free.get(origin)
         while free:
             connection = free.pop()
@@ -143,7 +143,7 @@ _closing: Final[set[asyncio.Task[None]]] = set()
 
 
 def _close_all(by_loop: Mapping[asyncio.AbstractEventLoop, _OfLoop]) -> None:
-    """Nobody has these any more: each loop that still runs closes its own. From any thread."""
+    """Each loop that still runs closes its own pool. From any thread."""
 
     def begin(mine: _OfLoop) -> None:
         task = asyncio.get_running_loop().create_task(mine.close())
@@ -164,7 +164,7 @@ class Connections:
         self._timeouts = timeouts
         self._keep = keep
         self._by_loop: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
-        # The finalizer holds what is to be closed: garbage itself, a connection would complain.
+        # The finalizer references the connections to close: a garbage-collected connection would warn.
         weakref.finalize(self, _close_all, self._by_loop).atexit = False
 
     async def send(
@@ -177,8 +177,9 @@ class Connections:
         *,
         wants_all: bool = False,
     ) -> Response:
-        """The response to a request, once its head has come; see `Response` for `wants_all`. The server may be silent
-        for `silent_s`. Raises `HttpError`; `ValueError` for a header that is none.
+        """The response to a request, after its head has arrived; see `Response` for `wants_all`.
+
+        The server may be silent for `silent_s`. Raises `HttpError`; `ValueError` for an invalid header.
         """
         loop = asyncio.get_running_loop()
         mine = self._by_loop.get(loop) or await self._of_this_loop(loop)
@@ -191,7 +192,7 @@ class Connections:
                 response = await self._asked(loop, kept, method, head, body, silent_s, wants_all=wants_all)
                 if response.status != _REQUEST_TIMEOUT:
                     return response
-                response.close()  # a server says so when it closes a connection that was idle
+                response.close()  # a server sends this when it closes an idle connection
             except DisconnectedError:
                 pass
         fresh = await mine.opened(target.origin, self._timeouts.connect_s, keep=self._keep)
@@ -214,7 +215,7 @@ class Connections:
         *,
         wants_all: bool,
     ) -> Response:
-        # A head that comes byte by byte is never silent, so there is a bound on all of it.
+        # A head that trickles in byte by byte never times out as silent, so the total time is limited.
         head_s = self._timeouts.connect_s + 2 * silent_s
         response = Response(connection, loop, method, head_s, silent_s, wants_all=wants_all)
         try:

@@ -1,16 +1,16 @@
-"""What can go wrong with a request to a server, as exceptions.
+"""Exceptions of a request to a server.
 
     HttpError
     ├── NoConnectionError, ConnectTimeoutError   the server was not reached
     ├── DisconnectedError                        it closed the connection before a byte of its answer
     ├── NotHttpError                             its answer has no head
-    ├── BrokenAnswerError                        its answer ends before its end
-    │   └── BrokenFramingError                   … in something that is no HTTP
-    ├── EncodingError                            its answer is compressed otherwise than its head says
-    ├── ClosedError                              it was left: the connection was closed here
-    └── SilentError, TooSlowError, TooLargeError a bound is passed
+    ├── BrokenAnswerError                        its answer is truncated
+    │   └── BrokenFramingError                   … by something that is not HTTP
+    ├── EncodingError                            its answer is not compressed as its head claims
+    ├── ClosedError                              the connection was closed on this side
+    └── SilentError, TooSlowError, TooLargeError a limit is exceeded
 
-Messages never quote what stands in a head.
+Messages never quote a head.
 """
 
 
@@ -19,7 +19,7 @@ class HttpError(Exception):
 
 
 class NoConnectionError(HttpError):
-    """There is no connection to `host`, `port`; `reason` says why."""
+    """There is no connection to `host`, `port`, for this `reason`."""
 
     def __init__(self, host: str, port: int, reason: OSError) -> None:
         super().__init__(f"no connection to {host}, port {port}: {reason}")
@@ -37,7 +37,7 @@ class DisconnectedError(HttpError):
 
 
 class NotHttpError(HttpError):
-    """What came in place of a head is no HTTP; the message is the parser's reason."""
+    """The answer has no HTTP head; the message is the parser's reason."""
 
 
 class BrokenAnswerError(HttpError):
@@ -45,15 +45,15 @@ class BrokenAnswerError(HttpError):
 
 
 class BrokenFramingError(BrokenAnswerError):
-    """An answer goes on with something that is no HTTP."""
+    """An answer continues with something that is not HTTP."""
 
 
 class EncodingError(HttpError):
-    """A body that cannot be decompressed; the message says what of it ("not compressed …")."""
+    """A body that cannot be decompressed; the message has the reason ("not compressed …")."""
 
 
 class ClosedError(HttpError):
-    """Who asks has closed the connection, or all of them."""
+    """The caller has closed the connection, or all of them."""
 
 
 class SilentError(HttpError):
@@ -61,7 +61,7 @@ class SilentError(HttpError):
 
 
 class TooSlowError(HttpError):
-    """An answer that comes, byte by byte, and does not come to its end."""
+    """An answer that arrives too slowly to end within its time limit."""
 
 
 class TooLargeError(HttpError):

@@ -1,18 +1,18 @@
-"""A body that is compressed, though nobody asked for that: read in bounded pieces."""
+"""A body that is compressed, though the request did not ask for it: decompressed in bounded pieces."""
 
 import zlib
 from typing import Final
 
 from callwright.upstreams.http_client.errors import BrokenAnswerError, EncodingError
 
-# What comes out at once, whatever went in.
+# Maximum bytes of one decompressed piece, whatever the size of the input.
 _MOST_AT_ONCE: Final = 262_144
 _GZIP: Final = zlib.MAX_WBITS | 16
-_ZLIB_METHOD: Final = 8  # RFC 1950: the low bits of a first byte; servers that say "deflate" leave that out, too
+_ZLIB_METHOD: Final = 8  # RFC 1950: the low bits of a first byte; some servers' "deflate" has no such header
 
 
 def inflater(encoding: str) -> "Inflater":
-    """What reads this `content-encoding`. Raises `EncodingError` for one that is not known."""
+    """The decompressor for this `content-encoding`. Raises `EncodingError` if it is unknown."""
     match encoding:
         case "gzip" | "x-gzip":
             return Inflater(_GZIP)
@@ -32,11 +32,11 @@ class Inflater:
 
     @property
     def holds(self) -> bool:
-        """Whether more may come of what was given."""
+        """Whether unprocessed input is left."""
         return bool(self._left)
 
     def next(self, more: bytes) -> bytes:
-        """The next decompressed bytes, out of what is left and `more`. Raises `EncodingError`."""
+        """The next decompressed bytes, from the remaining input and `more`. Raises `EncodingError`."""
         data = self._left + more if self._left else more
         if not data:
             return b""
@@ -44,7 +44,7 @@ class Inflater:
         if self._stream is None:
             has_head = data[0] & 15 == _ZLIB_METHOD
             self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_head else -zlib.MAX_WBITS)
-        elif self._stream.eof:  # gzip may be several of its kind, one behind the other
+        elif self._stream.eof:  # gzip may have several members in sequence
             self._stream = zlib.decompressobj(self._wbits or zlib.MAX_WBITS)
         try:
             out = self._stream.decompress(data, _MOST_AT_ONCE)
@@ -55,6 +55,6 @@ class Inflater:
         return out
 
     def finish(self) -> None:
-        """The body is over. Raises `BrokenAnswerError` if what was compressed is not."""
+        """End the body. Raises `BrokenAnswerError` if the compressed data is incomplete."""
         if self._has_begun and self._stream is not None and not self._stream.eof:
             raise BrokenAnswerError

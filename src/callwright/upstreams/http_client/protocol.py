@@ -1,7 +1,7 @@
 """One connection to a server: requests one after the other, each with its answer.
 
-httptools reads what comes; here is what stands around it: where an answer ends, what comes behind it, and whether the
-connection can be used again.
+httptools parses the bytes; this module adds the end of an answer, any data after it, and whether the connection can be
+reused.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from callwright.upstreams.http_client.errors import (
 )
 from callwright.upstreams.http_client.response import HELD_BYTES, Response
 
-# A head is at most so many bytes, as is what stands between two pieces of a body.
+# Limit of a head in bytes, and of the framing between two pieces of a body.
 _MAX_HEAD_BYTES: Final = 65_536
-# A body is written in such pieces: a large one lets others have their turn, and ends where nobody reads it.
+# A body is written in slices: a large one must not block other tasks, and is dropped if the server stops reading.
 _SLICE_BYTES: Final = 65_536
-_FIRST_FINAL: Final = 200  # what is less comes before the answer
+_FIRST_FINAL: Final = 200  # smaller ones are interim responses
 _NO_BODY: Final = (204, 304)
 _OTHER_PROTOCOLS: Final = (b"R", b"I")  # RTSP and ICE, which httptools accepts
 
@@ -52,12 +52,12 @@ class HttpConnection(asyncio.Protocol):
         )
         self._headers: dict[str, str] = {}
         self._in_head = True
-        self._unread = 0  # bytes that came since the last piece of a body, or in this head
+        self._unread = 0  # bytes since the last piece of a body, or in this head
         self._is_interim = False
         self._ends_with_connection = False
         self._is_kept = False
         self._is_sent = True
-        self._is_odd = False  # something came that nobody has asked for
+        self._is_odd = False  # unexpected data has arrived
         self._writable: asyncio.Future[None] | None = None
         self._is_full = False
 
@@ -69,7 +69,7 @@ class HttpConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def ask(self, head: bytes, body: bytes, response: Response) -> None:
-        """Send a request, to be answered by this response. It stops where the answer begins before that is done."""
+        """Send a request, to be answered by this response. Stops sending if the answer begins earlier."""
         transport = self._transport
         if transport is None:
             response.end(DisconnectedError())
@@ -94,7 +94,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_sent = True
 
     def abort(self) -> None:
-        """End it at once, and with it an answer that is still to come."""
+        """Close it immediately, and abort a pending answer."""
         response, self._response = self._response, None
         if self._transport is not None:
             self._transport.abort()
@@ -181,7 +181,7 @@ class HttpConnection(asyncio.Protocol):
         self._in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """See httptools: also for the trailers of a body, which are nobody's."""
+        """See httptools: also for the trailers of a body, which are ignored."""
         if self._in_head:
             self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
@@ -220,13 +220,13 @@ class HttpConnection(asyncio.Protocol):
         response.end(None)
         if self._is_kept and self._is_sent and self.is_open:
             self._free(self)
-        else:  # without what has not been sent: a server that does not read it would keep it here
+        else:  # drops unsent data: a server that does not read it would block the connection
             self.abort()
 
     # --- parts ---
 
     def _feed_in_slices(self, data: bytes) -> None:
-        """What is too large to be read before it is looked at."""
+        """Parse input that is larger than the limit, in slices, to check the limit."""
         at = 0
         while at < len(data):
             end = min(len(data), at + _MAX_HEAD_BYTES - self._unread)
@@ -238,7 +238,7 @@ class HttpConnection(asyncio.Protocol):
             at = end
 
     def _break(self, why: str) -> None:
-        """What came is no HTTP."""
+        """Fail: the input is not HTTP."""
         response = self._response
         if response is not None:
             failure: HttpError = BrokenFramingError() if response.status else NotHttpError(why)

@@ -1,6 +1,6 @@
-"""The answer to one request: its head, then its body in pieces, and why there are no more.
+"""The answer to one request: its head, then its body in pieces, and the fault that ended it, if any.
 
-All that came before a fault is given, then the fault is told, however packets were cut.
+All data before a fault is returned first, then the fault is raised, however packets were split.
 """
 
 import asyncio
@@ -18,35 +18,36 @@ from callwright.upstreams.http_client.errors import (
 )
 from callwright.upstreams.http_client.inflate import Inflater, inflater
 
-# Bytes of an answer that are read before the event loop gets its turn: up to 256 KB come at once, and what was
-# compressed comes without any pause.
+# Bytes of an answer that are read before the event loop gets its turn: up to 256 KB arrive together, and decompression
+# never pauses.
 AT_ONCE: Final = 16_384
-# From so many bytes on that nobody has read, the connection is not read on.
+# The connection is not read while at least this many bytes are unread.
 HELD_BYTES: Final = 131_072
 _UNKNOWN: Final = "application/octet-stream"
 _EVENTS: Final = "text/event-stream"
 
 
 class Source(Protocol):
-    """The connection that an answer comes over."""
+    """The connection of an answer."""
 
     def abort(self) -> None:
-        """End it at once."""
+        """Close it immediately."""
         ...
 
     def pause(self) -> None:
-        """Do not read on."""
+        """Pause reading."""
         ...
 
     def resume(self) -> None:
-        """Read on."""
+        """Resume reading."""
         ...
 
 
 class Response:
-    """See above. `status` and `headers` (names in lower case) are there once `begun` has returned. `most`: bytes of the
-    body that are read, None for any number. `broken`: behind the last piece, why there is no more; None where that is
-    the end.
+    """See above.
+
+    `status` and `headers` (names in lower case) are set once `begun` has returned. `most`: limit of the body in bytes;
+    None: no limit. `broken`: after the last piece, the fault that ended the body; None: complete.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class Response:
         *,
         wants_all: bool = False,
     ) -> None:
-        """The server may be silent for `silent_s`; its head may take `head_s`. `wants_all`: nobody looks before the
-        body is all there or more than is held, unless it is a stream of events.
+        """The server may be silent for `silent_s`; its head may take `head_s`.
+
+        `wants_all`: do not wake the reader before the body is complete or exceeds the held size, unless it is a stream
+        of events.
         """
         self.method = method
         self.status = 0
@@ -69,8 +72,8 @@ class Response:
         self.most: int | None = None
         self.broken: HttpError | None = None
         self.is_over = False
-        self.has_answered = False  # a byte has come
-        self.since = loop.time()  # when it, or what is sent, went on
+        self.has_answered = False  # a byte has arrived
+        self.since = loop.time()  # time of the last progress in receiving or sending
         self._wants_all = wants_all
         self._loop = loop
         self._source = source
@@ -136,7 +139,7 @@ class Response:
         return self._taken() if is_plain and self.held <= most else None
 
     def leave(self, within_s: float) -> None:
-        """Nothing more of it is wanted. If its end comes in time the connection can be used again."""
+        """Discard the rest. If it ends in time, the connection can be reused."""
         self.is_left = True
         self.pieces.clear()
         if not self.is_over:
@@ -168,17 +171,17 @@ class Response:
             self._source.pause()
 
     def wake(self) -> None:
-        """Whoever waits looks at what has come."""
+        """Wake the waiting reader, if any."""
         waiter = self._waiter
         if waiter is not None and not waiter.done() and (not self._wants_all or self.is_over or self._is_paused):
             waiter.set_result(None)
 
     def end(self, failure: HttpError | None) -> None:
-        """There is no more of it."""
+        """End the answer."""
         self._failure, self.is_over = failure, True
         self._timer.cancel()
         if self._is_paused:
-            self._resume()  # the next answer comes over the same connection
+            self._resume()  # the next answer uses the same connection
 
     # --- parts ---
 
@@ -239,8 +242,10 @@ class Response:
 
 
 async def whole(response: Response, most: int, within_s: float, *, cut: bool = False) -> bytes | bytearray:
-    """All of the body. `cut`: what came of it is enough, where it is more than `most` or breaks off; else that raises
-    `HttpError`. Raises `TooSlowError` if the end does not come in time.
+    """The whole body.
+
+    `cut`: return a part if the body is larger than `most` or breaks off; otherwise that raises `HttpError`. Raises
+    `TooSlowError` if it does not end in time.
     """
     if (there := response.at_once(most)) is not None:
         return there
@@ -255,7 +260,7 @@ async def whole(response: Response, most: int, within_s: float, *, cut: bool = F
         if response.broken is not None and not (cut and isinstance(response.broken, BrokenAnswerError | TooLargeError)):
             raise response.broken
     except BaseException as error:
-        body.clear()  # an exception keeps its frames alive, and with them this
+        body.clear()  # an exception references its frames, and they this
         if isinstance(error, TimeoutError) and limit.expired():
             raise TooSlowError from error
         raise

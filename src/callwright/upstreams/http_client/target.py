@@ -1,4 +1,4 @@
-"""A URL as HTTP needs it: where to connect to, and what stands in a request for it."""
+"""The parts of a URL for HTTP: the address to connect to, and the target and headers of a request."""
 
 from base64 import b64encode
 from functools import lru_cache
@@ -10,12 +10,12 @@ from msgspec import Struct
 from callwright.upstreams.http_client.errors import NoConnectionError
 
 _PORTS: Final = {"http": 80, "https": 443}
-# What may stand in a path and its query besides letters and digits; `%` is for what is escaped already.
+# Characters of a path and its query that need no escape, besides letters and digits; `%` for existing escapes.
 _KEPT: Final = "/%:?#[]@!$&'()*+,;=-._~"
 
 
 class Origin(Struct, frozen=True):
-    """Where a connection goes to."""
+    """The address of a connection."""
 
     host: str
     port: int

@@ -1,7 +1,7 @@
 """The ways in which models and their servers go wrong, by name, for the simulated model.
 
-A fault changes the turn (`meaning`), its text (`writing`), or what the server does with it (`server`). Each was seen
-in the wild; `docs/simulated.md` describes them.
+A fault changes the turn (`meaning`), its text (`writing`), or the server's handling of it (`server`). Each was seen in
+the wild; `docs/simulated.md` describes them.
 """
 
 import random
@@ -75,7 +75,7 @@ class Faults:
         return [fault for fault in hit if not fault.writing or (dialect and fault.dialect in ("", dialect))]
 
 
-# --- what is meant ---
+# --- faults in the meaning ---
 
 
 def _calls(change: Callable[[Call], Call]) -> Meaning:

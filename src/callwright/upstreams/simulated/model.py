@@ -1,7 +1,7 @@
 """A simulated model: no weights, no network, the same answer to the same request.
 
-Its answers are written in the dialect, or in the way of a chat server, whichever the request is in. It can be told to
-misbehave as real models and servers do, and to make random calls if its answer is constrained.
+Its answers are in the dialect, or in the form of a chat server, as the request is. It can be configured to misbehave
+like real models and servers, and to make random calls if its answer is constrained.
 """
 
 import asyncio
@@ -124,7 +124,7 @@ class SimulatedUpstream(LocalUpstream):
         return turn
 
     async def _paced(self, pieces: Iterable[T], server: str) -> AsyncGenerator[list[T], None]:
-        """The pieces of an answer one by one, up to where the server fails."""
+        """The pieces of an answer one by one, until the server fails."""
         for number, piece in enumerate(pieces):
             if number == _FAILS_AFTER:
                 await self._fail(_BREAKS, server)
@@ -176,7 +176,7 @@ def _deltas(
 
 
 def _written(generation: GenerationRequest, dialect: str, turn: AssistantTurn) -> str:
-    """The whole answer, up to the first stop, where an engine would end it."""
+    """The whole answer, up to the first stop sequence, as from an engine."""
     if generation.prompt and generation.prompt.prefill:  # the prompt ends in the call: no text before it
         turn = AssistantTurn(calls=turn.calls)
     text = get_dialect(dialect).write(turn)

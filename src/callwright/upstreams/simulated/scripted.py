@@ -27,7 +27,7 @@ class LocalUpstream:
 class ScriptedUpstream(LocalUpstream):
     """Plays one answer after the other: each a text, or a sequence of deltas and exceptions.
 
-    A text is one delta and a natural end; an exception is raised when its turn comes. `asked` has the requests.
+    A text is one delta and a natural end; an exception is raised when it is reached. `asked` has the requests.
     """
 
     name = "scripted"

@@ -1,0 +1,95 @@
+"""The first look of a started gateway at its upstreams: is one itself, down, or without `/v1`?
+
+A thread of its own asks, so that neither the start nor a client waits.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import urlsplit
+
+from callwright.doctor.client import Asker
+from callwright.errors import ConfigError
+from callwright.gateway.config.config import Config
+from callwright.upstreams.base_urls import base_url_hint, without_credentials
+from callwright.wire.server import INSTANCE_HEADER, INSTANCE_VARIABLE
+
+log = logging.getLogger("callwright.gateway")
+_REQUEST_S: Final = 3.0
+# Between two looks at an upstream that is not there; ever longer, so that one that never starts costs nothing.
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 30.0
+_NOT_FOUND: Final = 404
+
+
+class FirstLook:
+    """Looks at each upstream of a configuration until it answers. `stop` ends the gateway."""
+
+    def __init__(self, config: Config, stop: Callable[[], None] | None = None) -> None:
+        self._urls = dict.fromkeys(
+            url for model in config.models for url in model.servers if url.startswith(("http://", "https://"))
+        )
+        self._stop = _end_this_process if stop is None else stop
+        self._own: str | None = None
+        # Workers are processes that this one starts: they have its environment.
+        self._instance = os.environ[INSTANCE_VARIABLE] = secrets.token_hex(16)
+
+    def start(self) -> None:
+        """Begin to look. To be called once the gateway accepts requests."""
+        if self._urls:
+            threading.Thread(target=lambda: asyncio.run(self._look()), name="first-look", daemon=True).start()
+
+    def check(self) -> None:
+        """Raises `ConfigError` if an upstream was the gateway itself. To be called when the gateway has ended."""
+        if self._own is not None:
+            raise ConfigError(
+                f"The upstream {without_credentials(self._own)} is this gateway itself: each request would be sent "
+                "to itself again and again. Name the model server's own address, or another --port for the gateway."
+            )
+
+    async def _look(self) -> None:
+        await asyncio.gather(*(self._look_at(url) for url in self._urls))
+
+    async def _look_at(self, url: str) -> None:
+        fault, pause_s = None, _FIRST_PAUSE_S
+        while True:
+            before, fault = fault, await self._fault_of(url)
+            if self._own is not None:
+                return
+            if fault is None:
+                if before is not None:
+                    log.info("upstream %s answers now", without_credentials(url))
+                return
+            if fault != before:
+                log.warning("upstream %s is not reachable yet: %s", without_credentials(url), fault)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    async def _fault_of(self, url: str) -> str | None:
+        """Why an upstream cannot be used; None if it can."""
+        parts = urlsplit(url)
+        async with Asker(url, {}, request_s=_REQUEST_S, total_s=3 * _REQUEST_S) as asker:
+            health = await asker.get(f"{parts.scheme}://{parts.netloc}/healthz")
+            if health.headers.get(INSTANCE_HEADER) == self._instance:
+                self._own = url
+                self._stop()
+                return None
+            if health.fault:  # nothing is known: it may be this gateway, too busy to answer
+                return health.fault
+            models = await asker.get(f"{url.rstrip('/')}/models")
+        if models.status == _NOT_FOUND:
+            return f"it has no {urlsplit(url).path.rstrip('/')}/models. {base_url_hint(url, '/models')}"
+        return models.fault or None
+
+
+def _end_this_process() -> None:
+    if sys.platform == "win32":
+        signal.raise_signal(signal.SIGTERM)
+    else:  # to the main thread, which may wait: a signal that another thread takes would not wake it
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
