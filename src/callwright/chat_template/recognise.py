@@ -98,8 +98,8 @@ class Shown(Struct, frozen=True):
 
 
 class _Flavour(Struct, frozen=True):
-    """A dialect in one of its flavours: how it writes one call and two, the marks of its turns, and its
-    text around tools, without their JSON.
+    """A dialect in one of its flavours: how it writes one call and two, the marks of its turns, and its text
+    around tools, without their JSON.
     """
 
     dialect: str

@@ -98,7 +98,7 @@ def _answer(request: Mapping[str, Any], state: dict[str, Any]) -> dict[str, Any]
 
 def main(memory: int, seconds: int) -> None:
     """Answer until the input ends."""
-    _environment([]).from_string("{{ 'a' | tojson }}{% for _ in [1] %}{% endfor %}").render()  # loads all modules
+    _environment([]).from_string("{{ 'a' | tojson }}{% for _ in [1] %}{% endfor %}").render()  # loads the modules
     _limit(memory)
     state: dict[str, Any] = {}
     for line in sys.stdin:

@@ -239,7 +239,7 @@ class _Reader:
         return _place(token)
 
     def _skip_one_space(self) -> Parse[None]:
-        """LLM-jp's detokeniser puts a space after every control token."""
+        """Skip a space: LLM-jp's detokeniser puts one after every control token."""
         while self.source.more(1):
             yield
         if self.source.text.startswith(" ", self.source.at):

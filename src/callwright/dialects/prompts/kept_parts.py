@@ -51,8 +51,8 @@ class _Part(NamedTuple):
 
 
 class _Row(Struct, frozen=True):
-    """Turns as parts, and the final ones, which no later item can join, joined into two parts: `before` the separate
-    turn and `behind` it.
+    """Turns as parts. The final ones, which no later item can change, are also concatenated: those `before` the
+    separate turn and those `behind` it.
     """
 
     turns: TurnsAlong
