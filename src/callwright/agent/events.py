@@ -1,4 +1,4 @@
-"""What a run says while it goes on: the events of each turn of the model, and those here.
+"""The events of a run: those of each turn of the model, and those defined here.
 
 One closed union, `RunEvent`. Each event of a call carries its index in the turn and its id in the conversation; for one
 call the order is fixed, between calls it is free. A run ends with `RunEnded`.
@@ -68,7 +68,7 @@ Status = Literal["ok", "retry", "failed", "timeout", "interrupted", "not_run", "
 
 
 class CallReady(Struct, frozen=True):
-    """A call that holds: its tool is known and the arguments fit. `arguments` are without hidden ones."""
+    """A valid call: its tool exists and the arguments match its schema. `arguments` exclude hidden ones."""
 
     index: int
     id: str
@@ -94,7 +94,7 @@ class ToolStarted(Struct, frozen=True):
 
 
 class ToolProgress(Struct, frozen=True):
-    """What a tool says on its way: by `Context.progress`, or a value of a generator before its last."""
+    """Progress of a tool: from `Context.progress`, or a value of a generator before its last."""
 
     index: int
     id: str
@@ -103,12 +103,12 @@ class ToolProgress(Struct, frozen=True):
 
 
 class ToolEnded(Struct, frozen=True):
-    """A call is answered. `text` is what the model reads.
+    """A call has its result. `text` is the result for the model.
 
-    `ok` has a `value`, and what of it is for the program only in `app`; `retry` and `failed` may have the `exception`.
-    `waiting`: a person must decide in a nested run; only then it goes on. After `timeout` and `interrupted` it may
+    `ok` has a `value`, and in `app` the part for the program only; `retry` and `failed` may have the `exception`.
+    `waiting`: a nested run needs a person's decision before it continues. After `timeout` and `interrupted` it may
     still have taken effect; `not_run` and `rejected` never began. `is_cut`: the model reads a part of the value.
-    `spent`: what runs of other agents used in it.
+    `spent`: usage of other agents' runs within it.
     """
 
     index: int
@@ -135,21 +135,21 @@ class NestedEvent(Struct, frozen=True):
 
 
 class HandedOver(Struct, frozen=True):
-    """From here on another agent has the conversation. Both by name."""
+    """The conversation passes from one agent to another, both by name."""
 
     before: str
     now: str
 
 
 class Compacted(Struct, frozen=True):
-    """The conversation had grown too long: the model's summary stands in place of `count` of its items."""
+    """The conversation had grown too long: the model's summary replaces `count` of its items."""
 
     summary: str
     count: int
 
 
 class Retried(Struct, frozen=True):
-    """A call that did not hold: the model was told why and may make it again."""
+    """An invalid or failed call: the model gets the reason and may retry."""
 
     index: int
     id: str
@@ -158,7 +158,7 @@ class Retried(Struct, frozen=True):
 
 
 class PartialOutput(Struct, frozen=True):
-    """More of an answer with a type. `text` is what came; `value` reads all of it so far, when it is asked for."""
+    """More of a typed answer. `text` is the new piece; `value` parses the whole answer so far, on access."""
 
     text: str
     pieces: list[str]
@@ -167,7 +167,7 @@ class PartialOutput(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """The answer so far as plain JSON, which may not hold yet; None where that is nothing."""
+        """The answer so far as plain JSON, which may not be valid yet; None if there is none."""
         return self.read("".join(self.pieces[: self.count]))
 
 
@@ -182,7 +182,7 @@ class TurnEnded(Struct, frozen=True):
 
 
 class RunResult(Struct, Generic[T], frozen=True):
-    """What came of a run.
+    """The result of a run.
 
     `output` is the answer, of the agent's `output_type`; where the run did not come to one, `maybe_output` is None.
     `text` is the model's last text, if nobody has to decide first; `last_text` is it in any case. `stop` says why the
@@ -215,7 +215,7 @@ class RunResult(Struct, Generic[T], frozen=True):
 
     @property
     def unfinished(self) -> str:
-        """Why the run came to no answer, and what to do."""
+        """Why the run has no answer, and what to do."""
         if self.pending is None:
             return f"The run has no output: it ended with {self.stop!r} ({self.detail})."
         names = ", ".join(dict.fromkeys(repr(call["name"]) for call in self.pending["calls"]))
@@ -227,10 +227,10 @@ class RunResult(Struct, Generic[T], frozen=True):
 
     @property
     def output(self) -> T:
-        """The answer. Raises `RequestError` where the run did not come to one."""
+        """The answer. Raises `RequestError` if the run has none."""
         if self.stop != "completed":
             raise RequestError(self.unfinished, param="output")
-        answer: Any = self.maybe_output  # which may be None, where that is its type
+        answer: Any = self.maybe_output  # which may be None, if its type allows that
         return answer  # type: ignore[no-any-return]
 
     def to_messages(self) -> list[dict[str, Any]]:

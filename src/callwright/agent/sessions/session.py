@@ -1,4 +1,4 @@
-"""A conversation with a name, kept in a database: runs in any process go on with it, one at a time.
+"""A named conversation in a database: runs in any process can continue it, one at a time.
 
     session = callwright.Session("alice", "sqlite:///agent.db")
     callwright.run_sync(agent, "My name is Alice.", session=session)
@@ -43,7 +43,7 @@ class Session:
     sum up what is old; without it, from four fifths of the model's window on, or from 100,000 where that is not known.
     `max_bytes`: so much JSON of messages it holds at most.
 
-    Each call connects anew; within `async with session:` the connections are kept.
+    Each call opens a connection; within `async with session:` connections are reused.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class Session:
     # --- the messages ---
 
     async def get_items(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The messages, oldest first; with a `limit` the last so many."""
+        """The messages, oldest first; with a `limit` only the last ones."""
         if limit is not None and limit <= 0:
             return []
         async with self._database() as database:
             return [_MESSAGE.decode(body) for body in await database.read(queries.latest, self.session_id, limit)]
 
     async def add_items(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Append Chat messages. Raises `RequestError` for what are none, `SessionError` while a run has the session."""
+        """Append Chat messages. Raises `RequestError` for invalid ones, `SessionError` while a run has the session."""
         read_messages(items)
         bodies = [encode(item) for item in items]
 
@@ -120,7 +120,7 @@ class Session:
         await self._change(added)
 
     async def pop_item(self) -> dict[str, Any] | None:
-        """Take the last message out; None where there is none. Raises `SessionError` while a run has the session."""
+        """Remove and return the last message, or None. Raises `SessionError` while a run has the session."""
         body = await self._change(queries.pop)
         return None if body is None else _MESSAGE.decode(body)
 
@@ -133,7 +133,7 @@ class Session:
             return await self._when_free(database, query, _new_run())
 
     async def _when_free(self, database: Transactions, query: Callable[[Connection, str, Maker], T], run: Maker) -> T:
-        """What a query answers, once no other run has the session."""
+        """The result of a query, run once no other run holds the session."""
         until = time.monotonic() + self.wait_s
         while True:
             try:
