@@ -235,7 +235,7 @@ def tool(
 
 
 def _with_schema(name: str, about: str, parameters: object, strict: bool | None) -> FunctionTool:
-    """A tool whose schema was given. Raises `RequestError` for what is none."""
+    """A tool whose schema was given. Raises `RequestError` for an invalid one."""
     if not isinstance(parameters, Mapping):
         raise wrong("tool(parameters=…)", "a JSON Schema of an object", parameters)
     made = FunctionTool(name, about or None, dict(parameters), strict)
@@ -257,7 +257,7 @@ def _check_options(options: ToolOptions) -> None:
 
 
 def bind(given: Tool[..., R], /, **values: Any) -> Tool[..., R]:
-    """The tool with some of its arguments given by the program: the model is not told of them and cannot give them.
+    """The tool with some of its arguments given by the program: the model cannot see or set them.
 
     For tools whose schema came from outside, such as those of MCP servers. A value may be `Hidden` (it comes from the
     run, by its name) or `From(f)`. Raises `RequestError` for a name that is no parameter.
