@@ -3,11 +3,11 @@
     vllm serve MODEL --enable-auto-tool-choice \\
         --tool-parser-plugin callwright.vllm_plugin --tool-call-parser callwright_hermes
 
-vLLM loads this module in its own process, and nobody else does: it needs vLLM 0.32 or newer. The whole output and the
+vLLM loads this module in its own process and needs vLLM 0.32 or newer. The whole output and the
 stream are read by the same reader, calls are repaired and checked against the request's tools, and a demanded call is
-held by a grammar in the dialect's own format. What a gateway does beyond one generation is not here: nothing is asked
-again, and problems are named in the log, because vLLM's answer has no place for them. Reasoning is vLLM's: what stands
-in the text as a thought stays there as the model wrote it.
+held by a grammar in the dialect's own format. There are no retries, unlike in the gateway, and
+problems are only logged, because vLLM's answer has no field for them. vLLM parses reasoning itself: thoughts in the
+text stay there unchanged.
 """
 
 import logging
@@ -53,7 +53,7 @@ class CallwrightToolParser(ToolParser):  # type: ignore[misc]  # vLLM is not the
     """What all of them do; a subclass names its `dialect`. One is made for each request."""
 
     dialect: ClassVar[str]
-    # The end of a stream is told: `finish_streaming`.
+    # vLLM calls `finish_streaming` at the end of a stream.
     engine_based_streaming = True
     # A demanded call is written in the dialect's format, and read here like any other.
     supports_required_and_named = False
@@ -91,7 +91,7 @@ class CallwrightToolParser(ToolParser):  # type: ignore[misc]  # vLLM is not the
         return request
 
     def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
-        """The calls of a whole output. One that was cut off is left in the text: nobody may run it."""
+        """The calls of a whole output. A truncated one is left in the text: it must not be run."""
         reading = _Reading(self.dialect, self.tools, request, whole=True)
         pieces = [*reading.feed(model_output), *reading.finish()]
         calls = [
@@ -112,20 +112,20 @@ class CallwrightToolParser(ToolParser):  # type: ignore[misc]  # vLLM is not the
         delta_token_ids: Sequence[int],
         request: Any,
     ) -> DeltaMessage | None:
-        """What has become certain with `delta_text`; None where nothing has."""
+        """The delta that is certain after `delta_text`, or None."""
         if self._reads is None:
             self._reads = _Reading(self.dialect, self.tools, request)
         return _joined(self._reads.feed(delta_text))
 
     def finish_streaming(self) -> DeltaMessage | None:
-        """What was held back when the stream ended."""
+        """The delta held back until the end of the stream, or None."""
         reading, self._reads = self._reads, None
         return _joined(reading.finish()) if reading is not None else None
 
 
 class _Reading:
-    """One output, as vLLM's deltas. Without tools, or under `none`, all of it is text. `whole`: it comes in one piece,
-    and `cut` may be asked for.
+    """One output, as vLLM's deltas. Without tools, or under `none`, all of it is text. `whole`: it is fed in one
+    piece, and `cut` may be called.
     """
 
     def __init__(self, dialect: str, tools: Sequence[Any], request: Any, *, whole: bool = False) -> None:
@@ -150,11 +150,11 @@ class _Reading:
         return self._deltas(self._parser.feed(text))
 
     def finish(self) -> list[DeltaMessage]:
-        """The deltas that are left at its end. vLLM does not tell why it is over."""
+        """The remaining deltas at the end of the output. vLLM does not report why it ended."""
         return self._deltas(self._parser.finish()) if self._parser is not None else []
 
     def cut(self, output: str) -> str:
-        """What was written of calls whose end was not, with the marks around it."""
+        """The text of truncated calls, with the markup around it."""
         broken = {number for number, index in enumerate(self.calls) if index not in self.whole}
         if self._parser is None or not broken:
             return ""

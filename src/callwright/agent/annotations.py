@@ -1,4 +1,4 @@
-"""What an author of tools says beside the type of a parameter, and in the place of a result; and how it is read.
+"""Annotations for the parameters and results of tools, and their readers.
 
 def search(query: str, user: Annotated[str, Hidden], ctx: Context, db: Annotated[Db, From(get_db)]) -> Result: …
 """
@@ -21,7 +21,7 @@ _BOUNDED: Final = {"string": str, "integer": int, "number": float, "array": list
 
 
 class Hidden:
-    """Marks a parameter that the program fills, by its name in `hidden` of a run; the model never hears of it."""
+    """Marks a parameter that the program fills, by its name in `hidden` of a run; the model never sees it."""
 
 
 class From:
@@ -31,7 +31,7 @@ class From:
 
     def __init__(self, make: Callable[..., Any]) -> None:
         if isinstance(make, type) and make.__module__ == "builtins":
-            make = partial(lambda made: made(), make)  # `dict` and the like do not tell what they take
+            make = partial(lambda made: made(), make)  # `dict` and the like have no inspectable signature
         what = "a function that takes the Context or nothing"
         check_function("From(make=…)", make, what, 1, may_take_none=True)
         self.make = make
@@ -73,10 +73,10 @@ class Context:
             self._report(value)
 
     async def run(self, agent: Any, input: Any) -> Any:  # noqa: A002
-        """Run another agent within this call; answers its `RunResult`. What it uses counts for this run, whose limits
-        hold for it, and its events are those of this run.
+        """Run another agent within this call and return its `RunResult`. Its usage counts towards this run, whose
+        limits apply to it, and its events are emitted by this run.
 
-        Where a person must decide in it, the whole run waits; then the tool is called again, and this goes on.
+        If it needs a person's decision, the whole run waits; then the tool is called again, and the nested run resumes.
         """
         if self._sub_runs is None:
             raise RequestError("Here no other agent can be run: this call is not one of an agent's run.")
@@ -100,11 +100,11 @@ class RunContext(Struct, frozen=True):
 
 
 class Retry(Exception):  # noqa: N818  # a request to the model, not an error
-    """Raised by a tool: the model reads why and makes the call again, as often as `retries_per_tool` allows."""
+    """Raised by a tool: the model reads the reason and retries the call, at most `retries_per_tool` times."""
 
 
 class Failed(Exception):  # noqa: N818
-    """Raised by a tool that cannot do it: the model reads why."""
+    """Raised by a tool that failed: the model reads the reason."""
 
 
 class Result(Struct, frozen=True):
@@ -120,19 +120,20 @@ class Result(Struct, frozen=True):
 
 
 def split_annotation(annotation: Any) -> tuple[Any, list[Any]]:
-    """The annotation without its outer `Annotated`, and what was beside it."""
+    """The annotation without its outer `Annotated`, and its notes."""
     plain, *notes = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else (annotation,)
     return plain, notes
 
 
 def constraints(notes: Iterable[Any]) -> dict[str, Any]:
-    """What notes of msgspec, pydantic and annotated-types say: bounds, by msgspec's names for them, and `description`.
+    """The constraints in notes of msgspec, pydantic and annotated-types.
 
-    They are read by what they have, without an import of these; a bare text is a description.
+    These are bounds, by msgspec's names for them, and `description`. Attributes are read by name, so that
+    none of these is imported; a bare string is a description.
     """
     found: dict[str, Any] = {}
     for note in notes:
-        inner = getattr(note, "metadata", None)  # where pydantic's `Field` keeps its bounds
+        inner = getattr(note, "metadata", None)  # pydantic's `Field` has its bounds there
         found |= constraints(inner) if isinstance(inner, list | tuple) else {}
         found |= {name: bound for name in _BOUNDS if (bound := getattr(note, name, None)) is not None}
         text = note if isinstance(note, str) else getattr(note, "description", None)
@@ -141,7 +142,7 @@ def constraints(notes: Iterable[Any]) -> dict[str, Any]:
 
 
 def constrained(schema: dict[str, Any], bounds: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with those bounds that it can have; in a union each branch with its own."""
+    """The schema with the bounds that apply to its type; in a union, each branch gets its own."""
     if "anyOf" in schema:
         return {**schema, "anyOf": [constrained(branch, bounds) for branch in schema["anyOf"]]}
     made = dict(schema)

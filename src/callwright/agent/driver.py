@@ -1,7 +1,7 @@
-"""Drives the loop of an agent: does what it commands, with a model, tools and a clock, and hands on its events.
+"""Drives the loop of an agent: executes its commands with a model, tools and a clock, and forwards its events.
 
-Each command is a task that puts its events into one queue. The run ends before its time when it is cancelled, when its
-time is over, or when something fails: then the task is stopped, and the loop is told what there is.
+Each command is a task that puts its events into one queue. The run ends early if it is cancelled, times
+out or fails: then the task is stopped, and the loop gets the partial result.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How long a model's server may take to hear that nobody listens any more.
+# Time for a model's server to notice that the client has disconnected.
 _CLOSING_S: Final = 5.0
 _CANCELLED: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 
@@ -57,7 +57,7 @@ _Steps: TypeAlias = Generator[Step, Any, None]
 
 
 class _Job:
-    """A command that runs as a task; `partial` is what there is when it is interrupted."""
+    """A command that runs as a task; `partial` returns its result so far, for an interrupted run."""
 
     def __init__(
         self, work: Coroutine[Any, Any, Any], partial: Callable[[], dict[str, Any]], context: Context | None
@@ -77,8 +77,9 @@ class _Job:
 
 
 class Driver:
-    """Drives a loop: does what it commands and hands on its events. `limits` and `span` are those of the run, whoever
-    has the conversation. `result` is there when it has ended. In `held` each step is kept before the next begins.
+    """Executes the commands of a loop and forwards its events. `limits` and `span` are those of the run, whichever
+    agent is active. `result` is set at the end. If there is a session `held`, each step is stored in it before the
+    next begins.
     """
 
     def __init__(
@@ -102,22 +103,22 @@ class Driver:
         self._hidden = hidden
         self._streamed = streamed
         self._today = date.today().isoformat()
-        self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()  # None: look what has happened
+        self._queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()  # None: wake up and check the job
         self._stop: tuple[Stop, str] | None = None
         self._clock = asyncio.get_running_loop().time
         self._begun = self._clock()
         self.result: RunResult | None = None
 
     def seconds(self) -> float:
-        """For how long it runs."""
+        """Seconds since the run began."""
         return self._clock() - self._begun
 
     def watching(self, cancel: asyncio.Event | None, before_s: float) -> "_Watch":
-        """Ends the run when `cancel` is set or its time is over, of which it used so much before a person decided."""
+        """Ends the run when `cancel` is set or it times out; `before_s` were used before a person decided."""
         return _Watch(self.interrupt, self._limits.seconds, before_s, cancel)
 
     def interrupt(self, stop: Stop, detail: str) -> None:
-        """End the run with what it has."""
+        """End the run with its result so far."""
         self._stop = self._stop or (stop, detail)
         self._queue.put_nowait(None)
 
@@ -153,11 +154,11 @@ class Driver:
             for event in self._left():
                 yield event
             yield ended
-            if not (isinstance(error, UpstreamError) and error.fault == "unmet"):  # that is the model's doing
+            if not (isinstance(error, UpstreamError) and error.fault == "unmet"):  # the model's fault
                 raise
 
     async def _resume(self, steps: _Steps, job: _Job) -> Step:
-        """The next step of the loop, after a job: it gets the result, or what there is of it if the run must end."""
+        """The next step of the loop, after a job: it gets the result, or the partial one if the run must end."""
         if self._stop is not None:
             await job.stop()
             return steps.throw(Interrupt(*self._stop, **job.partial()))
@@ -167,7 +168,7 @@ class Driver:
         return steps.send(job.task.result())
 
     async def _break_off(self, steps: _Steps, job: _Job | None, error: BaseException) -> RunEnded:
-        """End the loop after an error, with what there is of the job."""
+        """End the loop after an error, with the partial result of the job."""
         if job is not None:
             try:
                 await job.stop()
@@ -181,7 +182,7 @@ class Driver:
         return ended
 
     def _left(self) -> list[RunEvent]:
-        """The events that nobody has fetched."""
+        """The events still in the queue."""
         found = []
         while not self._queue.empty():
             event = self._queue.get_nowait()
@@ -225,7 +226,7 @@ class Driver:
         return job
 
     async def _when_kept(self, items: Sequence[Item], work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What some work comes to, begun when all before it is kept."""
+        """The result of `work`, started after the items before it are stored."""
         if self._held is not None:
             await self._held.keep(items)
         return await work()
@@ -275,7 +276,7 @@ class _Watch:
 
 
 class _Asking:
-    """One turn of the model, as far as it has come."""
+    """One turn of the model, possibly incomplete."""
 
     def __init__(self, emit: Callable[[RunEvent], None], answer: AnswerCheck | None) -> None:
         self._emit = emit
@@ -287,7 +288,7 @@ class _Asking:
     async def ask(
         self, model: Model, step: AskModel, agent: Agent[Any], about: RunContext, today: str, streamed: bool
     ) -> tuple[Turn, Usage | None]:
-        """The whole turn, and what it cost."""
+        """The whole turn and its usage."""
         usage: Usage | None = None
         conversation = await apply(agent.hooks, "before_model", step.conversation, about)
         turn = run_turn(model, conversation, agent.fields, today=today, streamed=streamed)
@@ -302,7 +303,7 @@ class _Asking:
         return await apply(agent.hooks, "after_model", collect(self._events), about), usage
 
     def _hand_on(self, event: Event) -> None:
-        """Emit an event, and what it says of the answer; the call that is one is not shown as a call."""
+        """Emit an event and the partial output from it; a call that carries the answer is not shown as a call."""
         answer = self._answer
         text = ""
         match event:
@@ -322,13 +323,13 @@ class _Asking:
             self._emit(PartialOutput(text, self._pieces, len(self._pieces), answer.output.partial))
 
     def partial(self) -> dict[str, Any]:
-        """What came until now, if anything, and whether it is all of it."""
+        """The turn so far, if any, and whether it is complete."""
         is_whole = any(isinstance(event, Finished) for event in self._events)
         return {"turn": collect(self._events) if self._events else None, "is_whole": is_whole}
 
 
 async def _checked(step: CheckOutput, hidden: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """The answer as the hooks leave it, and what they tell the model of it."""
+    """The answer after the hooks, and their message to the model if it must try again."""
     try:
         value = await apply(
             step.agent.hooks, "after_output", step.value, RunContext(step.agent.name, step.items, hidden)
@@ -339,7 +340,7 @@ async def _checked(step: CheckOutput, hidden: Mapping[str, Any]) -> tuple[Any, s
 
 
 async def _instructions(step: Instruct, hidden: Mapping[str, Any]) -> str:
-    """What the function of the agent says."""
+    """The text returned by the agent's instructions function."""
     assert not isinstance(step.agent.instructions, str)
     told = await call_function(step.agent.instructions, RunContext(step.agent.name, step.items, hidden))
     if not isinstance(told, str):

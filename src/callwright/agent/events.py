@@ -1,4 +1,4 @@
-"""What a run says while it goes on: the events of each turn of the model, and those here.
+"""The events of a run: those of each turn of the model, and those defined here.
 
 One closed union, `RunEvent`. Each event of a call carries its index in the turn and its id in the conversation; for one
 call the order is fixed, between calls it is free. A run ends with `RunEnded`.
@@ -103,7 +103,7 @@ class ToolProgress(Struct, frozen=True):
 
 
 class ToolEnded(Struct, frozen=True):
-    """A call is answered. `text` is what the model reads.
+    """A call has its result. `text` is the result for the model.
 
     `ok` has a `value`, and in `app` data for the program only; `retry` and `failed` may have the `exception`.
     `waiting`: a person must decide in a nested run first. After `timeout` and `interrupted` it may
@@ -135,7 +135,7 @@ class NestedEvent(Struct, frozen=True):
 
 
 class HandedOver(Struct, frozen=True):
-    """From here on another agent has the conversation. Both by name."""
+    """The conversation passes from one agent to another, both by name."""
 
     before: str
     now: str
@@ -215,7 +215,7 @@ class RunResult(Struct, Generic[T], frozen=True):
 
     @property
     def unfinished(self) -> str:
-        """Why the run came to no answer, and what to do."""
+        """Why the run has no answer, and what to do."""
         if self.pending is None:
             return f"The run has no output: it ended with {self.stop!r} ({self.detail})."
         names = ", ".join(dict.fromkeys(repr(call["name"]) for call in self.pending["calls"]))
@@ -230,7 +230,7 @@ class RunResult(Struct, Generic[T], frozen=True):
         """The answer. Raises `RequestError` if there is none."""
         if self.stop != "completed":
             raise RequestError(self.unfinished, param="output")
-        answer: Any = self.maybe_output  # which may be None, where that is its type
+        answer: Any = self.maybe_output  # which may be None, if its type allows that
         return answer  # type: ignore[no-any-return]
 
     def to_messages(self) -> list[dict[str, Any]]:

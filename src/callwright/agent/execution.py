@@ -1,7 +1,7 @@
 """Runs the calls of one turn: side by side up to a cap, a sequential tool alone, each within its time.
 
 Time-outs hold whatever a tool does: a task that swallows its cancellation is left alone, and so is a thread. What a
-tool raises is an outcome, a CancelledError of its own too. Hidden arguments are filled here and told to nobody.
+tool raises is an outcome, a CancelledError of its own too. Hidden arguments are filled here and never disclosed.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from callwright.turn.tracing import tool_span
 log = logging.getLogger("callwright.agent")
 
 _FAILED: Final = "The tool failed."
-# A tool that is cancelled may clean up for so long.
+# Time for a cancelled tool to clean up.
 _CLEANING_S: Final = 1.0
 _abandoned: set[asyncio.Task[Any]] = set()
 
@@ -87,8 +87,8 @@ class Execution:
         return found
 
     async def run(self) -> list[ToolEnded]:
-        """Run them all; answers `ended`. With `on_error="raise"` it raises what a tool raises, and always what the
-        program must mend in a nested run.
+        """Run them all; answers `ended`. With `on_error="raise"` it raises the exceptions of tools, and always the
+        programming errors of nested runs.
         """
         for group in _groups(self._calls):
             tasks = [asyncio.create_task(self._one(call)) for call in group]
@@ -119,7 +119,7 @@ class Execution:
                     abandon(task)
 
     async def _one(self, call: ReadyCall) -> None:
-        """Run a call and keep its outcome."""
+        """Run a call and store its outcome."""
         ready = call.ready
         async with self._slots:
             loop = asyncio.get_running_loop()
@@ -129,7 +129,7 @@ class Execution:
             begun = loop.time()
             self._emit(ToolStarted(ready.index, ready.id, ready.name))
             task = asyncio.create_task(self._value(call, context), name=f"callwright {ready.name}")
-            # Cancelled in the moment in which the tool raises, nobody looks at it: asyncio would print its traceback.
+            # If cancelled just as the tool raises, its exception is never retrieved: asyncio would log the traceback.
             task.add_done_callback(_forget)
             self._running[ready.id] = (call, task, context)
             try:
@@ -179,12 +179,12 @@ class Execution:
         return msgspec.structs.replace(_ended(call, status, cut_text(text, most)), exception=error)
 
     def _told(self, call: ReadyCall, error: BaseException) -> tuple[Status, str]:
-        """What the model reads of an exception: the words that a tool has for it, and nothing of its inside."""
+        """The status and the message for the model from an exception, without internal details."""
         if isinstance(error, Retry):
             return "retry", f"Make the call again, changed: {_words(error)}"
         if isinstance(error, Failed | EndRun):
             return "failed", _words(error)
-        # No text and no traceback: hidden arguments may stand in them.
+        # No text and no traceback: they may contain hidden arguments.
         log.warning("tool %s failed: %s (call %s)", call.ready.name, type(error).__name__, call.ready.id)
         how = self._on_error
         if callable(how) and isinstance(error, Exception):
@@ -264,7 +264,7 @@ def abandon(task: asyncio.Task[Any]) -> None:
 def _forget(task: asyncio.Task[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        task.exception()  # so that nobody complains that it was never looked at
+        task.exception()  # else asyncio logs that it was never retrieved
 
 
 def _groups(calls: Sequence[ReadyCall]) -> list[list[ReadyCall]]:

@@ -1,4 +1,4 @@
-"""What a model is told of a function's arguments, and the way back: JSON values as what the annotations say.
+"""JSON Schemas of a function's arguments, and the conversion of JSON values to the annotated types.
 
 msgspec makes the schemas and converts the values; griffe reads the docstrings. What msgspec refuses, or tells a model
 less well, is a `CustomType` to it, which it asks for its schema and hands the values. No signature is known here.
@@ -61,7 +61,7 @@ def _read(type_: Any, value: Any) -> Any:
     try:
         return type_.read(value)
     except ValidationError as error:
-        raise ValueError(str(error)) from None  # to this msgspec adds where it was
+        raise ValueError(str(error)) from None  # msgspec adds the path to this
 
 
 def _schema_of(type_: Any) -> Schema:
@@ -111,7 +111,7 @@ class Types:
         plain, notes = split_annotation(annotation)
         type_ = self._plain(typing.Union[plain, _NOT_GIVEN] if is_optional and self._strict else plain)  # noqa: UP007
         schema = self.schema(type_)
-        if self._strict and "$ref" in schema:  # nothing may stand beside a reference
+        if self._strict and "$ref" in schema:  # a reference allows no other keywords
             return type_
         said = constraints(notes)
         text = said.pop("description", documented) or (schema.get("description", "") if default else "")
@@ -132,7 +132,7 @@ class Types:
         """A closed object, of which `make` makes a value; `rest` opens it to other names with values of that type."""
         wire = [
             (f"_{at}", one.type, msgspec.field(name=one.encode_name, default=NODEFAULT if one.required else UNSET))
-            for at, one in enumerate(fields)  # names of Python's, since any may stand on the wire
+            for at, one in enumerate(fields)  # Python identifiers: wire names may be any string
         ]
         struct = msgspec.defstruct("Object", wire, namespace={"__doc__": doc}, kw_only=True, forbid_unknown_fields=True)
         schema = self.schema(struct)
@@ -192,7 +192,7 @@ class Types:
     def _union(self, members: Sequence[Any]) -> Any:
         """The first that fits; msgspec has no unions of objects, nor of what is a string in JSON."""
         unique = {repr(schema): schema for schema in map(self.schema, members)}
-        schemas = sorted(unique.values(), key=_NULL.__eq__)  # null comes last
+        schemas = sorted(unique.values(), key=_NULL.__eq__)  # null last
 
         def read(value: Any) -> Any:
             told: list[str] = []

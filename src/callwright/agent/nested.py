@@ -1,9 +1,9 @@
-"""Runs of other agents within a call of a tool: they get what is left of the limits, what they used is counted, their
-events are handed on, and what a person must decide in them, or the program must mend, ends the call: whatever the tool
-makes of it.
+"""Runs of other agents within a tool call.
 
-Then the tool is called again from its beginning. Its runs are known by their number in the call: the one that waited
-goes on, those that had come to their end are not run again, but give the result that they had.
+They get the remaining limits, their usage is counted, and their events are forwarded. A nested run that needs an
+approval, or fails because of a programming error, ends the tool call even if the tool catches exceptions. After a
+decision the tool is called again from its beginning. Its runs are identified by their number in the call: the one that
+waited is resumed, and finished ones return their earlier results.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from callwright.errors import RequestError
 from callwright.events import Usage
 
 
-class NeedsDecision(BaseException):  # no error: a tool that catches those does not catch this
-    """The nested run `number` of a call waits for a person; `pending` is its state, `agent` the name of who was asked.
-    `done` are the results of other runs of the call by their number, each with the agent that was asked.
+class NeedsDecision(BaseException):  # not an Exception, so that tools do not catch it
+    """The nested run `number` of a call waits for a person; `pending` is its state, `agent` the name of its agent.
+    `done`: the results of other runs of the call by number, each with its agent.
     """
 
     def __init__(self, pending: dict[str, Any], number: int, agent: str, done: Mapping[int, tuple[Any, Any]]) -> None:
@@ -31,8 +31,8 @@ class NeedsDecision(BaseException):  # no error: a tool that catches those does 
 
 
 class Mistake(BaseException):  # not the tool's, which cannot catch it
-    """A nested run cannot begin, or go on, for what the program has to mend: a hidden value that is missing, a decision
-    that does not fit. As of a run that is not nested, its `error` is raised.
+    """A nested run cannot start or resume because of a programming error, such as a missing hidden value or an
+    invalid decision. Its `error` is raised as for a run that is not nested.
     """
 
     def __init__(self, error: RequestError) -> None:
@@ -41,20 +41,20 @@ class Mistake(BaseException):  # not the tool's, which cannot catch it
 
 
 class Spent(Struct, frozen=True):
-    """What nested runs used."""
+    """Usage of nested runs."""
 
     usage: Usage = Usage()
     turns: int = 0
     calls: int = 0
 
     def plus(self, other: "Spent") -> "Spent":
-        """Both together."""
+        """The sum of both."""
         return Spent(self.usage.plus(other.usage), self.turns + other.turns, self.calls + other.calls)
 
 
 class Done(Struct, frozen=True):
     """The result of a nested run, as plain data. `asked` is the name of the agent that was run, `agent` that of the one
-    that answered; `output` is JSON, where it is not what the text says.
+    that answered; `output` is JSON, if it differs from the text.
     """
 
     asked: str
@@ -70,7 +70,7 @@ class Done(Struct, frozen=True):
 
 
 class CallRuns(Struct, frozen=True):
-    """The nested runs of a call that waits: which one waits, who was asked in it, and those that are done by number."""
+    """The nested runs of a call that waits: which one waits, its agent, and the finished ones by number."""
 
     number: int = 0
     asked: str | None = None
@@ -78,8 +78,8 @@ class CallRuns(Struct, frozen=True):
 
 
 class Resumed(Struct, frozen=True):
-    """A nested run that waited, what was decided, and what it had `spent` by then: that was counted when it waited.
-    `runs`: the others of its call.
+    """A nested run that waited, the decisions, and what it had `spent` by then, which is already counted. `runs`: the
+    other runs of its call.
     """
 
     pending: Mapping[str, Any]
@@ -88,7 +88,7 @@ class Resumed(Struct, frozen=True):
     runs: CallRuns = CallRuns()
 
     def of(self, number: int, agent: str) -> "Resumed | Done | None":
-        """What there is of the run of this number, which is one of `agent`. Raises `RequestError` for another agent."""
+        """The earlier state of run `number`, if any. Raises `RequestError` if its agent was not `agent`."""
         found = self.runs.done.get(str(number), self if number == self.runs.number else None)
         asked = found.asked if isinstance(found, Done) else self.runs.asked
         if found is not None and asked not in (None, agent):
@@ -101,8 +101,8 @@ class Resumed(Struct, frozen=True):
 
 
 class RunAgent(Protocol):
-    """Runs an agent within a call, or gives the result that it had. `ended` gets that of a run however it ends. Raises
-    `Mistake`.
+    """Runs an agent within a call, or returns its earlier result. `ended` gets the result of a run however it ends.
+    Raises `Mistake`.
     """
 
     async def __call__(
@@ -117,8 +117,8 @@ class RunAgent(Protocol):
 
 
 class SubRuns:
-    """The nested runs of one call. `left` are the limits that they have to keep to. `stopped`: why the call cannot come
-    to its end.
+    """The nested runs of one call. `left`: the limits that remain for them. `stopped`: why the call cannot be
+    finished, or None.
     """
 
     def __init__(self, run: RunAgent, left: Any, resumed: Resumed | None, emit: Callable[[Any], None]) -> None:
@@ -157,12 +157,12 @@ class SubRuns:
         return result
 
     def _note(self, before: Spent, result: Any) -> None:
-        """Count a run. Its result counts what it had spent `before` it waited, too."""
+        """Count a run, without what it had spent `before` it waited, which its result includes."""
         usage, turns = result.usage.minus(before.usage), result.turns - before.turns
         self.spent = self.spent.plus(Spent(usage, turns, result.call_count - before.calls))
 
     def _left_now(self, before: Spent) -> Any:
-        """What the next run may use, together with what it has spent `before`."""
+        """The limits of the next run, including what it has spent `before`."""
         left = self._left
         used = {
             "turns": self.spent.turns - before.turns,

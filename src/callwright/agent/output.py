@@ -1,8 +1,8 @@
-"""The type of an agent's answer: what the model is told of it, and the way from the model's words to a value.
+"""The type of an agent's answer: its description for the model, and the conversion of the model's output to a value.
 
 Three ways lead to it. `schema`: the server is told the form of the text (`response_format`), or gets a grammar. `tool`:
-the model answers by a call of one more tool. `text`: the model is told the schema in words, and its text is checked.
-Whichever it is, the same check decides, and what is wrong is told to the model: where, expected, got.
+the model answers by a call of one more tool. `text`: the prompt contains the schema, and the text is checked.
+The same check applies to all three, and errors are reported to the model: where, expected, got.
 """
 
 import json
@@ -20,7 +20,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.find import find_json
 from callwright.turn.structured import StructuredAnswer
 
-# How the model is brought to the form; `auto`: by what it can do.
+# How the output format is enforced; `auto`: by the capabilities of the model.
 OutputWay: TypeAlias = Literal["auto", "schema", "tool", "text"]
 Way: TypeAlias = Literal["schema", "tool", "text"]
 
@@ -33,7 +33,7 @@ _MAX_TOLD: Final = 3
 
 
 class MisfitError(Exception):
-    """An answer that does not hold; the message is for the model."""
+    """An invalid answer; the message is for the model."""
 
 
 class Output:
@@ -63,12 +63,12 @@ class Output:
 
     @property
     def words(self) -> str:
-        """What a model reads of the form where its server does not tell it."""
+        """The prompt text with the schema, for servers that do not add it themselves."""
         schema = json.dumps(self.schema, ensure_ascii=False)
         return f"# Answer format\n\nYour answer is JSON that fits this schema, and nothing else:\n\n{schema}"
 
     def read(self, text: str) -> Any:
-        """The value that a text gives. Raises `MisfitError`."""
+        """The value of a text. Raises `MisfitError`."""
         judged = self._judge.judge(text)
         if judged.text is None:
             assert judged.problem is not None
@@ -76,7 +76,7 @@ class Output:
         return self._converted(decode(judged.text))
 
     def read_arguments(self, arguments: str) -> Any:
-        """The value that a call gives. Raises `MisfitError`."""
+        """The value of a call's arguments. Raises `MisfitError`."""
         try:
             given = decode(arguments or "{}")
         except NotJsonError as error:
@@ -87,7 +87,7 @@ class Output:
         return self._converted(given)
 
     def partial(self, text: str) -> Any:
-        """What a text that has not come to its end gives so far, as plain JSON; None where that is nothing."""
+        """The value of an incomplete text so far, as plain JSON; None if there is none."""
         found = partial_value(text)
         return found.get(_WRAPPED) if self._is_wrapped and isinstance(found, Mapping) else found
 

@@ -1,7 +1,7 @@
 """Running an agent: the loop of `callwright.agent.loop` with a model, tools and a clock.
 
-`stream` is the run; `run`, `run_sync` and `resume` are ways to wait for its end. However a run ends, by its task being
-cancelled too, `on_end` gets its result once, with a conversation that can go on.
+`stream` is the run; `run`, `run_sync` and `resume` are ways to wait for its end. However a run ends, even if its task
+is cancelled, `on_end` gets its result once, with a conversation that can be continued.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ Input: TypeAlias = str | Sequence[Mapping[str, Any]] | RunResult | Mapping[str, 
 T = TypeVar("T")
 log = logging.getLogger("callwright.agent")
 
-# How long a model's server may take to tell its window.
+# Timeout for asking a model's server for its context window.
 _WINDOW_S: Final = 2.0
 OnEnd: TypeAlias = Callable[[RunResult], None]
 
@@ -160,11 +160,11 @@ def _elsewhere(work: Coroutine[Any, Any, RunResult]) -> RunResult:
     return came[0]
 
 
-# --- what a run begins with ---
+# --- the start of a run ---
 
 
 def _state(input_: Input, history: Any, decisions: Mapping[str, Any] | None, said: Sequence[Item] = ()) -> State:
-    """`said`: what a session has."""
+    """The state at the start. `said`: the items of a session."""
     if decisions is not None:
         return State.from_pending(_pending(input_))
     before = list(said) if history is None else _items(history, "history")
@@ -204,7 +204,7 @@ def _items(given: Any, param: str) -> list[Item]:
     """Items of a former run or of Chat messages, with an output for each call."""
     if isinstance(given, RunResult):
         return with_outputs(given.items, {})
-    if isinstance(given, Mapping) and "messages" in given:  # a pending run that nobody decided on
+    if isinstance(given, Mapping) and "messages" in given:  # a pending run without decisions
         given = given["messages"]
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise RequestError(
@@ -225,7 +225,7 @@ def _check_hidden(agent: Agent[Any], hidden: Mapping[str, Any]) -> None:
 
 
 class _Models:
-    """The models of a run. Those that only have a name are made for it."""
+    """The models of a run. Those given by name are created for it."""
 
     def __init__(self) -> None:
         self._own: dict[str, Model] = {}
@@ -240,13 +240,13 @@ class _Models:
         return self._own[agent.model]
 
     def answer_of(self, limits: Limits, agent: Agent[Any]) -> AnswerCheck:
-        """What an agent is to come to, in the limits of the run."""
+        """The check of an agent's answer, within the limits of the run."""
         model = self.of(agent)
         is_native = model.mode == "native"
         return AnswerCheck(agent.output, agent.way(model), limits.retries_per_tool, is_native=is_native)
 
     async def close(self) -> None:
-        """Close those that were made."""
+        """Close the models created here."""
         for model in self._own.values():
             await model.close()
 
@@ -354,8 +354,8 @@ async def _nested(
     hidden: Mapping[str, Any],
     streamed: bool,
 ) -> RunResult[Any]:
-    """A run within a call: in the limits that are left of the run that it is in. One that is done is not run again.
-    What the tool gives it as its input is the tool's; the rest is the program's to mend.
+    """A run within a call, limited by what remains of the outer run's limits. A finished one is not run again. Bad
+    input is the tool's error; other errors are the program's (`Mistake`).
     """
     try:
         check_team(agent)

@@ -1,6 +1,6 @@
-"""A tool: a Python function, what a model is told of it, and how a call of the model becomes a call of the function.
+"""A tool: a Python function, its definition for the model, and the conversion of model calls to function calls.
 
-Arguments come from the model; hidden parameters are filled by the program and stand in no schema. Mistakes in a
+Arguments come from the model; hidden parameters are filled by the program and are in no schema. Mistakes in a
 function (a type without a form in JSON, a documented name that is no parameter) raise `RequestError` when the tool is
 made. It runs nothing; see `callwright.agent.execution`.
 """
@@ -37,12 +37,12 @@ if typing.TYPE_CHECKING:
 else:
     P = typing.ParamSpec("P")
     R = typing.TypeVar("R")
-# True, or a function of the call (`CallReady`) that says whether a person must approve it.
+# True, or a function of the call (`CallReady`) that returns whether a person must approve it.
 Approve: TypeAlias = bool | Callable[[Any], Any]
 
 
 def unasked(_: Any) -> bool:
-    """`approve` of a tool of which nothing says who approves its calls: a person."""
+    """The `approve` of a tool that does not set it: a person must approve its calls."""
     return True
 
 
@@ -53,9 +53,9 @@ _MAX_DEFAULT: Final = 60
 class ToolOptions(Struct, frozen=True, kw_only=True):
     """How a tool is run.
 
-    `sequential`: alone, after what was called before it. `approve`: a person must agree first, or a function of the
-    call says whether. `timeout_s`, `result_chars`: its own limits. `repeatable`: the same call may be made any number
-    of times. `deferred`: the model has to search for it before it knows of it.
+    `sequential`: alone, after earlier calls have ended. `approve`: a person must agree first, or a function of the
+    call that returns whether. `timeout_s`, `result_chars`: its own limits. `repeatable`: the same call may be made any
+    number of times. `deferred`: the model has to search for it before it knows of it.
     """
 
     sequential: bool = False
@@ -67,7 +67,7 @@ class ToolOptions(Struct, frozen=True, kw_only=True):
 
 
 class LiveTools(list["Tool"]):
-    """Tools of a server that may get more while a run goes on: an agent that was given this list has them, too."""
+    """Tools of a server that may add more during a run; agents that were given this list get those, too."""
 
 
 class HiddenParameter(NamedTuple):
@@ -81,8 +81,8 @@ class HiddenParameter(NamedTuple):
 class Tool(Generic[P, R]):
     """A function that a model may call; called from Python it is that function, and type checkers know it as that.
 
-    `definition` is what the model is told, `hidden` what it is not. `agent` is the one whose runs its calls are, of a
-    tool that `Agent.as_tool` made.
+    `definition` is sent to the model; `hidden` parameters are not. `agent` is set for tools from `Agent.as_tool`: the
+    agent that a call runs.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Tool(Generic[P, R]):
 
     @property
     def name(self) -> str:
-        """How the model knows it."""
+        """The name in the model's calls."""
         return self.definition.name
 
     @property
@@ -235,7 +235,7 @@ def tool(
 
 
 def _with_schema(name: str, about: str, parameters: object, strict: bool | None) -> FunctionTool:
-    """A tool whose schema was given. Raises `RequestError` for what is none."""
+    """A tool whose schema was given. Raises `RequestError` for an invalid one."""
     if not isinstance(parameters, Mapping):
         raise wrong("tool(parameters=…)", "a JSON Schema of an object", parameters)
     made = FunctionTool(name, about or None, dict(parameters), strict)
@@ -356,7 +356,7 @@ class _FunctionReader:
     def _evaluated(
         self, function: Function, parameters: Mapping[str, inspect.Parameter], local_names: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The annotations; texts are evaluated with the names that are known where the tool is made."""
+        """The annotations; strings are evaluated with the names in scope at the tool's definition."""
         inner = _inner(function)
         if not inspect.isroutine(inner):
             inner = type(inner).__call__
@@ -380,21 +380,21 @@ class _FunctionReader:
 
 
 class _Annotated:
-    """Stands for a function whose return annotation cannot be evaluated, and need not be."""
+    """Stand-in for a function whose return annotation cannot be evaluated, and need not be."""
 
     def __init__(self, annotations: dict[str, Any]) -> None:
         self.__annotations__ = annotations
 
 
 def _inner(function: Function) -> Function:
-    """What a partial was made of."""
+    """The function inside nested `partial` objects."""
     while isinstance(function, functools.partial):
         function = function.func
     return function
 
 
 def _default_text(default: object) -> str:
-    """A default in words, where it is a short JSON value."""
+    """A default in words if it is a short JSON value, else empty."""
     try:
         text = encode(default).decode()
     except (TypeError, NotJsonError, RecursionError, OverflowError):

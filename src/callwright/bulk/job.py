@@ -1,8 +1,7 @@
-"""One piece of work on one or several files: in parts, each of which is done wholly or not at all, so that it can be
-gone on with.
+"""A resumable job on one or several files, done in atomic parts.
 
-Beside the output stands a folder of done parts until all are there; then they become the output. The same work, started
-again after it was stopped, goes on with the parts that are missing.
+Finished parts are stored in a folder next to the output and joined once all are there. The same job, started again
+after it was stopped, continues with the missing parts.
 """
 
 import shutil
@@ -38,13 +37,13 @@ from callwright.bulk.shapes import describe
 from callwright.bulk.tally import RowCounts, Tallies
 from callwright.errors import ConfigError
 
-# So many rows of an input show its shape.
+# Number of rows from which the shape of an input is described.
 _SAMPLE: Final = 100
 
 
 class Done(Struct, frozen=True):
-    """What became of a part: how many rows it has, and how many of them have an error, or problems. `reasons` counts
-    the commonest errors, `kinds` the problems by their kind. `columns`: what the fields hold, where that is not known.
+    """The outcome of a part: the number of rows, and of those with an error or problems. `reasons` counts the
+    commonest errors, `kinds` the problems by kind. `columns`: the types of the fields, if they are not known before.
     """
 
     number: int
@@ -57,7 +56,7 @@ class Done(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """An input, as far as the parts depend on it."""
+    """The properties of an input that its parts depend on."""
 
     path: str
     size: int
@@ -65,7 +64,7 @@ class Source(Struct, frozen=True):
 
 
 class JobPlan(Struct, frozen=True):
-    """What a job is, as far as its parts depend on it."""
+    """The properties of a job that its parts depend on."""
 
     work: Work
     sources: tuple[Source, ...]
@@ -74,9 +73,9 @@ class JobPlan(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """Some work on the files `sources`, written to `target` one behind the other. It can be pickled: parts may be done
-    anywhere. `part_bytes` is about how large they are; without it, as the files ask. `known_as`: what the input is,
-    where its path and its time do not say that.
+    """Some work on the files `sources`, written to `target` in order. It can be pickled, so that other processes can
+    do parts. `part_bytes` is their approximate size; by default it depends on the files. `known_as` identifies the
+    input if its path and modification time do not.
     """
 
     work: Work
@@ -87,19 +86,19 @@ class Job(Struct, frozen=True):
 
     @property
     def folder(self) -> Path:
-        """Where done parts are."""
+        """The folder of finished parts."""
         return self.target.with_name(f"{self.target.name}.parts")
 
     @contextmanager
     def claimed(self, *, overwrite: bool = False) -> Iterator[tuple[list[Part], list[Done]]]:
-        """The parts that are to be done, and what was done before; nobody else works on the output meanwhile. Raises
+        """The parts to do and those already done. Locks the output against other processes meanwhile. Raises
         `ConfigError`.
         """
         self.work.check()
         for path in (*self.sources, self.target):
             format_of(path)
         self._check_paths(overwrite=overwrite)
-        part_bytes_of([path for path in self.sources if not is_packed(path)])  # they are there
+        part_bytes_of([path for path in self.sources if not is_packed(path)])  # raises if one is missing
         made = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -107,7 +106,7 @@ class Job(Struct, frozen=True):
                 yield self._begin()
         finally:
             if made and self.folder.exists() and not (self.folder / "plan.json").exists():
-                shutil.rmtree(self.folder, ignore_errors=True)  # it never came to be work
+                shutil.rmtree(self.folder, ignore_errors=True)  # no work was begun
 
     def _check_paths(self, *, overwrite: bool) -> None:
         if self.target.resolve() in {path.resolve() for path in self.sources}:
@@ -130,7 +129,7 @@ class Job(Struct, frozen=True):
         return [part for part in parts if part.number not in numbers], before
 
     def batch(self) -> Callable[[Sequence[Row]], list[Row]]:
-        """What does the work to rows."""
+        """The function that processes rows."""
         return Batch(self.work)
 
     def do(self, part: Part) -> Done:
@@ -156,7 +155,7 @@ class Job(Struct, frozen=True):
         return done
 
     def end(self, done: Sequence[Done]) -> None:
-        """All parts are done: make them the output."""
+        """Join the parts, all of which are done, into the output."""
         paths = [self._path(each.number) for each in sorted(done, key=lambda each: each.number)]
         columns = merged_kinds(each.columns for each in done) if self._waits else None
         joined(paths, self.target, self._read_schema(), columns)
@@ -168,7 +167,7 @@ class Job(Struct, frozen=True):
         return format_of(self.target) == "parquet" and any(format_of(path) != "parquet" for path in self.sources)
 
     def _schema(self) -> Any:
-        """The columns of the output, where they are known before."""
+        """The columns of the output, if they are known in advance."""
         if format_of(self.target) != "parquet" or self._waits:
             return None
         columns = {name for path in self.sources for name in parquet.schema_of(path).names}
@@ -183,7 +182,7 @@ class Job(Struct, frozen=True):
         return pyarrow.ipc.read_schema(pyarrow.py_buffer(path.read_bytes()))
 
     def _readable(self, source: int) -> Path:
-        """The input of this number, unpacked where it was packed."""
+        """The path of this input, or of its unpacked copy."""
         path = self.sources[source]
         return self.folder / f"input-{source:04d}.jsonl" if is_packed(path) else path
 
@@ -193,7 +192,7 @@ class Job(Struct, frozen=True):
                 unpack(path, self._readable(number))
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """What the first rows of each input hold, by its name."""
+        """Describe the first rows of each input: its name and the description."""
         if self.work.source == RESPONSES:
             return  # named by the user, and no conversation
         for number, path in enumerate(self.sources):
@@ -201,14 +200,14 @@ class Job(Struct, frozen=True):
             yield ("standard input" if self.known_as else str(path)), words
 
     def _sample(self, number: int) -> list[Row]:
-        """The first rows of an input, under our names."""
+        """The first rows of an input, with the standard field names."""
         path = self._readable(number)
         parts = parts_of([path], self.part_bytes or part_bytes_of([path]))
         rows = next((rows for part in parts[:1] for rows in read_rows(path, part)), ())
         return [self.work.given(row) for row in rows[:_SAMPLE] if not isinstance(row, BadLine)]
 
     def _check_dialect(self) -> None:
-        """Raise `ConfigError` if no prompt could be made, as nothing names its dialect."""
+        """Raise `ConfigError` if no prompt can be rendered because no dialect is given."""
         if self.work.operation != "render" or self.work.dialect is not None:
             return
         for number in range(len(self.sources)):
@@ -222,7 +221,7 @@ class Job(Struct, frozen=True):
         )
 
     def _path(self, number: int) -> Path:
-        """Where a part is when it is done, in the format of the output or, where that has to wait, as JSONL."""
+        """The path of a finished part: in the format of the output, or JSONL if the columns are not known yet."""
         suffix = "".join(self.target.suffixes[-2:] if is_packed(self.target) else self.target.suffixes[-1:])
         return self.folder / f"{number:08d}{'.jsonl' if self._waits else suffix}"
 
@@ -231,7 +230,7 @@ class Job(Struct, frozen=True):
         return msgspec.json.decode(path.read_bytes(), type=Done) if path.exists() else None
 
     def _claim(self, part_bytes: int) -> None:
-        """Make the folder of parts this job's. Raises `ConfigError` where it is another's."""
+        """Claim the folder of parts for this job. Raises `ConfigError` if it belongs to another."""
         known = [self.known_as] if self.known_as else [_told_apart(path) for path in self.sources]
         plan = JobPlan(self.work, tuple(known), part_bytes)
         path = self.folder / "plan.json"
@@ -245,7 +244,7 @@ class Job(Struct, frozen=True):
 
 
 def _done_rows(batch: Callable[[Sequence[Row]], list[Row]], found: Sequence[Row | BadLine]) -> list[Row]:
-    """The rows with what was found, and the bad lines in their places."""
+    """The processed rows, with bad lines in their places."""
     made = iter(batch([row for row in found if not isinstance(row, BadLine)]))
     return [msgspec.structs.asdict(row) if isinstance(row, BadLine) else next(made) for row in found]
 

@@ -1,6 +1,6 @@
-"""The examination of a server: which it is, then what works, in parallel where that is harmless.
+"""Examines a server: identifies it, then probes its features, in parallel if that is harmless.
 
-It never raises for what a server does: a closed port, a web page or nonsense are findings with a plain message.
+Nothing that a server does raises: a closed port, a web page or nonsense are findings with a plain message.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ from callwright.upstreams.base_urls import without_credentials
 
 # `all` is for people who want to know; `mode` asks only what the choice of a mode needs.
 Depth: TypeAlias = Literal["all", "mode"]
-# So long one request may take, or half of the time where that is more.
+# Timeout of one request, or half of the total time if that is more.
 _REQUEST_S: Final = 30.0
-# A list of models, or a page about the server, comes at once.
+# Timeout for a list of models or a page about the server, which take no inference.
 _PAGE_S: Final = 5.0
 _SHOW: Final = "/api/show"
 _NO_ACCESS: Final = (401, 403)
@@ -51,7 +51,7 @@ _NO_CACHE: Final = (
 
 
 class _Place(Struct, frozen=True):
-    """Where the server answered, and what it said about itself, by path."""
+    """The base URL at which the server answered, and its replies by path."""
 
     base: str
     root: str
@@ -62,7 +62,7 @@ class _Place(Struct, frozen=True):
     evidence: str = ""
 
 
-# Told of each result as it is found.
+# Called with each result as it is found.
 Watch: TypeAlias = Callable[[ProbeResult], None]
 
 
@@ -80,8 +80,8 @@ async def probe(
 ) -> Findings:
     """Examine the server at a base URL, with or without its `/v1`, in at most `timeout_s` seconds.
 
-    `model` is the first that it lists where none is named. `dialect` and `server` are found out where they are not
-    given. `watch` is told of each result as it is found.
+    `model` defaults to the first listed one that can chat. `dialect` and `server` are detected if they are not given.
+    `watch` is called with each result as it is found.
     """
     began = time.monotonic()
     given = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
@@ -145,7 +145,7 @@ async def _page(asker: Asker, url: str) -> Reply:
 
 
 def _unusable(listed: Reply, model: str | None) -> tuple[str, str]:
-    """What is wrong with a server that does not list its models, where that says enough, and what it answered."""
+    """Diagnosis from a failed `/models` request, if conclusive, and its evidence."""
     if listed.fault:
         return f"The server cannot be asked: {listed.fault}.", ""
     if listed.status in _NO_ACCESS:
@@ -205,9 +205,9 @@ async def _examined(
 
 
 async def _quick(target: Target, found: Findings, server: Server) -> Findings:
-    """Only what decides, best first: each of these makes the next unnecessary."""
+    """Run only the probes that decide the mode, best first: each success makes the next unnecessary."""
     results: list[ProbeResult] = []
-    generous = msgspec.structs.replace(target, thinks=True)  # it is not known that it does not
+    generous = msgspec.structs.replace(target, thinks=True)  # it may reason: that was not probed
     flavour = server_kind_of(server)
     if found.dialect is not None:
         results += await _constrained(target, constraining("raw", found.dialect, flavour))
@@ -224,7 +224,7 @@ async def _quick(target: Target, found: Findings, server: Server) -> Findings:
 
 
 async def _constrained(target: Target, probe: str | None) -> list[ProbeResult]:
-    """The result of one probe of a constraint, if it is to be asked for."""
+    """The result of one probe of a constraint, if `probe` names one."""
     field = next((field for field in FIELDS if field.probe == probe), None)
     return [await constraint(target, field)] if field is not None else []
 
@@ -257,8 +257,8 @@ async def _whole(target: Target, found: Findings, server: Server, watch: Watch) 
 
 
 async def _all(probes: Iterable[Callable[[], Awaitable[ProbeResult]]], watch: Watch) -> list[ProbeResult]:
-    """The results of probes that may run side by side. Each begins when it runs: an examination that is stopped leaves
-    none that was begun and never awaited.
+    """The results of probes run concurrently. Coroutines are created only when they run, so that a stopped
+    examination leaves none unawaited.
     """
 
     async def watched(probe: Callable[[], Awaitable[ProbeResult]]) -> ProbeResult:
@@ -276,8 +276,8 @@ def _fields(found: Findings, *, has_chat: bool, has_completions: bool) -> Iterab
 
 
 async def _dialect(place: _Place, model: str) -> Detected | None:
-    """The dialect, by the template that the server shows and the model's name. Ollama's templates are of another
-    language.
+    """The dialect, detected from the template that the server shows and the model's name. Ollama's templates are in
+    another language.
     """
     try:
         return await asyncio.to_thread(detect, template_of(place.pages), [model], raw=True)
@@ -286,7 +286,7 @@ async def _dialect(place: _Place, model: str) -> Detected | None:
 
 
 def _context_shown(pages: Mapping[str, Reply]) -> int | None:
-    """The context that Ollama says a model was made for."""
+    """The context length that Ollama reports for a model."""
     told = dig(pages.get(_SHOW, Reply()).json, "model_info")
     lengths = told.items() if isinstance(told, dict) else ()
     return next((it for name, it in lengths if name.endswith(".context_length") and isinstance(it, int)), None)

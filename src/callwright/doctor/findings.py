@@ -1,4 +1,4 @@
-"""What was found out about a server, as values that become JSON."""
+"""The findings about a server, as values that can be serialized as JSON."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -30,12 +30,12 @@ GROUPS: Final[dict[Group, str]] = {
 }
 
 
-# So many of the models are named where one is not among them.
+# Number of models to list if the given one is not among them.
 _TOLD: Final = 5
 
 
 class Identity(Struct, frozen=True):
-    """Which server it is, and the `sign` that tells."""
+    """The kind of server, and the `sign` that identifies it."""
 
     server: ServerName
     version: str | None
@@ -43,7 +43,7 @@ class Identity(Struct, frozen=True):
 
 
 class ProbeResult(Struct, frozen=True):
-    """What one probe found. `evidence` is what was seen, on one line."""
+    """The result of one probe. `evidence` is an excerpt of the answer, on one line."""
 
     group: Group
     probe: str
@@ -79,7 +79,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     def facts(self) -> list[tuple[str, str]]:
-        """What is known of the server, for people: names and texts."""
+        """The known facts about the server, for people: names and texts."""
         server = " ".join(filter(None, (NAMES[self.server], self.version)))
         build = {None: None, True: "built in", False: "not built in"}[self.llguidance]
         given = {
@@ -98,11 +98,11 @@ class Findings(Struct, frozen=True, kw_only=True):
         return "; ".join(filter(None, (self.evidence, *answers)))
 
     def cost(self) -> str:
-        """What it took to find that out, for people."""
+        """The number of requests and the time taken, for people."""
         return f"{self.requests} {'request' if self.requests == 1 else 'requests'} in {self.seconds:.1f} s"
 
     def _listed(self) -> str:
-        """How the model stands among those that the server lists."""
+        """Whether the server lists the model, for people."""
         if self.model in self.models:
             return f" (of {len(self.models)})" if len(self.models) > 1 else ""
         if not self.models:
@@ -111,5 +111,5 @@ class Findings(Struct, frozen=True, kw_only=True):
         return f" (not listed by the server.{did_you_mean(self.model or '', self.models) or told})"
 
     def status(self, probe: str) -> Status | None:
-        """What a probe found; None when it was not run."""
+        """The status of a probe; None if it was not run."""
         return next((result.status for result in self.results if result.probe == probe), None)

@@ -1,7 +1,7 @@
-"""The server's own reading of an answer beside ours: one generation, read twice.
+"""Compares the server's own parser with ours on the same generation.
 
-What the model wrote is known from the server itself, which tells it token by token where it is asked for `logprobs`;
-its own parser has read the same tokens. As long as both readings go the same way a case is generated once.
+The server reports the model's output token by token if asked for `logprobs`; its own parser has read the same tokens. A
+case is generated once until the two readings diverge.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from callwright.turn.model import Model
 from callwright.upstreams.base import FinishDelta, TextDelta
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 
-# What a request says so that the server tells what its model wrote.
+# Request fields that make the server report the raw output.
 TELLING: Final[Mapping[str, Any]] = {"logprobs": True}
 
 
 class _Generation(Struct):
-    """An answer under way, and how many wait for it and have it."""
+    """An answer in progress, and the number of its readers."""
 
     task: "asyncio.Task[tuple[Answered, Written | None]]"
     waiting: int = 0
@@ -33,7 +33,7 @@ class _Generation(Struct):
 
 
 class SameOutputs:
-    """What a server's model writes, for several readers. `server` asks it with `TELLING`."""
+    """The raw outputs of a server's model, shared by several readers. `server` sends `TELLING`."""
 
     def __init__(self, server: WireAsker, today: str) -> None:
         self._server = server
@@ -52,7 +52,7 @@ class SameOutputs:
         return self._readers[-1]
 
     async def answer(self, body: Body, label: str) -> tuple[Answered, Written | None]:
-        """The server's answer, with what its model wrote. Asked once for all readers. Raises as `Asker.ask`."""
+        """The server's answer, with the raw output. Requested once for all readers. Raises as `Asker.ask`."""
         key = encode(body)
         found = self._generations.get(key)
         if found is None:
@@ -83,7 +83,7 @@ class SameOutputs:
 
 
 class _OwnReading:
-    """An `Asker`: what the server's parser made of it."""
+    """An `Asker`: the result of the server's parser."""
 
     def __init__(self, outputs: SameOutputs) -> None:
         self._outputs = outputs
@@ -100,7 +100,7 @@ class _OwnReading:
 
 
 class _OurReading:
-    """An `Asker`: what a dialect makes of it."""
+    """An `Asker`: the result of a dialect's reader."""
 
     def __init__(self, outputs: SameOutputs, dialect: str, today: str) -> None:
         self._outputs = outputs
@@ -108,7 +108,7 @@ class _OurReading:
         self._today = today
 
     async def ask(self, body: Body, label: str) -> Answered:
-        """See `Asker`. Raises `UpstreamError` for a server that does not tell what its model wrote, too."""
+        """See `Asker`. Raises `UpstreamError` also if the server does not report the raw output."""
         answered, written = await self._outputs.answer(body, label)
         if written is None:
             raise UpstreamError(
@@ -116,7 +116,7 @@ class _OurReading:
                 fault="protocol",
                 upstream=self._dialect.name,
             )
-        # Some servers tell the token that ended the answer, too.
+        # Some servers also report the token that ended the answer.
         end = next((stop for stop in self._dialect.stops if written.text.endswith(stop)), "")
         upstream = ScriptedUpstream([[TextDelta(written.text.removesuffix(end)), FinishDelta(written.ended)]])
         model = Model(

@@ -1,9 +1,9 @@
-"""The connection to one MCP server: one task owns the client, and a broken one is made anew.
+"""The connection to one MCP server: one task owns the client; a broken connection is replaced.
 
 The client of the SDK must be left by the task that entered it, and a refused connection ends it for good (mcp 2.3). So
-a task enters it, lists the tools and waits; calls come from any task. What goes wrong in a call is `Failed`, in words
-for the model; what goes wrong at the start is `ConfigError`. A call that may have reached the server is made again only
-where the server says that this does no harm.
+a task enters it, lists the tools and waits; any task may call. A failed call raises `Failed`, worded for the model; a
+failed start raises `ConfigError`. A call that may have reached the server is retried only if the server declares the
+tool safe to repeat.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ _BROKE: Final = "The connection to the tool's server broke. The call may still h
 
 
 class _UnreachableError(Exception):
-    """No connection came about, however often it was tried."""
+    """All attempts to connect failed."""
 
 
 class _LostError(Exception):
@@ -78,7 +78,7 @@ class Connection:
         self.server_name = owner.server_name
 
     async def refresh(self) -> None:
-        """List the tools again, over a new connection where the old one broke. Raises `ConfigError`."""
+        """List the tools again, over a new connection if the old one broke. Raises `ConfigError`."""
         async with self._lock:
             owner = self._owner
             if owner is not None and not owner.is_over:
@@ -98,7 +98,7 @@ class Connection:
         return await _Owner.started(self._target, self._timeout_s, self._bounds, self._elicit, self._grown)
 
     def _grown(self, owner: "_Owner") -> None:
-        """The server says that its list has changed. What is new can be called; what is another is refused, as ever."""
+        """Handle the server's notice of a changed list: new tools can be called; calls to changed ones are refused."""
         if self._owner is not owner:
             return
         new = [tool for tool in owner.tools if tool.name not in self._pinned]
@@ -112,13 +112,13 @@ class Connection:
         self._pinned = owner.forms
 
     def _words(self, error: BaseException) -> str:
-        """What the model reads of an error of the SDK."""
+        """The message for the model from an error of the SDK."""
         words = _words(error)
         return self._target.without_secrets(words) if isinstance(self._target, Url) else words
 
     @property
     def is_stale(self) -> bool:
-        """Whether the tools may be others than those that were listed: it broke, or was made anew."""
+        """Whether the tools may differ from the listed ones: the connection broke or was replaced."""
         return self._owner is None or self._owner.is_over or self._owner.forms != self._pinned
 
     @property
@@ -127,13 +127,13 @@ class Connection:
         return self._owner is None or not self._owner.calls
 
     async def close(self) -> None:
-        """End it, and the process where it was started here."""
+        """Close the connection, and end the server process if it was started here."""
         owner, self._owner = self._owner, None
         if owner is not None:
             await owner.stop()
 
     def note_call(self) -> None:
-        """Say on the span of a tool's run where it is run."""
+        """Record the protocol version and the URL on the span of the tool run."""
         version = None if self._owner is None or self._owner.is_over else self._owner.protocol_version
         note_mcp("tools/call", version, self._target.url if isinstance(self._target, Url) else None)
 
@@ -191,7 +191,7 @@ class Connection:
         raise _LostError(was_sent=bool(went_on) and not is_unknown and not owner.was_refused)
 
     async def _connected(self, name: str) -> "_Owner":
-        """The client, made anew if it must be; the tool must still be what it was."""
+        """The client, replaced if it ended. Raises `Failed` if the tool has changed since it was listed."""
         async with self._lock:
             if self._owner is not None and self._owner.is_over:
                 await self._drop(self._owner)
@@ -217,8 +217,8 @@ class Connection:
 
 
 class _Owner:
-    """One client, and the task that entered it. `was_refused`: no TCP connection came about. `fault`: why it was ended,
-    if the server sent too much. `refused_with`: the status with which the server refused the credentials.
+    """One client, and the task that entered it. `was_refused`: no TCP connection was established. `fault`: why it was
+    ended, if the server sent too much. `refused_with`: the status with which the server refused the credentials.
     """
 
     def __init__(
@@ -271,27 +271,27 @@ class _Owner:
         if owner._reader is not None:
             await asyncio.to_thread(owner._reader.join, 0.5)
         error = ConfigError(f"The MCP server {target} cannot be used: {why}.")
-        if owner._last_lines:  # a note, for who runs the server: whoever else is told the message is not told its keys
+        if owner._last_lines:  # a note for the operator: the message itself must not contain the server's keys
             error.add_note(f"Its last words: {' | '.join(owner._last_lines)}")
         raise error
 
     @property
     def is_over(self) -> bool:
-        """Whether it can answer nothing more."""
+        """Whether the client has ended."""
         return self._task.done()
 
     @property
     def was_refused(self) -> bool:
-        """Whether it ended because no connection came about, and there was one call only: then nothing was sent."""
+        """Whether it ended because no connection was established, with a single call: then nothing was sent."""
         return type(self._error).__name__ == "ConnectError" and not self._is_shared
 
     @property
     def calls(self) -> int:
-        """How many are under way."""
+        """Number of calls in progress."""
         return self._calls
 
     async def list_tools(self) -> None:
-        """Take what the server has. Raises `ConfigError` for more than is read of it."""
+        """List the server's tools. Raises `ConfigError` if there are too many."""
         self.tools, self.forms = await _listed(self.client)
 
     def begin_call(self) -> None:
@@ -300,7 +300,7 @@ class _Owner:
         self._is_shared = self._is_shared or self._calls > 1
 
     def end_call(self) -> None:
-        """Behind each call that the connection outlived."""
+        """After each call that the connection survived."""
         self._calls -= 1
         self._is_shared = self._is_shared and self._calls > 0
 
@@ -310,17 +310,17 @@ class _Owner:
             self._task.cancel()
 
     def _failed(self, fault: str) -> None:
-        """It sent too much: end it, whatever is under way."""
+        """End the connection, with any calls in progress, because the server sent too much."""
         self.fault = fault
         self._end()
 
     async def _answered(self, response: Any) -> None:
-        """Over HTTP, each time: the SDK tells no status."""
+        """Note each HTTP response that refuses access: the SDK does not report the status."""
         if response.status_code in _NO_ACCESS:
             self.refused_with = response.status_code
 
     async def stop(self) -> None:
-        """Leave the client, within a time. However often it is called."""
+        """Leave the client within `_CLOSING_S` seconds. Idempotent."""
         self._end()
         await asyncio.wait({self._task}, timeout=_CLOSING_S)
         if not self._task.done():

@@ -1,7 +1,7 @@
-"""A session that a run has: what was said before, and what the run adds as it goes on.
+"""A session held by a run: the earlier messages, and those that the run adds.
 
-Kept are whole steps: the calls of a turn before they run, their outputs when all are there. So what a run leaves, where
-its process is killed too, can go on: a call whose output is missing gets one that says so.
+Only whole steps are stored: the calls of a turn before they run, and their outputs once all are there. So a session can
+be continued even if the process is killed: a call without an output gets a placeholder that reports this.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from callwright.openai_format.messages import read_messages, write_messages
 from callwright.tolerant_json.codec import encode
 from callwright.wire.chat.mend_history import mended
 
-_FULL: Final = 0.75  # of its bytes: then what is old is summed up, however few tokens it has
+_FULL: Final = 0.75  # of its bytes: then old items are summarized, even if they have few tokens
 
 
 class HeldSession:
@@ -40,13 +40,13 @@ class HeldSession:
         self._messages = list(messages)
         self._size = size
         self._most_bytes = most_bytes
-        self._count = 0  # how many items of the run are kept
+        self._count = 0  # number of stored items of the run
         self._is_anew = False
         self._writing = asyncio.Lock()
         self.items: tuple[Item, ...] = ()
 
     async def begin(self, pending: Sequence[Mapping[str, Any]] | None) -> None:
-        """Read what is there. Raises `SessionError` where a run that waited cannot go on with it."""
+        """Read the stored messages. Raises `SessionError` if a waiting run cannot resume with them."""
         if pending is not None:
             count = len(self._messages)
             if list(pending[:count]) != self._messages:
@@ -66,19 +66,19 @@ class HeldSession:
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether it has hardly any room for more bytes."""
+        """Whether the session is close to its size limit."""
         return self._size > self._most_bytes * _FULL
 
     def begin_anew(self) -> None:
-        """What is kept next stands in place of all that is there."""
+        """Make the next stored items replace all earlier ones."""
         self._is_anew = True
 
     async def keep(self, items: Sequence[Item]) -> None:
-        """Keep the items of a run, as far as they are new. Brought to its end if its caller is cancelled."""
+        """Store the new items of a run. Finishes even if the caller is cancelled."""
         await asyncio.shield(self._kept(tuple(items)))
 
     async def keep_result(self, result: RunResult[Any]) -> None:
-        """Keep what a run has come to. Of one that waits for a person, all but the turn that waits."""
+        """Store the result of a run. If it waits for a person, all but the waiting turn."""
         items = result.items
         if result.stop == "pending" and (waiting := open_calls(items)):
             begin = items.index(waiting[0])

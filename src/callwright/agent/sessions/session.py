@@ -1,4 +1,4 @@
-"""A conversation with a name, kept in a database: runs in any process go on with it, one at a time.
+"""A named conversation in a database: runs in any process can continue it, one at a time.
 
     session = callwright.Session("alice", "sqlite:///agent.db")
     callwright.run_sync(agent, "My name is Alice.", session=session)
@@ -133,7 +133,7 @@ class Session:
             return await self._when_free(database, query, _new_run())
 
     async def _when_free(self, database: Transactions, query: Callable[[Connection, str, Maker], T], run: Maker) -> T:
-        """What a query answers, once no other run has the session."""
+        """The result of a query, run once no other run holds the session."""
         until = time.monotonic() + self.wait_s
         while True:
             try:
