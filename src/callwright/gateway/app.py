@@ -75,12 +75,12 @@ def create_app(
     folder: Path | None = None,
     records: RecordedTurns | None = None,
 ) -> Starlette:
-    """The ASGI application of a configuration. Raises `ConfigError` for one that cannot work.
+    """The ASGI application of a configuration. Raises `ConfigError` if it cannot work.
 
-    `models`: those of the configuration, where they have been built, and opened, already. `counters`: where the limits
-    of keys are counted, if not in the application itself; it is that of the workers of the configuration, of which this
+    `models`: those of the configuration, if they have been built and opened already. `counters`: the counters for the
+    limits of keys, if not in the application itself; it is that of the workers of the configuration, of which this
     is the one with the number `worker`. `folder`: which these workers share, to show their turns as one.
-    `records`: what the pages show instead of the turns of a gateway.
+    `records`: recorded turns, shown instead of the turns of a gateway.
     """
     models = build_models(config) if models is None else models
     gateway = _Gateway(config, models, counters, worker, folder, records)
@@ -174,7 +174,7 @@ def _both(path: str) -> tuple[str, str]:
 
 
 def _invalid_url(request: Request, known: Mapping[str, str]) -> RequestError:
-    """The error for what is no endpoint: it names the one that was meant, or all. `known`: how to ask, by path."""
+    """The error for an unknown endpoint: it names the intended one, or all. `known`: how to ask, by path."""
     asked = request.url.path.rstrip("/")
     meant = [how for path, how in known.items() if _ends(asked, path)]
     begins = [how for path, how in known.items() if "{" not in path]

@@ -1,8 +1,8 @@
-"""How many bytes of request bodies are in memory at once: those that are read, and those whose requests are answered.
+"""A limit on the total size of request bodies in memory, both while they are read and while they are answered.
 
-What is made of a body, the conversation, lives as long as its request, so the bytes are counted until that is over.
-Small bodies are not counted: the number of requests bounds them. One client has half of the room at most, so that it
-cannot take that of all. A body is always read where it is the only one.
+The conversation parsed from a body lives as long as its request, so the bytes are counted until the request ends. Small
+bodies are not counted: the number of requests limits them. A client may take half of the budget at most, so that it
+cannot block all others. A single body is always admitted.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from callwright.errors import RequestError
 
-# A body from this size on is counted, and read beside the event loop.
+# Bodies of at least this size are counted, and read in a thread.
 LARGE = 65_536
 
 
 class BodyBudget:
-    """Room for `most` bytes; `told` is called with each change of what is taken."""
+    """Room for `most` bytes; `told` is called with the bytes taken after each change."""
 
     def __init__(self, most: int, told: Callable[[int], None] = lambda _: None) -> None:
         self.most = most
@@ -33,7 +33,7 @@ class BodyBudget:
         return BodyRoom(self, client)
 
     def change(self, client: str, by: int) -> None:
-        """Take so many bytes, or give them back."""
+        """Take bytes, or release them if `by` is negative."""
         if not by:
             return
         self.taken += by
@@ -60,7 +60,7 @@ class BodyRoom(Struct):
         self.clear()
 
     def maybe_full(self, size: int) -> RequestError | None:
-        """Take room for a body of so many bytes by now; the error (429) where there is none."""
+        """Take room for the first `size` bytes of a body; the error (429) if there is none."""
         more = size - self.size
         if size < LARGE or more <= 0:
             return None
@@ -85,7 +85,7 @@ _room: ContextVar[BodyRoom | None] = ContextVar("callwright_body_room", default=
 
 
 def body_room() -> BodyRoom | None:
-    """The room of the request that this runs for; None where nobody counts."""
+    """The room of the running request; None if bodies are not counted."""
     return _room.get()
 
 

@@ -1,8 +1,8 @@
-"""The connections that a process has open, which one ends where one more would be too many, and who is told of the end.
+"""The open connections of a process: evicts idle ones over the limit, and reports disconnects.
 
-A connection costs a client nothing, so any number can be opened and left silent. For one more, others end first: those
-on which nothing was ever asked, then those on which nothing is under way, each time the one that has waited longest.
-Knows no protocol: who opens a connection says how it ends.
+A connection costs a client nothing, so any number can be opened and left idle. Over the limit, the one idle longest is
+closed: first those without any request yet, then those without a running request.
+Knows no protocol: the opener of a connection passes the function that closes it.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from starlette.types import Receive, Scope
 
 End: TypeAlias = Callable[[], None]
-# Where an ASGI scope's state holds the connection.
+# The key of the connection in the state of an ASGI scope.
 STATE: Final = "callwright_connection"
 
 
@@ -30,8 +30,8 @@ class Connections:
         return self._number
 
     def opened(self, end: End) -> "Connection | None":
-        """One more, on which nothing was asked yet, and which `end` closes. None where there is no place: on every
-        other one something is under way.
+        """Register a connection without a request yet, which `end` closes. None if there is no place: all others have
+        running requests.
         """
         if self._number >= self.most and not self._end_one():
             return None
@@ -90,7 +90,7 @@ class Connection:
             self._tell_end()
 
     def _tell_end(self) -> None:
-        # Behind what is ready to run: a task that is cancelled before its first step would clean nothing up.
+        # After the callbacks that are ready: a task that is cancelled before its first step would clean nothing up.
         if self._watching is not None and not self._is_open:
             asyncio.get_running_loop().call_soon(self._tell, self._watching)
 
@@ -103,9 +103,9 @@ _tasks: Final[set[asyncio.Task[None]]] = set()
 
 
 class WhenLeft:  # no generator: it is entered for each request
-    """Calls `told` when the client goes, until this is left. To be entered once the body of the request is read.
+    """Calls `told` if the client disconnects inside the context. Enter it after the body of the request is read.
 
-    Our own server says so of the connection; any other is asked, as ASGI has it.
+    Our own server reports the disconnect; under any other, it is received as an ASGI message.
     """
 
     __slots__ = ("_connection", "_is_over", "_receive", "_task", "_told")
@@ -132,7 +132,7 @@ class WhenLeft:  # no generator: it is entered for each request
             self._connection.unwatch(self._told)
         if self._task is not None:
             self._task.cancel()
-            self._task = None  # which holds this, where it was cancelled
+            self._task = None  # a cancelled task would hold a reference to this
 
     async def _asked(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

@@ -1,7 +1,7 @@
-"""Memory that a storm of requests has left behind goes back to the system.
+"""Return free memory to the system after peaks of requests.
 
-What Python frees, glibc keeps between the pieces that are still used; it gives it back where it is told to. Elsewhere
-allocators do as they like.
+glibc holds memory that Python has freed, in gaps between blocks in use, until `malloc_trim` is called. Other allocators
+are left alone.
 """
 
 import asyncio
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Final
 
 _EVERY_S: Final = 2.0
-# So many requests at once are a storm, and it is over when so small a part of them is left.
+# The number of concurrent requests that is a peak, and the fraction of it at which the peak is over.
 _STORM: Final = 64
 _LEFT: Final = 0.25
 
 
 def give_back() -> bool:
-    """Have the allocator give back what is free; False where it cannot be told to."""
+    """Have the allocator return free memory to the system; False if it has no such function."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):
@@ -26,7 +26,7 @@ def give_back() -> bool:
 
 
 async def give_back_behind_storms(running: Callable[[], int]) -> None:
-    """Give memory back each time when a storm is over, for ever; `running` says how many requests are under way."""
+    """Return free memory after each peak, until cancelled; `running` returns the number of active requests."""
     peak = 0
     while True:
         now = running()

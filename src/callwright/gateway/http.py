@@ -50,9 +50,9 @@ log = logging.getLogger("callwright.gateway")
 T = TypeVar("T")
 B = TypeVar("B", bound=Sequence[Any])
 T_contra = TypeVar("T_contra", contravariant=True)
-# Says what was wrong with an answer, and that it was mended or asked for again.
+# Names the problems of an answer, and whether they were repaired or retried.
 PROBLEMS_HEADER = "x-callwright-problems"
-# Names the fields of a request that went to no server, because nobody here knows them.
+# Names the unknown fields of a request, which were not forwarded.
 DROPPED_HEADER = "x-callwright-dropped-fields"
 OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
@@ -63,7 +63,7 @@ _MANY = 256
 
 
 def store_unavailable() -> RequestError:
-    """The 503 error where the store of responses does not answer."""
+    """The 503 error for a store of responses that does not answer."""
     return RequestError(
         "The store of responses does not answer now. Please try again later; a request with 'store': false that "
         "continues from nothing needs no store.",
@@ -74,7 +74,7 @@ def store_unavailable() -> RequestError:
     )
 
 
-# A body that is refused is read on, up to so many times the limit: a client that still writes reads no refusal.
+# A refused body is drained, up to this multiple of the limit: a client that still writes reads no refusal.
 _DRAINED = 8
 
 
@@ -114,8 +114,8 @@ def error_response(error: RequestError | UpstreamError) -> Response:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The request's body. Raises `RequestError`: 413 when it is larger than `limit` bytes, 429 where there is no room
-    for it beside others.
+    """The request's body. Raises `RequestError`: 413 if it is larger than `limit` bytes, 429 if the bodies being
+    read leave no room for it.
     """
     pieces: list[bytes] = []
     size = 0
@@ -155,7 +155,7 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 async def off_loop(read: Callable[[], T], *, slow: bool) -> T:
-    """Read a request, beside the event loop if that may take its time: it is large, or a grammar must be compiled."""
+    """Read a request; in a thread if `slow`: it is large, or a grammar must be compiled."""
     return await asyncio.to_thread(read) if slow else read()
 
 
@@ -197,15 +197,15 @@ async def in_client_names(events: AsyncGenerator[T, None], names: ToolNames) -> 
 
 
 class PeekedStream(Generic[T]):
-    """Events of which the first is awaited before an answer begins: what fails until then is a plain error."""
+    """Events whose first is awaited before the response starts: an earlier failure is a plain error response."""
 
     def __init__(self, events: AsyncGenerator[T, None]) -> None:
-        self.rest = events  # behind the first one nothing stands between who reads and the generator
+        self.rest = events  # after the first one, the consumer reads the generator directly
         self._first: asyncio.Future[T | None] | None = asyncio.ensure_future(anext(events, None))
 
     async def begin(self, request: Request, bears: Callable[[BaseException | None], bool] = lambda _: False) -> None:
-        """Wait for the first event until a heartbeat is due. Raises what it raises, and `ClientDisconnected`; what the
-        answer `bears` comes out of the iteration instead.
+        """Wait for the first event until a heartbeat is due. Raises its error, or `ClientDisconnected`; an error
+        that the answer `bears` is raised by the iteration instead.
         """
         first = self._first
         assert first is not None, "it has begun already"
@@ -230,7 +230,7 @@ class PeekedStream(Generic[T]):
         return event
 
     async def first(self) -> T | None:
-        """The first event; None where there is none."""
+        """The first event; None if there are no events."""
         first = self._first
         assert first is not None, "it was taken already"
         try:
@@ -248,10 +248,10 @@ class PeekedStream(Generic[T]):
 
 
 async def cancel_quietly(task: "asyncio.Future[Any]") -> None:
-    """End a task that nobody waits for any more; what it answers or raises is not wanted."""
+    """Cancel a task and discard its result."""
     if task.done():
         if not task.cancelled():
-            task.exception()  # which is not wanted either
+            task.exception()  # marks it as retrieved
         return
     task.cancel()
     with suppress(asyncio.CancelledError, Exception):
@@ -277,11 +277,11 @@ class StreamWriter(Protocol[T_contra]):
         ...
 
     async def end(self) -> Sequence[bytes]:
-        """The events at the end. What goes wrong here is a failure, too."""
+        """The final events. An error here is a failure, too."""
         ...
 
     def fail(self, error: Exception) -> Sequence[bytes]:
-        """The events with which a stream ends that has failed. Raises the error if clients cannot be told."""
+        """The final events of a failed stream. Raises the error if no event can report it."""
         ...
 
 
@@ -349,16 +349,16 @@ class EventStream(Response, Generic[B]):
         self._begin = begin
         self._followed = followed
         self._sent = 0
-        self._is_sending = False  # an event is on its way; for long where the client reads slowly
-        self._awaited: asyncio.Future[None] | None = None  # over when that event is sent
-        self._beats: asyncio.Future[None] | None = None  # over when a heartbeat that is on its way is sent
+        self._is_sending = False  # an event is being sent; takes long if the client reads slowly
+        self._awaited: asyncio.Future[None] | None = None  # done when that event is sent
+        self._beats: asyncio.Future[None] | None = None  # done when the current heartbeat is sent
         self._beating: asyncio.Task[bool] | None = None
         self._is_over = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        # A task of its own: what it waits for wakes no more of the stack than it needs.
+        # A separate task, so that each wake-up resumes only the frames it needs.
         pump = asyncio.ensure_future(self._pump(send, scope.get(SEND_ON, send)))
         self._look_later(pump, send)
         try:
@@ -448,7 +448,7 @@ class EventStream(Response, Generic[B]):
         return await self._writer.end()
 
     async def _beat(self, send: Send) -> bool:
-        """Send a heartbeat, or wait for what is on its way. Whether the client reads on."""
+        """Send a heartbeat, or wait for the event being sent. Returns whether the client still reads."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(bounds.STALL_S):

@@ -1,7 +1,7 @@
-"""How many tokens each model takes at once, for the lists of models: clients sum up a conversation in time by it.
+"""The context window of each model in tokens, for the lists of models: clients use it to compact conversations in time.
 
-The configuration says it, or the model's server does; it is asked when somebody lists models, and not for long: who
-lists models waits for no server that is down.
+It is configured, or requested from the model's server when a client lists models, with a short timeout: a server that
+is down does not delay the list.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class ModelWindows:
         """The windows of models, as clients call them, as far as they are known."""
         names = list(names)
         behind = {name if name in self._models else ANY_MODEL for name in names}
-        async with self._lock:  # who comes meanwhile finds what was told
+        async with self._lock:  # concurrent callers use the same result
             now = time.monotonic()
             due = [name for name in behind if self._given.get(name) is None and self._is_due(name, now)]
             await asyncio.gather(*map(self._ask, due))

@@ -1,7 +1,7 @@
-"""A request and its answer, as the log and the metrics know them: who asked for what, how it went, how long it took.
+"""The data of a request for the log and the metrics: the caller, the request, its outcome, its duration.
 
-Nothing of what was said is in it, no key and no header but the client's own id. `current` finds the context that runs,
-wherever in its tasks that is asked.
+It has no content, no key and no header but the client's own id. `current` returns the context of the running request,
+from any of its tasks.
 """
 
 import os
@@ -47,7 +47,7 @@ _CARRIED: Final = (b"traceparent", b"tracestate")
 _GONE: Final = 499
 _OUR_FAULT: Final = 500
 _SCHEMA: Final = "tools.parameters"
-# What a field of chat requests is called in the other APIs, by the path of their endpoints.
+# The names of chat request fields in the other APIs, by the path of their endpoints.
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "/v1/responses": {
         "logprobs": "include",
@@ -151,7 +151,7 @@ class RequestContext(Struct, kw_only=True):
 
     @property
     def told_dropped(self) -> frozenset[str]:
-        """The fields of the request, in its own words, that had no effect so far: the client is told."""
+        """The fields of the request without effect so far, by their names in its API, for the client."""
         if self.latest is None or not (unsent := self.latest.unsent):
             return self.not_passed
         words = _WORDS.get(self.endpoint, {})
@@ -189,12 +189,12 @@ class RequestContext(Struct, kw_only=True):
 
     @property
     def overhead_s(self) -> float:
-        """The time of it in which nobody else was waited for: behind the body, until the end of the answer."""
+        """The gateway's own time: from the end of the body to the end of the answer, without waits for others."""
         begun_s = self.received_s or self.begun_s
         return max(0.0, (self.ended_s or time.monotonic()) - begun_s - self.elsewhere_s)
 
     def told(self) -> dict[str, Any]:
-        """What the log says of it."""
+        """The fields of its log entry."""
         now = self.ended_s or time.monotonic()
         told: dict[str, Any] = {"request_id": self.id}
         if self.client_id is not None:
@@ -237,20 +237,20 @@ def note(response_id: str, conversation_id: str | None, previous_id: str | None)
 
 
 def note_given(fields: Mapping[str, Any]) -> None:
-    """The request that runs has these fields; null is none."""
+    """Record the fields of the running request, without those that are null."""
     if (context := _current.get()) is not None:
         context.given = frozenset([name for name, value in fields.items() if value is not None])
 
 
 def note_dropped(names: frozenset[str]) -> None:
-    """These fields of the request that runs go to no server: nobody here knows them."""
+    """Record unknown fields of the running request, which are not forwarded."""
     if (context := _current.get()) is not None:
         context.not_passed |= names
         context.dropped |= names
 
 
 def note_put_back(turns: int) -> None:
-    """So many turns in the history of the request that runs got their reasoning back."""
+    """Count the turns in the running request's history whose reasoning was restored."""
     if (context := _current.get()) is not None:
         context.reasoning_put_back += turns
 
@@ -274,7 +274,7 @@ def observer(label: str) -> Observer:
 
 
 class RequestContexts:
-    """Those that run now, and who is told of each when it begins and when it is over."""
+    """Active requests, with start and end callbacks."""
 
     def __init__(
         self,
@@ -366,7 +366,7 @@ class RequestContextMiddleware:
 
 
 def _refusal(error: RequestError) -> Refusal | None:
-    """Why a request was refused; None where that was not its own fault."""
+    """Why a request was refused; None if the error is not the client's."""
     if error.status == _NOT_FOUND and error.code == "model_not_found":
         return "model"
     known = _OF_A_KEY.get(error.type) or _BY_STATUS.get(error.status)
@@ -374,7 +374,7 @@ def _refusal(error: RequestError) -> Refusal | None:
 
 
 def _shown(path: str) -> str:
-    """A path as a log may say it: in one line, and not for ever."""
+    """A path for the log: on one line, and truncated."""
     shown = path if path.isprintable() else path.encode("unicode_escape").decode()
     return shown.replace(" ", "%20")[:_MAX_PATH]
 

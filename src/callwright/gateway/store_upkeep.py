@@ -1,5 +1,5 @@
-"""What a gateway does with its store in the background: it erases what is old, says that it lives while it makes
-responses, and ends what dead processes have left.
+"""The background work of a gateway on its store: it erases old responses, sends heartbeats while it runs background
+responses, and ends the responses of dead processes.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from callwright.gateway.store.store import Store, StoreError
 
 log = logging.getLogger("callwright.gateway")
 _PRUNED_EVERY_S: Final = 3_600.0
-# How often a process that makes responses in the background says that it lives; and how often, in these, it is looked
-# for what others have left.
+# The interval of heartbeats while background responses run; and the number of intervals between two searches for the
+# responses of dead processes.
 _BEAT_S: Final = 5.0
 _BEATS_BETWEEN: Final = 2
 
 
 async def prune(store: Store) -> None:
-    """Erase what the retention lets go, now and every hour."""
+    """Erase responses older than the retention, now and every hour."""
     while True:
         try:
             await store.prune(int(time.time()))
@@ -30,7 +30,7 @@ async def prune(store: Store) -> None:
 
 
 async def tend(store: Store, makes_some: Callable[[], bool]) -> None:
-    """Say that this process lives while it makes responses in the background; see what dead ones have left."""
+    """Send heartbeats while background responses run, and end the responses of dead processes."""
     for beat in itertools.count(1):
         await asyncio.sleep(_BEAT_S)
         try:

@@ -1,7 +1,7 @@
 """Admission control: how many requests are in flight, and how they end when the gateway shuts down.
 
-A gateway is in one of three states. It serves; it drains: nothing new is admitted, running requests go on; it is over:
-every generation is stopped, so that each answer still ends with its last event.
+A gateway is in one of three states. It serves; it drains: no new request is admitted, running requests continue; it is
+over: every generation is stopped, so that each answer still ends with its last event.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def busy(message: str, wait_s: int = 1) -> RequestError:
 
 
 def shutting_down() -> RequestError:
-    """The 503 error for what comes when nothing new is admitted."""
+    """The 503 error for requests during a shutdown."""
     return RequestError(
         "This gateway is shutting down. Please try again, it may be another one that answers.",
         status=503,
@@ -45,7 +45,7 @@ def _too_many(client: Client, what: str, instead: str = "") -> RequestError:
 
 
 class AdmissionControl:
-    """The requests in flight, at most `most` at once, and of each client so many as `clients` says."""
+    """The requests in flight, at most `most` at once, and for each client as many as `clients` allows."""
 
     def __init__(self, most: int, clients: Clients | None = None) -> None:
         self._most = most
@@ -100,7 +100,7 @@ class AdmissionControl:
 
     @property
     def left(self) -> int:
-        """What has to end before the gateway can: requests, and WebSockets that wait for their last words."""
+        """The number of requests, and of WebSockets waiting for their last events, that must still end."""
         return self.running + self.sockets
 
     def drain(self) -> None:

@@ -1,8 +1,8 @@
-"""Whom a place is counted for: the key that asks, or the address where there are no keys.
+"""The client a place is counted for: the key, or the address if there are no keys.
 
-So one client cannot take the places of all. Clients on this machine are not counted where there are no keys: the
-gateway is theirs. Keys are counted for all processes of a gateway together, each in a column of its own, which it
-clears when it starts: one that was killed leaves nothing behind. Addresses are counted by each process.
+So one client cannot take all places. Without keys, clients on this machine are not counted: the gateway is theirs.
+Keys are counted for all processes of a gateway together, each process in its own column, which it clears when it
+starts, so a killed process leaves no stale counts. Addresses are counted by each process.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from callwright.turn.fair_pool import CLIENT
 
-# What is counted: requests under way, connections that are open.
+# The kinds of places: running requests, open connections.
 Kind: TypeAlias = Literal["requests", "connections"]
 _KINDS: Final[tuple[Kind, ...]] = ("requests", "connections")
 _NETWORK_V6: Final = 64  # bits: what one owner of an IPv6 address has anyway
@@ -38,7 +38,7 @@ class Client(Struct, frozen=True):
     connections: int | None
 
     def most(self, kind: Kind) -> int | None:
-        """How many it may have at once."""
+        """How many it may have at the same time."""
         return self.requests if kind == "requests" else self.connections
 
 
@@ -98,7 +98,7 @@ class Clients:
         return Client(network, False, *map(self._share, self._most()))
 
     def take(self, client: Client, kind: Kind, *, limited: bool = True) -> bool:
-        """Take a place for a client; False where it has as many as it may have. Not `limited` is taken anyway."""
+        """Take a place for a client; False if it has reached its limit. If not `limited`, it is always taken."""
         most = client.most(kind)
         if not client.is_key:
             taken = self._addresses[kind]
@@ -126,7 +126,7 @@ class Clients:
 
     @contextmanager
     def place(self, client: Client, kind: Kind, *, limited: bool = True) -> Iterator[bool]:
-        """A place for as long as this is not left; False where there is none."""
+        """A place for the duration of the context; False if there is none."""
         if not self.take(client, kind, limited=limited):
             yield False
             return
@@ -146,7 +146,7 @@ class Clients:
 
 
 def _network(address: str) -> str:
-    """The address that is counted; empty for this machine's own, and for what is none."""
+    """The address that is counted; empty for this machine's own, and for invalid ones."""
     if is_loopback(address):
         return ""
     try:

@@ -1,7 +1,7 @@
-"""API keys: who asks, which models a key may use, and its rate limits per minute.
+"""API keys: the caller, which models a key may use, and its rate limits per minute.
 
 The gateway has only the hash of a key, and no error or log shows a key. Limits are counted in `SharedCounters`, which
-several processes may share, and by all gateways together where there is somebody who `takes` for all of them.
+several processes may share, and across gateways if a callback `takes` is set.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from callwright.gateway.config.config import ALL_MODELS, KeyConfig
 _PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
 _PLACES: Final = 2 * Bucket.PLACES  # counters of a key: two limits
-# Takes one of a limit of a key, by its name, for all gateways; False where none is left.
+# Takes one unit of a key's limit, by its name, for all gateways; False if none is left.
 Takes: TypeAlias = Callable[[str, Bucket], Awaitable[bool]]
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 
@@ -50,7 +50,7 @@ class ApiKey:
         state: Outage | None = None,
     ) -> None:
         """`counters` holds the numbers of this key from `place` on. `state`: of limits that several gateways share.
-        Without `config` it is anybody, unlimited.
+        Without `config`, it is an anonymous caller without limits.
         """
         self.name = config.name if config else ""
         self.is_operator = config.operator if config else True
@@ -78,7 +78,7 @@ class ApiKey:
         return self._buckets
 
     async def begin(self) -> None:
-        """Count a request to a model, for all gateways where they share limits. Raises `RequestError` (429) if a rate
+        """Count a request to a model, for all gateways if they share limits. Raises `RequestError` (429) if a rate
         limit is reached.
         """
         for bucket in self._buckets.values():
@@ -97,11 +97,11 @@ class ApiKey:
             bucket.use(tokens)
 
     def left(self) -> dict[str, float]:
-        """What is left of the limits, by their kind: `requests`, `tokens`."""
+        """The remaining amounts of the limits, by kind: `requests`, `tokens`."""
         return {kind: max(0.0, bucket.left()) for kind, bucket in self._buckets.items()}
 
     def headers(self) -> dict[str, str]:
-        """What is left of the limits, as OpenAI's `x-ratelimit-*` headers."""
+        """The remaining amounts of the limits, as OpenAI's `x-ratelimit-*` headers."""
         told: dict[str, str] = {}
         for kind, bucket in self._buckets.items():
             told[f"x-ratelimit-limit-{kind}"] = str(bucket.per_minute)
@@ -184,7 +184,7 @@ class Keys:
         return [who for _, who in self._callers if who.is_limited]
 
     def left(self) -> dict[str, dict[str, float]]:
-        """What is left of the limits, by the name of each key that has some."""
+        """The remaining amounts of the limits, by the name of each limited key."""
         return {who.name: who.left() for who in self.limited}
 
     def caller(self, authorization: str | None, api_key: str | None = None) -> ApiKey:
@@ -199,7 +199,7 @@ class Keys:
                 "Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
             )
         found: ApiKey | None = None
-        for key in given:  # clients of Anthropic's API may send two, one of which is for somebody else
+        for key in given:  # clients of Anthropic's API may send two, one of which is for another service
             digest = hash_of(key).encode()
             for known, who in self._callers:  # all of them, so that the time it takes reveals nothing
                 if hmac.compare_digest(known, digest):

@@ -1,8 +1,8 @@
-"""Access control before every endpoint: which key, which origin, which rate, how many at once.
+"""Access control before every endpoint: key, origin, rate, number of concurrent requests.
 
-Without keys the gateway is open to whoever reaches it, by default only this machine. Then requests of foreign web pages
-are refused, also of pages whose host name was made to resolve to here (DNS rebinding). With keys, the key decides.
-There are no CORS headers: no web page can read an answer, unless a proxy allows it.
+Without keys the gateway is open to every client that can reach it, by default only this machine. Then requests of
+foreign web pages are refused, also of pages whose host name was made to resolve to here (DNS rebinding). With keys,
+the key decides. There are no CORS headers: no web page can read an answer, unless a proxy allows it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,9 @@ from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
 from callwright.gateway.request_context import RequestContexts, current
 
-# Open to everybody, also during a shutdown; so is HEAD /, by which clients see whether something answers here.
+# Open to every client, also during a shutdown; so is HEAD /, by which clients see whether something answers here.
 _OPEN: Final = frozenset(("/healthz", "/healthz/", "/readyz", "/readyz/"))
-# The pages hold nothing of the gateway; what they show they ask for below this path.
+# The pages contain no data of the gateway; they request it below this path.
 _PAGES: Final = ("/", "/ui")
 _PAGE_DATA: Final = "/ui/api/"
 # Answered without a free place, too: metrics matter most when the gateway is full or shuts down.
@@ -107,7 +107,7 @@ class AccessMiddleware:
         return who, client
 
     def _refuse_strangers(self, host: str | None, origin: str | None) -> None:
-        """Raises `RequestError` (403) for a page of a foreign origin, and for a host name that may be anybody's."""
+        """Raises `RequestError` (403) for a page of a foreign origin, and for an unknown host name."""
         if origin is not None and not self._is_known(host_of(origin)):
             raise _foreign(f"pages of {_shown(origin)} may not use this gateway", host_of(origin))
         if host is None:  # not from a browser, which always sends it

@@ -1,13 +1,12 @@
-"""Rate limits per minute, counted in `SharedCounters`; where several gateways share them, as far as they know of each
-other.
+"""Rate limits per minute, counted in `SharedCounters`; several gateways may share them.
 
-A gateway counts what it lets through, and what of that it has not said to the others. It says it in the background,
-and hears how much all have used together. Far below a limit it asks nobody: it may let through a portion, a twentieth
-of the limit, before it has said so. Where less is left than a portion for each gateway, or a portion is unsaid, it asks
-before it lets a request through (`Bucket.is_to_be_asked`). So all together exceed a limit by a portion for each
-process at most.
+A gateway counts the requests it admits, and how many of them it has not yet reported. It reports them in the
+background, and reads the total of all gateways. Far below a limit it does not wait: it may admit a portion, a twentieth
+of the limit, before it reports. If less than a portion for each gateway is left, or a whole portion is unreported, it
+asks the store before it admits a request (`Bucket.is_to_be_asked`). So all gateways together exceed a limit by at most
+one portion per process.
 
-While the others cannot be heard (an outage), each gateway keeps to its share of each limit.
+During an outage of the store, each gateway applies its share of each limit.
 """
 
 from collections.abc import Callable
@@ -120,7 +119,7 @@ class Bucket:
         return unheard >= self.portion or self.left() <= self.portion * self._outage.gateways
 
     def say(self) -> float:
-        """What is to be said to the others. Then it is `heard` or `unheard`."""
+        """Take the unreported usage to report it. Afterwards call `heard` or `unheard`."""
         with self._counters.locked() as numbers:
             unsaid = numbers[self._place + 2]
             numbers[self._place + 2] = 0
@@ -128,19 +127,19 @@ class Bucket:
         return unsaid
 
     def heard(self, used: float, said: float) -> None:
-        """All gateways together have used this much, with what was said here."""
+        """Set the total usage of all gateways, which includes the usage reported as `said`."""
         self._said -= said
         with self._counters.locked() as numbers:
             numbers[self._place] = used + numbers[self._place + 2]
             numbers[self._place + 1] = self._clock()
 
     def unheard(self, said: float) -> None:
-        """What was to be said was not heard."""
+        """Return usage to the unreported count after a failed report."""
         self._said -= said
         with self._counters.locked() as numbers:
             numbers[self._place + 2] += said
 
     def share(self, gateways: int) -> None:
-        """Count on with the part of one of so many gateways."""
+        """Reduce the count to the share of one gateway."""
         with self._counters.locked() as numbers:
             numbers[self._place] /= gateways

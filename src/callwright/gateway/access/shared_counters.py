@@ -1,4 +1,4 @@
-"""Counters of one process, or of all that serve one port, in a memory-mapped file. Knows not what is counted."""
+"""Counters of one process, or of all that serve one port, in a memory-mapped file. Independent of their meaning."""
 
 import mmap
 import os

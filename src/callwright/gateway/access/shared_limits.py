@@ -1,7 +1,7 @@
-"""The rate limits of keys, counted by several gateways together: what each says to the others, and hears, in the store.
+"""The rate limits of keys, shared by several gateways, which exchange their counts through the store.
 
-No request waits for the store far below its limits, see `rate_limits`. Where the store does not answer, each gateway
-keeps to its share of the limits until it does.
+Far below its limits, no request waits for the store; see `rate_limits`. While the store does not answer, each gateway
+applies its share of the limits.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from callwright.gateway.store.limits import Spent
 from callwright.gateway.store.store import Store, StoreError
 
 log = logging.getLogger("callwright.gateway")
-# How often what is unsaid is said, and how long the store may take to answer.
+# The interval for reporting new usage, and the timeout of the store.
 _SAID_EVERY_S: Final = 1.0
 _ANSWER_S: Final = 1.0
-# How often is heard of a limit of which a gateway itself uses nothing.
+# Every how many intervals a limit that this gateway does not use is refreshed.
 _HEARD_EVERY: Final = 5
 _LAST_WORD_S: Final = 2.0
 
@@ -37,7 +37,7 @@ class SharedLimits:
             who.takes = self._take
 
     async def run(self) -> None:
-        """Say what was used, and hear what the others did, until this is cancelled."""
+        """Report usage and read the totals periodically, until cancelled."""
         turn = 0
         while True:
             due = [
@@ -51,15 +51,15 @@ class SharedLimits:
             await asyncio.sleep(_SAID_EVERY_S)
 
     async def close(self) -> None:
-        """Say what is unsaid, and that this gateway ends."""
+        """Report the remaining usage, and deregister this gateway."""
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_LAST_WORD_S):
                 await self._say([(key, bucket) for key, bucket in self._buckets if bucket.unsaid])
                 await self._store.leave_limits(self._gateway)
 
     async def _take(self, key: str, bucket: Bucket) -> bool:
-        """One of a limit, by the count of all gateways; by our share where the others cannot be heard."""
-        async with self._taking:  # who waits here may find that nothing is left, or that nobody is to be asked any more
+        """Take one unit of a limit, by the total of all gateways; by our share if the store does not answer."""
+        async with self._taking:  # after the wait, the limit may be used up, or the store not needed
             if bucket.wait_s(1) > 0:
                 return False
             if bucket.is_to_be_asked and (granted := await self._say([(key, bucket)], wants=True)) is not None:
@@ -70,7 +70,7 @@ class SharedLimits:
             return True
 
     async def _say(self, due: Sequence[tuple[str, Bucket]], *, wants: bool = False) -> bool | None:
-        """Say what was used of these limits; whether what is wanted was there, None if the store did not answer."""
+        """Report usage of these limits. Returns whether the wanted unit was granted; None without an answer."""
         said = [bucket.say() for _, bucket in due]
         spent = [
             Spent(key, bucket.kind, bucket.per_minute, number, wants)
@@ -81,10 +81,10 @@ class SharedLimits:
                 used, granted, gateways = await self._store.spend(self._gateway, spent)
         except (StoreError, TimeoutError) as error:
             for (_, bucket), number in zip(due, said, strict=True):
-                bucket.unheard(number)  # what was counted and not answered in time counts twice: rather too few pass
+                bucket.unheard(number)  # a late count is counted twice: errs towards too few requests
             self._fails(error)
             return None
-        except asyncio.CancelledError:  # the store ends what it has begun
+        except asyncio.CancelledError:  # the store still completes its transaction
             for (_, bucket), number in zip(due, said, strict=True):
                 bucket.unheard(number)
             raise

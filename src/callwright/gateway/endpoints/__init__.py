@@ -1,1 +1,1 @@
-"""What is answered under each path."""
+"""The handlers of each path."""

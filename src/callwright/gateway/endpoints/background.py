@@ -1,7 +1,7 @@
-"""Responses that are made in the background: begun, watched, cancelled, and their events kept.
+"""Background responses: starts, watches and cancels them, and buffers their events.
 
-Nobody waits for them: a client that leaves changes nothing, and one that comes back reads on where it was. Knows the
-store and the turn, not the transport.
+They run independently of clients: a disconnect changes nothing, and a client that reconnects resumes where it was.
+Knows the store and the turn, not the transport.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from callwright.wire.sse import named
 
 logger = logging.getLogger("callwright.gateway")
 
-# How often it is asked whether another gateway has cancelled or deleted what is made here.
+# How often to check whether another gateway has cancelled or deleted a response that runs here.
 _ASKED_EVERY_S: Final = 1.0
 # How long responses in the background may take to be stored as failed when the gateway ends.
 _FAILING_S: Final = 5.0
 
 
 class BackgroundResponses:
-    """What is made in the background by this process. `logs` are the events of it."""
+    """The background responses of this process. `logs` are their events."""
 
     def __init__(self, turns: ResponseService, store: Store | None, admission: AdmissionControl) -> None:
         self._turns = turns
@@ -48,7 +48,7 @@ class BackgroundResponses:
         return bool(self._tasks or self._ending)
 
     async def close(self) -> None:
-        """End what runs, which has been told to end: it fails by itself, or else is cancelled."""
+        """End the running responses: wait until they fail by themselves, then cancel the rest."""
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=_FAILING_S)
         for task in self._tasks.values():
@@ -58,7 +58,7 @@ class BackgroundResponses:
             await cancel_quietly(task)
 
     async def begin(self, prepared: PreparedResponse) -> tuple[StoredResponse, EventLog]:
-        """Store a response as queued, and begin to make it. Raises `RequestError` where nothing is stored."""
+        """Store a response as queued, and start it. Raises `RequestError` if the gateway has no store."""
         if self._store is None:
             raise RequestError(
                 "Background mode needs a store, and this gateway has none: leave out 'background', or configure "
@@ -109,8 +109,8 @@ class BackgroundResponses:
             self._tasks.pop(prepared.id, None)
 
     async def _is_wanted(self, stored: StoredResponse) -> bool:
-        """Note that it is made now; False when it has ended or was deleted. Where the store does not answer it is made:
-        whether it is still wanted shows when it has ended.
+        """Set the status to in progress; False if it has ended or was deleted. True if the store does not answer:
+        whether it is still wanted is checked again at its end.
         """
         try:
             return await self.set_status(stored, "in_progress")
@@ -119,7 +119,7 @@ class BackgroundResponses:
             return True
 
     async def _end_cancelled(self, stored: StoredResponse) -> None:
-        """Store that it was cancelled; later, if the store does not answer now, as somebody waits for this."""
+        """Store that it was cancelled; in the background if the store does not answer, as a client waits for this."""
         assert self._store is not None
         cancelled = msgspec.structs.replace(stored, body={**stored.body, "status": "cancelled"})
         try:
@@ -141,7 +141,7 @@ class BackgroundResponses:
                     return
 
     async def _make_to_its_end(self, prepared: PreparedResponse, log: EventLog) -> None:
-        """What is asked for as a stream is made as one, and read while it is made."""
+        """Run the response; streamed from the model if the request is for a stream."""
         turn = self._turns.ask(prepared, streamed=bool(prepared.request.stream))
         async with aclosing(self._turns.streamed(prepared, turn)) as events:
             async for batch in events:

@@ -1,6 +1,6 @@
-"""`POST /v1/chat/completions`: one request, one turn. Nothing is kept of it but what its client drops.
+"""`POST /v1/chat/completions`: one request, one turn. Nothing is stored of it except the parts that its client drops.
 
-Where the gateway runs tools itself a turn has rounds, of which the client sees one message.
+If the gateway runs tools itself, a turn has rounds, of which the client sees one message.
 """
 
 import os
@@ -234,15 +234,15 @@ async def _one_message(events: TurnEvents) -> Events:
                 if shown := [one for event in batch for one in message.events(event)]:
                     yield shown
     except RequestError as error:
-        if error.param == "input":  # as rounds call what was too long
+        if error.param == "input":  # the name of the field in errors of rounds
             error.param = "messages"
         raise
 
 
 class _TurnWriter:
-    """Writes the chunks of a turn. A failure becomes an event after the token counts: clients stop to read there.
+    """Writes the chunks of a turn. A failure becomes an event after the token counts: clients stop reading there.
 
-    What was wrong with the turn comes as a comment before the end: the headers are gone by then.
+    Problems of the turn are sent as a comment before the end: the headers have been sent by then.
     """
 
     is_over = False

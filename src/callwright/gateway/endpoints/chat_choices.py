@@ -1,7 +1,7 @@
-"""Several answers to one chat request (`n`): a turn for each, side by side, whose events go out as they come.
+"""Several answers to one chat request (`n`): concurrent turns, whose events are sent as they arrive.
 
-So it works with every server, and with all that a turn does: calls are repaired and asked for again in each choice
-alone. Servers have the prompt in their prefix cache when the second turn asks.
+So it works with every server and every feature of a turn: calls are repaired and retried in each choice separately.
+Servers have the prompt in their prefix cache when the second turn asks.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from callwright.gateway.http import cancel_quietly
 from callwright.turn.run import Events
 from callwright.wire.chat.response import ChatChunks
 
-# So many batches wait for a slow client before the turns wait, too.
+# The number of batches queued for a slow client before the turns wait, too.
 _WAITING: Final = 16
 
 
 @final
 class ChoiceGoesOn(Struct, frozen=True):
-    """The events behind it in its batch are those of this choice."""
+    """The events after it in its batch belong to this choice."""
 
     index: int
 
@@ -37,7 +37,7 @@ def fields_of_choice(fields: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def usage_of_choices(counted: Sequence[Usage]) -> Usage | None:
-    """What the choices took together: the prompt once, all that was made of it."""
+    """The usage of all choices: the prompt once, and all outputs."""
     if not counted:
         return None
     prompt = max(counted, key=lambda usage: usage.prompt_tokens)
@@ -50,7 +50,7 @@ def usage_of_choices(counted: Sequence[Usage]) -> Usage | None:
 
 
 async def side_by_side(turns: Sequence[Events]) -> ChoiceEvents:
-    """The events of several turns, at last what they took together. The first failure of any ends all of them."""
+    """The events of several turns, then their total usage. The first failure ends all of them."""
     waiting: asyncio.Queue[tuple[int, Sequence[Event | Usage] | Exception | None]] = asyncio.Queue(_WAITING)
 
     async def read(index: int, turn: Events) -> None:

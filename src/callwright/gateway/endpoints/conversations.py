@@ -1,4 +1,4 @@
-"""Conversations: items that responses read and extend, kept under an id."""
+"""Conversations: items that responses read and extend, stored under an id."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _MAX_ITEMS = 20
 
 
 class NewConversation(msgspec.Struct):
-    """What a conversation begins with."""
+    """The body of a request to create a conversation."""
 
     items: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_MAX_ITEMS)] | None = None
     metadata: dict[str, Any] | None = None
@@ -41,14 +41,14 @@ class NewMetadata(msgspec.Struct):
 
 
 class NewItems(msgspec.Struct):
-    """What comes behind the items of a conversation."""
+    """Items to append to a conversation."""
 
     items: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=_MAX_ITEMS)]
 
 
 class ConversationsEndpoint:
-    """Answers requests about conversations. `store` None: there is nowhere to keep them. `passes`: what any model may
-    be asked about.
+    """Answers requests about conversations. `store`: None if the gateway has no store. `passes`: the input
+    that any model accepts.
     """
 
     def __init__(self, store: Store | None, server: ServerConfig, bounds: Bounds, passes: PassRules) -> None:
@@ -87,7 +87,7 @@ class ConversationsEndpoint:
         return json_response(page(await self._items(found.id), request.query_params))
 
     async def add_items(self, request: Request) -> Response:
-        """More items behind those of a conversation."""
+        """Append items to a conversation."""
         found = await self._found(request)
         items = self._checked((await self._body(request, NewItems)).items)
         await self._store.add_items(found.id, items)

@@ -1,4 +1,4 @@
-"""An endpoint as an ASGI application: calls what handles its requests, and tells errors as the client's API does."""
+"""An endpoint as an ASGI application: calls request handlers, and returns errors in the format of the client's API."""
 
 import logging
 from collections.abc import Awaitable, Callable

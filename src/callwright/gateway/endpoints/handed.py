@@ -1,7 +1,7 @@
-"""Endpoints that are handed on to the model's server: completions, embeddings, ranks and scores.
+"""Endpoints that are forwarded to the model's server: completions, embeddings, ranks and scores.
 
-The request goes on as it came and the answer comes back as it is, but for the name of the model. In between stands what
-stands before each request to a model: keys and their limits, the model's own, what may pass, who observes.
+Request and answer are forwarded unchanged, except for the name of the model. The same checks as for other requests to a
+model apply: keys and their limits, the limits of the model, the permitted fields, the observers.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -51,7 +51,7 @@ from callwright.wire.handed import (
 from callwright.wire.sse import DONE, comment, data
 
 _Answers: TypeAlias = AsyncGenerator[Sequence[Mapping[str, Raw]], None]
-# What the gateway says to the server itself.
+# Fields that the gateway sets itself.
 _OURS: Final = ("model", "stream", "stream_options")
 _HEARTBEAT: Final = comment("waiting for the model")
 
@@ -128,13 +128,13 @@ def _configured(model: Model, endpoint: HandedEndpoint) -> dict[str, Any]:
 
 
 async def _answers(model: Model, generation: GenerationRequest, endpoint: HandedEndpoint, name: str) -> _Answers:
-    """What the model's server answers, with the client's name of the model, observed as a turn."""
+    """The answers of the model's server, with the client's name of the model, observed as a turn."""
     named = Raw(encode(name))
     seen = Observation(
         model=model.name,
         upstream=model.upstream.name,
         upstream_model=model.upstream_model,
-        mode="native",  # whoever renders, it is not this gateway
+        mode="native",  # this gateway renders no prompt
         dialect=None,
         output_parser=None,
         hints=model.hints,
@@ -161,7 +161,7 @@ async def _answers(model: Model, generation: GenerationRequest, endpoint: Handed
 
 
 async def _whole(answers: _Answers) -> Mapping[str, Raw]:
-    """The one answer; all is read, as the token counts stand at the end."""
+    """The only answer; reads to the end, where the token counts are."""
     async with aclosing(answers):
         read = [answer async for batch in answers for answer in batch]
     return read[0]

@@ -1,5 +1,5 @@
-"""`POST /v1/messages`: Anthropic's Messages API. One request, one turn. Nothing is kept of it but what its client
-drops.
+"""`POST /v1/messages`: Anthropic's Messages API. One request, one turn. Nothing is stored of it except the
+parts that its client drops.
 """
 
 import secrets
@@ -196,9 +196,7 @@ def _turn(prepared: _Prepared, search: WebSearch | None, *, streamed: bool) -> T
 
 
 async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn) -> Response:
-    """The answer when the turn is over, or when a stop sequence has come: what the model says behind it is not waited
-    for.
-    """
+    """The answer, after the turn has ended or a stop sequence was found, without waiting for the rest of the output."""
     probe = _writer(prepared) if prepared.parsed.stop_sequences else None
     kept: list[TurnEvent] = []
     usage: Usage | None = None
@@ -213,7 +211,7 @@ async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn
                 if probe is not None:
                     probe.event(event)
                     if isinstance(event, Problem) and event.kind == "unopened_reasoning":
-                        probe = _writer(prepared)  # what came before it is not searched
+                        probe = _writer(prepared)  # the text before it is not searched
             if probe is not None and probe.hit is not None:
                 break
         else:

@@ -8,12 +8,12 @@ from callwright.wire.responses.types import Item, ItemList
 
 _DEFAULT: Final = 20
 _MOST: Final = 100
-# What a part of a message always has in an answer, and clients may leave out.
+# Fields that a message part always has in an answer, and that clients may omit.
 _ALWAYS: Final[Mapping[object, Mapping[str, Any]]] = {
     "input_image": {"detail": "auto"},
     "output_text": {"annotations": [], "logprobs": []},
 }
-# Items whose state OpenAI's API always tells; what a client sends is over, unless it says otherwise.
+# Items whose `status` OpenAI's API always includes; items from a client are completed unless they have another.
 _WITH_STATE: Final = frozenset(
     {
         *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),

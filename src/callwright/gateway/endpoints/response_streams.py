@@ -1,7 +1,7 @@
-"""`GET /v1/responses/{id}?stream=true`: a response as a stream, once more or from a place on.
+"""`GET /v1/responses/{id}?stream=true`: a response as a stream, again or from a given event.
 
-What this process makes in the background, or has made a while ago, has the events and the numbers that it had before.
-Any other response is told from what is stored, each text in one piece; one that another process makes is waited for.
+Background responses of this process, running or recent, have the same events and numbers as before. Any other response
+is rebuilt from the store, each text in one piece; if another process is still running it, the stream waits.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _ASKED_EVERY_S = 1.0
 
 
 def asked_stream(query: Mapping[str, str]) -> int | None:
-    """Behind which event a stream is to begin, -1 for all of it; None where no stream is asked for.
+    """The number of the event after which a stream begins, -1 for all of it; None if no stream is requested.
 
     Raises `RequestError` that names the field.
     """
@@ -55,7 +55,7 @@ def asked_stream(query: Mapping[str, str]) -> int | None:
 
 
 def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect) -> Response:
-    """The events that are kept behind this number, and those that come. Raises `RequestError` if some were let go."""
+    """The buffered events after this number, and later ones. Raises `RequestError` if some were evicted."""
     if after + 1 < log.first:
         raise not_kept(id_, after, log.first)
     told = after
@@ -65,14 +65,14 @@ def logged_stream(id_: str, log: EventLog, after: int, flavour: ApiDialect) -> R
         async for batch in log.read(after):
             told += len(batch)
             yield batch
-        if told + 1 < log.first:  # a slow reader, for whom not all was kept
+        if told + 1 < log.first:  # a slow reader: some of its events were evicted
             error = not_kept(id_, told, log.first)
             yield [_numbered({"type": "error", "code": error.code, "message": error.message, "param": None}, told + 1)]
         elif flavour == "open_responses":
             yield [DONE]
 
     def beat() -> bytes:
-        return _numbered({"type": "keepalive"}, max(told, 0))  # nobody else sees it: it has no number of its own
+        return _numbered({"type": "keepalive"}, max(told, 0))  # not part of the log, so it repeats the last number
 
     return EventStream(stream(), AsWritten(beat))
 
@@ -83,8 +83,8 @@ def stored_stream(
     after: int,
     flavour: ApiDialect,
 ) -> Response:
-    """The events of what is stored; `read` reads it again, as long as it has not ended. Raises `RequestError` where not
-    all are wanted: only who has made it knows its numbers.
+    """The events of a stored response; `read` reads it again until it has ended. Raises `RequestError` if `after` is
+    set: only the process that ran the response knows its numbers.
     """
     if after >= 0:
         raise not_kept(stored.id, after, None)

@@ -43,9 +43,9 @@ from callwright.wire.responses.types import CompactedResponse, DeletedObject, In
 from callwright.wire.server_events import Compacted, TurnEvent
 from callwright.wire.sse import DONE, comment, named
 
-# Below this path the Open Responses dialect is spoken, whatever the configuration says.
+# Requests below this path use the Open Responses dialect, regardless of the configuration.
 OPEN_RESPONSES: Final = "/openresponses/"
-# A background response that is not finished so long after it was asked for never will be: its gateway has ended.
+# A background response still unfinished after this time has failed: its gateway has ended.
 _GIVEN_UP_S: Final = 3_600.0
 _CHARACTERS_PER_TOKEN: Final = 4
 
@@ -122,7 +122,7 @@ class ResponsesEndpoint:
         return self._background.makes_some
 
     async def close(self) -> None:
-        """End what runs in the background, which has been told to end."""
+        """End the background responses, which are already stopping."""
         await self._background.close()
 
     async def create(self, request: Request) -> Response:
@@ -231,7 +231,7 @@ class ResponsesEndpoint:
         return stored
 
     async def _read(self, id_: str) -> StoredResponse | None:
-        """A response as it is now; None where there is none."""
+        """The current state of a response; None if it does not exist."""
         stored = await self._store.get(id_) if self._store is not None else None
         if stored is None:
             return None

@@ -1,7 +1,7 @@
 """The Responses API over WebSocket: one connection, one turn after the other, the latest response in memory.
 
-A turn takes a place as a request does; a connection takes none, and ends when it is silent for long. What comes while a
-turn is answered waits, in so many frames and bytes; then nothing more is read.
+A turn takes a place as a request does; a connection takes none, and is closed after a long silence. Frames that arrive
+during a turn are queued, up to a number of frames and bytes; after that, reading pauses.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ from callwright.wire.responses.types import ResponseError
 
 log = logging.getLogger("callwright.gateway")
 ENDPOINT: Final = "/v1/responses (websocket)"
-_MAX_WAITING: Final = 32  # requests that wait for the one that is answered
-_SOCKETS: Final = 8  # so many times what may wait on one waits on all of them together
+_MAX_WAITING: Final = 32  # queued requests
+_SOCKETS: Final = 8  # the limit for all connections together, as a multiple of the limit for one
 _LONGEST_S: Final = 3_600.0
 _STREAM_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TRY_AGAIN: Final = 1013
@@ -64,7 +64,7 @@ _CANNOT_STEER: Final = ResponseError("steering_not_supported", "This gateway can
 
 
 class _ErrorFrame(Struct, tag_field="type", tag="error", omit_defaults=True):
-    """What was wrong, and the status and headers that it would have over HTTP."""
+    """An error, with the status and headers that it would have over HTTP."""
 
     status: int
     error: ErrorObject
@@ -119,7 +119,7 @@ class _WaitingBytes:
 
 
 class _WaitingFrames:
-    """The frames of a connection that wait for their turn. Whoever reads waits for room first."""
+    """The queued frames of a connection. The reader waits for room first."""
 
     def __init__(self, waiting: _WaitingBytes) -> None:
         self._all = waiting
@@ -128,7 +128,7 @@ class _WaitingFrames:
         self._changed = asyncio.Event()
 
     async def room(self) -> None:
-        """Wait until another frame may be read: always, where none waits."""
+        """Wait until another frame may be read. Returns immediately if the queue is empty."""
         while self._frames and (
             self._bytes + self._all.largest > self._all.most or self._all.of_all > self._all.most * _SOCKETS
         ):
@@ -154,7 +154,7 @@ class _WaitingFrames:
         return frame
 
     def clear(self) -> None:
-        """Nobody waits any more."""
+        """Discard the queue."""
         self._frames.clear()
         self._count(-self._bytes)
 
@@ -185,8 +185,8 @@ class _Connection:
         self._unwanted = asyncio.Event()  # set where others need its place
 
     async def run(self) -> RequestError | None:
-        """Read frames while the turns that they ask for are answered, one after the other; when the gateway ends, the
-        connection does behind the turn that is answered. Answers why it ends, where it is the gateway that ends it.
+        """Read frames and answer their turns, one after the other. When the gateway shuts down, the connection is
+        closed after the current turn. Returns the reason if the gateway closes the connection, else None.
         """
         working = asyncio.ensure_future(self._work())
         others = [asyncio.ensure_future(work) for work in (self._read(), self._leave())]
@@ -199,7 +199,7 @@ class _Connection:
                 await cancel_quietly(task)
 
     async def _leave(self) -> None:
-        """When the gateway ends: say so, and close."""
+        """When the gateway shuts down, send an error and close."""
         await self._admission.drained.wait()
         async with self._answering:
             await self.refuse(_LEAVING)
@@ -226,10 +226,10 @@ class _Connection:
                 await self.refuse(RequestError("Expected a text frame with one JSON object, got a binary one."))
             elif not self._waiting.put(text):
                 await self.refuse(_TOO_MANY)
-            await asyncio.sleep(0)  # frames that are here already keep nobody else waiting
+            await asyncio.sleep(0)  # buffered frames must not block other tasks
 
     async def _work(self) -> RequestError | None:
-        """Answer frames, until none has come for long. Why it ends, which may be that others need its place."""
+        """Answer frames until the connection is idle for too long or its place is needed. Returns the reason."""
         while (frame := await self._next()) is not None:
             async with self._answering:
                 await self._take(frame)
@@ -249,7 +249,7 @@ class _Connection:
         )
 
     async def _next(self) -> str | bytes | None:
-        """The next frame; None where none comes in time."""
+        """The next frame; None if none arrives in time."""
         if self._place is not None:
             self._place.idle(self._unwanted.set)
         coming = asyncio.ensure_future(self._waiting.get())
@@ -312,7 +312,7 @@ class _Connection:
         parent = given.get("previous_response_id")
         completed = False
         try:
-            # What a stream would be asked for means nothing here, and every answer is one.
+            # Every answer is streamed here, so the stream options have no meaning.
             prepared = await self._turns.prepare(
                 text, self._memory, flavour=self._flavour, type=None, stream=None, stream_options=None, background=None
             )
@@ -328,7 +328,7 @@ class _Connection:
                 self._memory.evict(parent)
 
     async def _stream(self, prepared: PreparedResponse, stream_id: str | None) -> bool:
-        """Send the events of a turn. Whether it came to its end."""
+        """Send the events of a turn. Returns whether it completed."""
         numbers = itertools.count()
         last: ResponseStreamEvent | None = None
         events = self._turns.streamed(prepared, self._turns.ask(prepared, streamed=True), self._memory)
@@ -341,7 +341,7 @@ class _Connection:
     async def _with_heartbeats(
         self, batches: AsyncGenerator[list[ResponseStreamEvent], None], prepared: PreparedResponse
     ) -> AsyncGenerator[ResponseStreamEvent, None]:
-        """The events, and one without news whenever there was none for a while."""
+        """The events, with a heartbeat event whenever there was none for a while."""
         while True:
             coming = asyncio.ensure_future(anext(batches, None))
             try:
@@ -356,7 +356,7 @@ class _Connection:
                 yield event
 
     async def _send(self, frame: bytes, stream_id: str | None) -> None:
-        """Send a JSON object, with the stream that it belongs to where the client has named one."""
+        """Send a JSON object, with its stream id if the client has given one."""
         if stream_id is not None:
             frame = b'%b,"stream_id":%b}' % (frame.removesuffix(b"}"), encode(stream_id))
         if self._websocket.application_state is WebSocketState.CONNECTED:
@@ -371,7 +371,7 @@ class _Connection:
 
 
 def _stream_id(given: dict[str, Any]) -> str | None:
-    """What a client calls the stream that it asks for."""
+    """The id that the client gives the requested stream, or None."""
     named = given.get("stream_id")
     if named is None:
         return None

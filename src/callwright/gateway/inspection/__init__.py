@@ -1,1 +1,1 @@
-"""The pages: what the gateway says of itself and of its turns, for browsers."""
+"""The pages: information about the gateway and its turns, for browsers."""

@@ -1,4 +1,4 @@
-"""What the gateway says of itself: its models, whether their servers answer, and what the pages may show."""
+"""Information about the gateway: its models, whether their servers answer, and the contents that the pages may show."""
 
 import asyncio
 import time
@@ -31,7 +31,7 @@ def _documentation() -> str | None:
 
 
 class ModelInfo(Struct, kw_only=True):
-    """A model of the configuration. `window`: tokens of its context, where they are known; `why` it fails."""
+    """A model of the configuration. `window`: tokens of its context, if known; `why` it fails."""
 
     name: str
     mode: str
@@ -44,7 +44,7 @@ class ModelInfo(Struct, kw_only=True):
 
 
 class GatewayInfo(Struct, kw_only=True):
-    """What the pages have to know. `source`: a gateway, or files of records. `kept`: how many rows there are.
+    """The data for the pages. `source`: a gateway, or files of records. `kept`: the number of rows.
     `docs`: the address of the documentation.
     """
 
@@ -63,7 +63,7 @@ class GatewayInfo(Struct, kw_only=True):
 
 
 class ModelStates:
-    """Asks the servers of models for their lists, at most every ten seconds, when somebody wants to know."""
+    """Requests the model lists of the servers, on demand and at most every ten seconds."""
 
     def __init__(
         self, given: Sequence[ModelConfig], models: Mapping[str, Model], window: Callable[[str], int | None]

@@ -1,7 +1,7 @@
-"""What the pages ask for, below `/ui/api`, and the pages themselves.
+"""The inspection pages and their API, below `/ui/api`.
 
-What was said in turns is for operators' keys; another key sees the rows of its own turns. Posts come from the pages of
-this gateway alone, also where there are keys.
+Contents of turns are for operators' keys; another key sees the rows of its own turns. Posts are accepted only from
+this gateway's own pages, even if keys are configured.
 """
 
 import asyncio
@@ -51,9 +51,9 @@ _FORWARDED: Final = (
     *("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"),
     *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port"),
 )
-# So many browsers may follow the turns of one process at once.
+# Browsers that may follow the turns of one process at the same time.
 _MAX_LIVE: Final = 64
-# Characters of an output that is pasted: it is read with a trace of each.
+# Characters of a pasted output: each is traced.
 _MAX_CHARS: Final = 1_000_000
 _TEXT: Final = """Callwright {version}: OpenAI's and Anthropic's API over your model servers.
 
@@ -67,13 +67,13 @@ _TEXT: Final = """Callwright {version}: OpenAI's and Anthropic's API over your m
 
 
 class RowList(Struct):
-    """The turns that are kept, the oldest first."""
+    """The recorded turns, oldest first."""
 
     rows: Rows
 
 
 class OutputToRead(Struct):
-    """An output that somebody has pasted, and how to read it; as `callwright.Parser` takes it."""
+    """A pasted output, and how to parse it: the arguments of `callwright.Parser`."""
 
     output: Annotated[str, msgspec.Meta(max_length=_MAX_CHARS)]
     dialect: str
@@ -84,8 +84,8 @@ class OutputToRead(Struct):
 
 
 class InspectionEndpoint:
-    """Answers the pages. `info` says what they show; `turns` is None where nothing is kept; `again` asks a turn again,
-    and is None where there is no gateway behind the pages.
+    """Serves the pages. `info` returns the data they show; `turns`: None if no turns are recorded; `again` repeats a
+    turn; None if the pages run without a gateway.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class InspectionEndpoint:
         ]
 
     async def page(self, request: Request) -> Response:
-        """A page; to what is no browser, at `/`, a few lines of text."""
+        """A page; at `/`, a few lines of text for clients other than browsers."""
         if request.url.path == "/" and not wants_page(request):
             base = f"{request.url.scheme}://{request.url.netloc}"
             return PlainTextResponse(_TEXT.format(version=callwright.__version__, base=base))
@@ -131,16 +131,16 @@ class InspectionEndpoint:
         return asset(request)
 
     async def gateway(self, _: Request) -> Response:
-        """What the gateway is."""
+        """Information about the gateway."""
         return json_response(await self._info(caller()))
 
     async def rows(self, request: Request) -> Response:
-        """The turns that are kept."""
+        """The recorded turns."""
         rows = await self._turns.rows() if self._turns else ()
         return json_response(RowList(_seen_by(caller(), rows, contents=self._sees_contents(request))))
 
     async def live(self, request: Request) -> Response:
-        """The turns that are kept, then each that is new or changes."""
+        """The recorded turns, then each new or changed one."""
         if self._live >= _MAX_LIVE:
             raise busy(f"{_MAX_LIVE} browsers follow the turns of this gateway already, which is the limit.")
         who = caller()
@@ -158,7 +158,7 @@ class InspectionEndpoint:
         return Response(await asyncio.to_thread(encode, view), media_type="application/json")
 
     async def again(self, request: Request) -> Response:
-        """Ask a kept turn again, of another model, in another mode or as another dialect."""
+        """Repeat a recorded turn with another model, mode or dialect."""
         _from_own_page(request)
         asked = await self._body(request, Again)
         if not self._sees_contents(request):
@@ -172,7 +172,7 @@ class InspectionEndpoint:
         return json_response({"id": found})
 
     async def quality(self, _: Request) -> Response:
-        """How turns went, over time. Not told apart by key, so for operators."""
+        """Results of turns over time. Not separated by key, so for operators only."""
         buckets = await self._turns.buckets() if self._turns is not None and caller().is_operator else ()
         return json_response(merged(list(buckets)))
 
@@ -183,8 +183,8 @@ class InspectionEndpoint:
         return Response(await asyncio.to_thread(_read, given), media_type="application/json")
 
     def _sees_contents(self, request: Request) -> bool:
-        """Whether what was said is shown to who asks. Where nobody has said that it is to be shown, whoever comes by a
-        proxy may be anybody: it is kept because only this machine reaches the gateway.
+        """Whether the client may see contents. If `inspect` is not set, contents are recorded only because the gateway
+        is reachable from this machine alone; a request through a proxy may be from anyone.
         """
         is_forwarded = any(name in request.headers for name in _FORWARDED)
         return caller().is_operator and not (is_forwarded and self._server.inspect is None)
@@ -259,7 +259,7 @@ def _unknown(id_: str, more: str) -> RequestError:
 
 
 def _from_own_page(request: Request) -> None:
-    """Raises `RequestError` (403) for a post that a page of somebody else makes."""
+    """Raises `RequestError` (403) for a post from another site's page."""
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "same-origin")
     is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
     if not is_own or site not in ("same-origin", "none"):

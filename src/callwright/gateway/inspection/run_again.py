@@ -1,4 +1,4 @@
-"""A turn that is kept, asked again: of another model, in another mode or as another dialect."""
+"""Repeats a recorded turn with another model, mode or dialect."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -22,7 +22,7 @@ from callwright.upstreams.completions import CHAT_ONLY
 
 
 class Again(Struct, frozen=True):
-    """How a turn is to be asked again; what is left out stays as it was."""
+    """The changes for repeating a turn; omitted fields stay unchanged."""
 
     model: str | None = None
     mode: Mode | None = None
@@ -30,7 +30,7 @@ class Again(Struct, frozen=True):
 
 
 class RunAgain:
-    """Asks kept turns again. `find_model` as the endpoints use it; `given` are the models of the configuration."""
+    """Repeats recorded turns. `find_model` as the endpoints use it; `given` are the models of the configuration."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class RunAgain:
         self._bounds = bounds
 
     async def run(self, id_: str, asked: Again) -> str | None:
-        """Ask the model; answers the id of the new turn when it is over, however it ended. None where the turn is not
-        kept here with its contents. Raises `RequestError` for what cannot be asked.
+        """Ask the model. Returns the id of the new turn after it has ended, even if it failed. None if the turn is not
+        recorded here with its contents. Raises `RequestError` if it cannot be repeated.
         """
         kept = self._inspector.turns.get(id_)
         if kept is None or (seen := kept.seen) is None:
@@ -66,7 +66,7 @@ class RunAgain:
                         pass
             except (RequestError, UpstreamError):
                 if not ids:
-                    raise  # else the new turn says how it failed
+                    raise  # else the new turn records the error
         return ids[0]
 
     @asynccontextmanager

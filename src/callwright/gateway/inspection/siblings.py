@@ -1,8 +1,9 @@
-"""The workers of a gateway as one: each answers the others over a socket in the folder that they share.
+"""The workers of a gateway as one: each answers the others over a socket in their shared folder.
 
 One question a connection, one JSON object a line: `{"ask": "rows"}`, `{"ask": "buckets"}`, `{"ask": "view", "id": …}`
 and `{"ask": "again", "id": …}` are answered with one line, `{"ask": "live"}` with a line for each batch of rows, until
-the asker hangs up. The folder is the gateway's own (0700), so nobody else asks. A worker that is gone says nothing.
+the asker hangs up. The folder is the gateway's own (0700), so no other user can connect. A worker
+that has ended is skipped.
 """
 
 import asyncio
@@ -24,10 +25,10 @@ from callwright.inspection.turn_view import TurnView
 from callwright.tolerant_json.codec import decode, encode
 
 T = TypeVar("T")
-# A turn with all that was said may be long: as long as what is kept of it, several times over.
+# A turn with its contents may be several times as large as its recorded form.
 _LINE_BYTES: Final = 268_435_456
 _ANSWER_S: Final = 10.0
-# Of what a worker says that ends meanwhile.
+# Errors from a worker that ends during its answer.
 _UNREADABLE: Final = (asyncio.IncompleteReadError, asyncio.LimitOverrunError, msgspec.DecodeError)
 _AGAIN_S: Final = 1.0
 
@@ -39,7 +40,7 @@ class _Question(Struct, omit_defaults=True):
 
 
 class _Asked(Struct):
-    """How it went to ask a turn again: the new turn's id, or why there is none; neither: it is not kept here."""
+    """The result of repeating a turn: the new turn's id, or the error; neither if the turn is not recorded here."""
 
     id: str | None = None
     error: str | None = None
@@ -67,7 +68,7 @@ class SharedTurns:
         self._server = await asyncio.start_unix_server(self._answer, self._path, limit=65_536)
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         if self._server is not None:
             self._server.close()
         for task in [*self._asked]:
@@ -94,7 +95,7 @@ class SharedTurns:
         return [*await self._own.buckets(), *(bucket for buckets in found for bucket in buckets or ())]
 
     async def again(self, id_: str, how: Again) -> str | None:
-        """Ask a turn of any worker again; see `RunAgain.run`. None where nobody keeps it."""
+        """Repeat a turn of any worker; see `RunAgain.run`. None if no worker has recorded it."""
         if (found := await self._again.run(id_, how)) is not None:
             return found
         for path in self._others:
@@ -167,7 +168,7 @@ async def _connected(path: Path, question: _Question) -> AsyncGenerator[asyncio.
 
 
 async def _asked(path: Path, question: _Question, kind: type[T], patience_s: float | None = _ANSWER_S) -> T | None:
-    """What another worker answers; None where it is gone, or does not know."""
+    """The answer of another worker; None if it has ended or does not know."""
     with suppress(OSError, TimeoutError, *_UNREADABLE):
         async with asyncio.timeout(patience_s), _connected(path, question) as reader:
             line = await reader.readuntil(b"\n")

@@ -1,7 +1,7 @@
-"""The files of the pages, with the headers that keep everything else out of them.
+"""The files of the pages, with headers that exclude foreign content.
 
-The pages load nothing from elsewhere, run no script but their own, and stand in no frame. The files hold nothing of
-this gateway: what they show they ask for, with a key where there are keys. `explanations.js` has the sentences of
+The pages load nothing from other origins, run only their own scripts, and cannot be framed. The files contain no data
+of this gateway: the pages request it, with a key if keys are configured. `explanations.js` has the sentences of
 `callwright.problems`.
 """
 
@@ -51,7 +51,7 @@ def wants_page(request: Request) -> bool:
 
 
 def shell(request: Request) -> Response:
-    """The one page, which shows what its path says."""
+    """The single page, whose view depends on its path."""
     return _answer(request, _file("index.html"))
 
 

@@ -1,4 +1,4 @@
-"""Where the pages have their turns from: this process, the workers of a gateway together, or files of records."""
+"""The sources of turns for the pages: this process, the workers of a gateway together, or files of records."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -16,28 +16,28 @@ from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, read_record
 
 Rows: TypeAlias = Sequence[TurnSummary]
-# Rows that come together are sent together; so long it is waited for others.
+# Rows are sent in batches: the seconds to wait for further rows.
 _TOGETHER_S: Final = 0.1
 _ROWS_AT_ONCE: Final = 500
 
 
 class TurnSource(Protocol):
-    """What the pages ask for."""
+    """The turns for the pages."""
 
     async def rows(self) -> Rows:
-        """All rows that are there, the oldest first."""
+        """All rows, oldest first."""
         ...
 
     def live(self) -> AsyncGenerator[Rows, None]:
-        """The rows that are there, then those that are new or changed, for ever."""
+        """The existing rows, then new or changed ones, without end."""
         ...
 
     async def view(self, id_: str) -> TurnView | None:
-        """One turn; None for an id that nobody knows."""
+        """One turn; None for an unknown id."""
         ...
 
     async def buckets(self) -> Sequence[Bucket]:
-        """How turns went, over time."""
+        """Results of turns over time."""
         ...
 
 
@@ -70,7 +70,7 @@ class LocalTurns:
 
 
 class _Place(Struct, frozen=True):
-    """Where the line of a record stands."""
+    """The position of a record's line."""
 
     path: Path
     begin: int
@@ -78,8 +78,8 @@ class _Place(Struct, frozen=True):
 
 
 class RecordedTurns:
-    """The turns in files of `serve --record`, the latest `most`. Raises `RecordError` for a line that is none. A record
-    is read from its file when somebody looks at it.
+    """The turns in files of `serve --record`, the latest `most`. Raises `RecordError` for an invalid line. A record
+    is read from its file on demand.
     """
 
     def __init__(self, paths: Iterable[Path], most: int) -> None:
@@ -104,7 +104,7 @@ class RecordedTurns:
         return sorted(self._rows.values(), key=lambda row: row.at)
 
     async def live(self) -> AsyncGenerator[Rows, None]:
-        """See `TurnSource`: nothing comes later."""
+        """See `TurnSource`: there are no later rows."""
         rows = await self.rows()
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
             yield rows[begin : begin + _ROWS_AT_ONCE]

@@ -1,1 +1,1 @@
-"""What clients do not send back of a turn, kept for a while and put back into a history that lacks it."""
+"""Caches the parts of a turn that clients do not send back, and restores them in histories that lack them."""

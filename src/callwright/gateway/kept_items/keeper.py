@@ -1,7 +1,7 @@
-"""Keeps what clients do not send back of their turns, and puts it back: today the reasoning before calls.
+"""Caches the parts of turns that clients do not send back, and restores them: today the reasoning before calls.
 
-It is kept in the store, so that every worker and every gateway of one database finds it, for the owner of the turn and
-under the name of the model. What fails here fails nothing else: the answer goes out, or the model is asked, without.
+It is cached in the store, so that every worker and every gateway of one database finds it, for the owner of the turn
+and under the name of the model. A failure here fails nothing else: the request continues without it.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ T = TypeVar("T")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
 # An agent asks again within minutes. An hour spans a build, or a user who reads first.
 _LASTS_S: Final = 3_600.0
-# What is in use is kept on: its time is written anew when so much of it has gone by.
+# Items in use stay: their time is renewed after this fraction of `_LASTS_S`.
 _REFRESHED_AFTER: Final = 1 / 8
 _FORGOTTEN_EVERY: Final = 1 / 4
 
 
 class ItemKeeper:
-    """Keeps items for a while since they were last used; without a `store` none. `now` is the time in seconds since the
-    epoch. `keeps`: there is a store.
+    """Caches items until they have been unused for an hour. Needs a `store`; without one, `keeps` is False and nothing
+    is cached. `now` returns the time in seconds since the epoch.
     """
 
     def __init__(self, store: Store | None, now: Callable[[], float] = time.time) -> None:
@@ -48,7 +48,7 @@ class ItemKeeper:
         self._now = now
 
     async def put_back(self, conversation: Conversation, model: Model) -> Conversation:
-        """The conversation with the reasoning that it lacks, as far as its model sees it and it is kept here."""
+        """The conversation with its missing reasoning restored, if cached and if the model's template shows it."""
         if self._store is None or (shown := await _shown(model)) == "none":
             return conversation
         slow = is_large(conversation)
@@ -81,7 +81,7 @@ class ItemKeeper:
         *,
         keeps: bool = True,
     ) -> AsyncGenerator[Sequence[TurnEventT], None]:
-        """The events of a turn that is followed: see `follow`. Of one that breaks off nothing is kept."""
+        """The events of a followed turn: see `follow`. Nothing is cached of an interrupted turn."""
         turn = self.follow(conversation, model, call_id, keeps=keeps)
         async with aclosing(events):
             async for batch in events:
@@ -91,13 +91,13 @@ class ItemKeeper:
     def follow(
         self, conversation: Conversation, model: Model, call_id: CallId, *, keeps: bool = True
     ) -> "FollowedTurn":
-        """Follow the turn that answers a conversation, whose calls get their ids from `call_id`. What a later history
-        may lack is kept at its end, if the request lets it be kept (`keeps`).
+        """Follow the turn that answers a conversation, whose calls get their ids from `call_id`. Parts
+        that a later history may lack are cached at its end, if the request allows it (`keeps`).
         """
         return FollowedTurn(self, WrittenTurn(conversation.items, call_id), model, keeps=keeps)
 
     async def keep(self, turn: WrittenTurn, model: Model) -> None:
-        """Keep what a later history may lack of a turn that has ended."""
+        """Cache the parts of a finished turn that a later history may lack."""
         if self._store is None or await _shown(model) == "none":
             return
         kept = {key: encode_items(items) for key, items in turn.kept.items()}
@@ -112,7 +112,7 @@ class ItemKeeper:
             log.warning("reasoning could not be kept: %s", error)
 
     async def forget(self) -> None:
-        """Erase what was not used for so long, again and again."""
+        """Periodically erase items unused for `_LASTS_S`."""
         while self._store is not None:
             try:
                 await self._store.forget_kept(self._now() - _LASTS_S)
@@ -143,7 +143,7 @@ class FollowedTurn:
         return self._turn.take(batch)
 
     async def end(self) -> None:
-        """The turn is over. What a later history may lack of it is kept."""
+        """End the turn, and cache the parts that a later history may lack."""
         if self.flowing:
             self.take(())
         self._turn.finish()
@@ -152,8 +152,8 @@ class FollowedTurn:
 
 
 async def _shown(model: Model) -> PastReasoning:
-    """Of which turns a model sees its reasoning. What a server's own template shows is not known: the running task's
-    is what templates show if any.
+    """The turns whose reasoning a model sees. A server's own template is unknown here; if templates show any past
+    reasoning, it is that of the running task.
     """
     if not model.keeps_reasoning:
         return "none"

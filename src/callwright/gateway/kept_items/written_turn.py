@@ -1,7 +1,7 @@
-"""Follows the events of a turn on their way to the client: its calls get the ids that the client will know them by, and
-the reasoning before them is noted under these.
+"""Follows the events of a turn on their way to the client: its calls get the ids that the client sees, and the
+reasoning before them is recorded under these ids.
 
-It knows no API: each brings the rule for its ids. Where the gateway runs tools itself a turn has several rounds, and
+It knows no API: each passes the rule for its ids. If the gateway runs tools itself a turn has several rounds, and
 each its own reasoning.
 """
 
@@ -27,14 +27,14 @@ from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, T
 # From the id that a model's server gave a call, if it did, to the one that the client gets.
 CallId: TypeAlias = Callable[[str | None], str]
 T = TypeVar("T")
-# A round that has said more than this before its calls, or in the first of them, is let go while it is written. Some
-# models are found to have reasoned only when the reasoning ends, so until then text counts, too.
+# A round with more characters than this before its calls, or in the first of them, is not cached. Some models are
+# found to have reasoned only when the reasoning ends, so until then text counts, too.
 _MOST_CHARS: Final = 262_144
 
 
 class WrittenTurn:
-    """One turn that is written, as the answer to the items that are `asked`. `kept` are the items that stood before its
-    calls, by the key of the first of a round, `bare` the keys of rounds without any; both are whole once the turn has
+    """One turn that is written, as the answer to the items that are `asked`. `kept` are the items before its calls, by
+    the key of the first call of a round, `bare` the keys of rounds without any; both are complete after the turn has
     ended.
     """
 
@@ -47,14 +47,14 @@ class WrittenTurn:
         self._first: CallStarted | McpStarted | None = None
         self._arguments: list[str] = []
         self._room = _MOST_CHARS
-        self._has_own_id = True  # which nobody else has: it was made here
+        self._has_own_id = True  # unique, since it was created here
         self._is_open = False
         self._is_complete = False
 
     def take(self, batch: Sequence[T]) -> Sequence[T]:
-        """Take events; answers the same with the ids of calls."""
+        """Take events. Returns them with the ids of calls."""
         taken: list[Any] | None = None
-        event: Any  # a `TurnEvent`, or what one API has beside these
+        event: Any  # a `TurnEvent`, or an event of one API
         for number, event in enumerate(batch):
             if type(event) is ArgumentsDelta:  # by far the most frequent
                 if self._is_open and self._first is not None and event.index == self._first.index:

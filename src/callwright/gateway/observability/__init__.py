@@ -1,1 +1,1 @@
-"""What is reported of requests: metrics, logs, records."""
+"""Reports on requests: metrics, logs, records."""

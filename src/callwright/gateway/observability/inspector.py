@@ -1,4 +1,4 @@
-"""What the pages show of this process: its last turns and how they went, in bounded memory."""
+"""The data of this process for the pages: its last turns and their results, in bounded memory."""
 
 import os
 import time
@@ -25,13 +25,13 @@ _FAILED: Final = 400
 _SMALL: Final = 65_536
 _NAME_CHARS: Final = 200
 _SERVER_FAILED: Final = 500
-# Who is refused for these reasons may be anybody: such requests are counted, and not kept.
+# Refusals of unauthenticated clients: such requests are counted, but not recorded.
 _STRANGERS: Final = ("key", "origin")
 _ASKING: Final = ("POST", "WEBSOCKET")
 
 
 class Inspector:
-    """Keeps the turns of one process; `level` is `metadata` or `full`, `worker` its number among the `workers`."""
+    """Records the turns of one process; `level` is `metadata` or `full`, `worker` its number among the `workers`."""
 
     def __init__(self, level: InspectLevel, conversations: ConversationIds, worker: int = 0, workers: int = 1) -> None:
         self.level = level
@@ -42,7 +42,7 @@ class Inspector:
         self.turns = KeptTurns(most, most_bytes if level == "full" else 0, name, told=self.counts.add)
 
     def observer(self, again_of: str | None = None, told: Callable[[str], None] | None = None) -> Observer:
-        """Keeps the turns of a model. `again_of`: the turn that is asked again by hand; `told`: gets the id."""
+        """Records the turns of a model. `again_of`: the turn that is repeated by hand; `told`: called with the id."""
 
         def begun(seen: Observation) -> Ended:
             context = current()
@@ -84,7 +84,7 @@ class Inspector:
         self.counts.add(row)
 
     def view(self, id_: str) -> TurnView | None:
-        """One turn, as far as it has come; None for an id that nobody knows. Takes a while: it is read anew."""
+        """One turn in its present state; None for an unknown id. Slow: the turn is parsed again."""
         kept = self.turns.get(id_)
         if kept is None:
             return None
@@ -109,7 +109,7 @@ class Inspector:
 
 
 def _model_in(body: bytes | str | None) -> str:
-    """The model that a refused request names; empty where that is not to be found out at once."""
+    """The model that a refused request names; empty if it is unknown or the body is large."""
     if body is None or len(body) > _SMALL:
         return ""
     try:

@@ -46,7 +46,7 @@ def is_quiet(context: RequestContext) -> bool:
 
 
 def log_request(context: RequestContext) -> None:
-    """Write the access line of a request. Where nobody but the gateway's own handler listens, without a record, which
+    """Write the access line of a request. If the gateway's own handler is the only one, no log record is created: it
     costs as much as the line.
     """
     level = logging.DEBUG if is_quiet(context) else logging.INFO
@@ -63,7 +63,7 @@ class _LineFormatter(logging.Formatter):
     """Formats records, and lines of fields without one."""
 
     def format_line(self, created_s: float, level: str, logger: str, line: Line) -> str:
-        """What is written of a line; the time is in Unix seconds."""
+        """The text of a line; the time is in Unix seconds."""
         raise NotImplementedError
 
 
@@ -117,8 +117,8 @@ class _PlainFormatter(_LineFormatter):
 
 
 class _LoopHandler(logging.StreamHandler[TextIO]):
-    """Writes the lines of one turn of the event loop in one go. A warning goes out at once, with all that came before,
-    as does what comes from elsewhere.
+    """Writes the lines of one iteration of the event loop together. A warning is written immediately, with all
+    earlier lines, as are records from outside the loop.
     """
 
     formatter: _LineFormatter
@@ -160,8 +160,8 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
 
 
 def configure(level: LogLevel, format_: LogFormat) -> None:
-    """Log to standard error, from a level on."""
-    # No line says from where in the code, which thread or which process: see "Optimization" in Python's logging.
+    """Log to standard error, from a minimum level."""
+    # No line has the source location, thread or process: see "Optimization" in Python's logging.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     plain = _PlainFormatter("%(asctime)s %(levelname)s %(message)s")
@@ -170,7 +170,7 @@ def configure(level: LogLevel, format_: LogFormat) -> None:
 
 
 def _line(record: logging.LogRecord) -> Line | None:
-    """The fields of a record, where it is a line of fields."""
+    """The fields of a record; None if it is not a line of fields."""
     line = record.args[0] if isinstance(record.args, tuple) and record.args else None
     return line if isinstance(line, Line) else None
 

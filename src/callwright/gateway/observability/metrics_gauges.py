@@ -1,4 +1,4 @@
-"""Gauges that are looked up when Prometheus scrapes: the state of servers, what is left of rate limits.
+"""Gauges that are looked up when Prometheus scrapes: the state of servers, the remaining rate limits.
 
 They cost nothing in between. If several processes serve one port they are left out: none knows those of the others.
 """

@@ -1,4 +1,4 @@
-"""Puts together what observes requests and turns: metrics, log, traces and record, as the configuration says."""
+"""Sets up the observers of requests and turns: metrics, log, traces and record, as configured."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from callwright.turn.tracing import is_available, request_span, turn_spans
 
 
 class Observability:
-    """Observes one application. `left` answers what is left of the keys' rate limits. Raises `ConfigError` for a folder
-    of records that cannot be used.
+    """Observes one application. `left` returns the remaining rate limits of the keys. Raises `ConfigError` if the
+    folder of records cannot be used.
     """
 
     def __init__(self, config: Config, left: Left = dict, worker: int = 0) -> None:
@@ -40,8 +40,8 @@ class Observability:
         self._traces = is_available()
 
     def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:
-        """A model with the observers of its turns; `name` is its name in the configuration. `inspecting` stands in for
-        the one that keeps turns for the pages.
+        """A model with the observers of its turns; `name` is its name in the configuration. `inspecting` replaces the
+        one that records turns for the pages.
         """
         if inspecting is None and self.inspector is not None:
             inspecting = self.inspector.observer()
@@ -54,7 +54,7 @@ class Observability:
             self._recorder.open()
 
     async def close(self) -> None:
-        """The application ends: write what is still to be recorded."""
+        """Write the pending records when the application ends."""
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.close)
 
@@ -88,13 +88,13 @@ class Observability:
 
 
 def inspect_level(config: Config) -> InspectLevel:
-    """What the pages show of turns."""
+    """The level of detail that the pages show."""
     is_private = is_loopback(config.server.host) and not (config.keys or config.server.hosts)
     return config.server.inspect or ("full" if is_private else "metadata")
 
 
 def _about() -> Mapping[str, str]:
-    """What the request adds to the span of a turn."""
+    """The attributes that the request adds to the span of a turn."""
     context = current()
     if context is None:
         return {}

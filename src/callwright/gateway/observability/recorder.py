@@ -1,7 +1,7 @@
 """`--record DIR`: each turn as a line of JSON, in a file that only its owner can read.
 
-A thread writes them, so that no disk holds up a request. If it cannot keep up, or the disk fails, turns are dropped,
-counted and logged, and requests go on. Headers are not recorded, nor are fields of a request that are named like a key.
+A thread writes them, so that no request waits for the disk. If it cannot keep up, or the disk fails, turns are dropped,
+counted and logged, and requests go on. Headers are not recorded, nor are request fields with names of credentials.
 """
 
 import logging
@@ -29,10 +29,10 @@ from callwright.turn.records import RecordedAttempt, record_of
 log = logging.getLogger("callwright.gateway")
 Told: TypeAlias = Callable[[Literal["written", "dropped", "failed"]], None]
 _PATTERN: Final = "turns-*.jsonl"
-# A longer turn is recorded without what went in, then without what came out: more than this nobody reads again, and one
-# turn in memory is to cost no more.
+# A longer turn is recorded without its input, then without its output: larger records are of no use, and this also
+# limits the memory for one turn.
 _MAX_TURN_BYTES: Final = 4_194_304
-# Then a new file is begun, which tools still load at once.
+# The size at which a new file is begun: tools can still load a file of this size whole.
 _MAX_FILE_BYTES: Final = 67_108_864
 # How many turns wait to be written at most, and how many bytes in all.
 _MAX_WAITING: Final = 1_024
@@ -80,7 +80,7 @@ class Recorder:
             self._thread = None
 
     def observe(self, seen: Observation) -> Ended | None:
-        """See `callwright.turn.observe.Observer`. What is no chat has nothing to read again, and is not recorded."""
+        """See `callwright.turn.observe.Observer`. Only chats can be re-read, so nothing else is recorded."""
         if seen.operation != "chat":
             return None
         seen.keeps = max(seen.keeps, _MAX_TURN_BYTES)
@@ -204,8 +204,8 @@ class _Files:
 
 
 def _line(waiting: _Waiting, most: int) -> bytes:
-    """The record of a turn as a line of at most `most` bytes: if it is too long, first what was sent is left out, then
-    what came back.
+    """The record of a turn as a line of at most `most` bytes: if it is too long, first the request is left out, then
+    the answer.
     """
     context = waiting.context
     record = record_of(
@@ -234,7 +234,7 @@ def _line(waiting: _Waiting, most: int) -> bytes:
 
 
 def request_without_keys(body: bytes | str | None) -> Any:
-    """A request as it came, but for what is named like a key; None where that is not known."""
+    """A request as received, without fields that have names of credentials; None if it is unknown."""
     if body is None:
         return None
     try:

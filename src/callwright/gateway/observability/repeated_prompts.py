@@ -13,10 +13,10 @@ class RepeatedPrompts:
         self._tokens: OrderedDict[int, int] = OrderedDict()
 
     def repeated(self, words: tuple[str, ...], tokens: int) -> int:
-        """How many tokens of a prompt may have stood in the one before it; 0 for the first of a conversation, whose
+        """The tokens of a prompt that may be repeated from the previous one; 0 for the first of a conversation, whose
         requests share these `words`.
         """
-        key = hash(words)  # what was said is not kept for this
+        key = hash(words)  # stores no content
         before = self._tokens.pop(key, 0)
         self._tokens[key] = tokens
         if len(self._tokens) > _MOST:

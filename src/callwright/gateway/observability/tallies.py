@@ -1,6 +1,6 @@
 """Numbers of metrics that wait to be added to Prometheus' own: a request increases some thirty, and few ask for them.
 
-Of one process, and of its event loop: numbers that several processes share are shared at once, without this.
+Of one process, and of its event loop: numbers that several processes share are shared immediately, without this.
 """
 
 from bisect import bisect_left

@@ -27,7 +27,7 @@ OVERHEAD_SECONDS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0
 _TOKEN_SECONDS: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5)
 _TOOLS: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 
-MakeCounter: TypeAlias = Callable[..., Counter]  # of a name, what it is about, and labels
+MakeCounter: TypeAlias = Callable[..., Counter]  # of a name, a description, and labels
 MakeHistogram: TypeAlias = Callable[..., Histogram]  # the same, with buckets before the labels
 
 
@@ -217,7 +217,7 @@ class _Kind:
             metrics.of[metrics.token_seconds, self._model].observe(per_token_s)
 
     def _count_repeated(self, seen: Observation, tokens: int, cached: int) -> None:
-        """How much of the prompt before stands in this one, and how much of that was not in the server's cache."""
+        """Count the tokens repeated from the previous prompt, and how many of them the server had not cached."""
         words = shared_words(seen.conversation, seen.fields)
         metrics, model = self._metrics, self._model
         if words is not None and (repeated := metrics.prompts.repeated((model, *words), tokens)):
@@ -226,7 +226,7 @@ class _Kind:
 
 
 def _increased(metrics: TurnMetrics, model: str, seen: Observation) -> Iterator[tuple[Any, ...]]:
-    """What a turn increases by one: metrics with their labels, as often as it does."""
+    """The counters that a turn increments: a metric with its labels for each increment."""
     yield metrics.finished, model, _reason(seen)
     if seen.ambiguous is not None:
         yield metrics.ambiguous, model, seen.ambiguous

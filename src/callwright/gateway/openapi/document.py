@@ -1,4 +1,4 @@
-"""The gateway's OpenAPI document: every route that is served, what it takes and what it answers.
+"""The gateway's OpenAPI document: every route, with its request and its answers.
 
 The routes come from the application, their summaries from the docstrings of their handlers, the schemas from the types
 of requests and answers (`openapi_schemas`). Source of the form: OpenAPI 3.1.1, October 2024.
@@ -72,9 +72,9 @@ _CONNECTS: Final = (424,)  # to MCP servers
 
 
 class _Told(Struct, frozen=True):
-    """What nothing else says of an endpoint. `answer`: the type of it, or its media types. `gives`: where in the answer
-    the parameters of other endpoints stand. `streams`: what the events of its stream may be. `is_open`: nobody needs a
-    key, and nobody is refused. `api` is the one in whose form errors are told.
+    """Facts of an endpoint that have no other source. `answer`: its type, or its media types. `gives`: the places in
+    the answer of parameters for other endpoints. `streams`: the types of its events. `is_open`: it needs no key, and
+    refuses no client. `api`: the API whose error format it uses.
     """
 
     answer: type | tuple[str, ...]
@@ -190,7 +190,7 @@ def _asked(path: str, told: _Told) -> JsonSchema:
 
 
 def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bool) -> JsonSchema:
-    """What is answered, by status."""
+    """The answers, by status."""
     if isinstance(told.answer, tuple):
         content: JsonSchema = {kind: {"schema": _SCHEMAS.get(kind, _TEXT)} for kind in told.answer}
     else:
@@ -219,7 +219,7 @@ def _event(schema: JsonSchema) -> JsonSchema:
     }
 
 
-# Of answers that are told by their media types; what a server answers as JSON is not known.
+# Schemas of answers given by media type; a model server's JSON is not known.
 _SCHEMAS: Final[Mapping[str, JsonSchema]] = {_JSON: {}, _EVENTS: _event({})}
 
 

@@ -1,8 +1,8 @@
-"""The schemas of the gateway's OpenAPI document: what is read, and what is answered.
+"""The schemas of the gateway's OpenAPI document: requests and answers.
 
-They come from the types that read requests and from those that answers are made of. Where a request takes any object
-and a reader looks closer, the object is described by the types of that reader. Rules that are in no type, such as which
-fields go together, are not told: what fits may still be refused, what does not fit is refused.
+They are generated from the types of requests and answers. If a request type accepts any object and a reader checks it
+further, the types of that reader describe the object. Rules that are in no type, such as which fields go together, are
+not described: a request that fits may still be refused; one that does not fit is refused.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ _ANSWERS: Final = (
     *(MessagesResponse, TokenCount, *get_args(MessageStreamEvent)),
 )
 _BASES: Final = (ChatCompletionMessageToolCall, OutputItem, ResponseStreamEvent)
-# What the names of some types begin with in the document: modules have types that are named alike.
+# Prefixes for type names in the document: some modules have types of the same name.
 _GROUPS: Final[tuple[tuple[str, tuple[type, ...]], ...]] = (
     ("", _ANSWERS),
     ("", (FunctionFields, CustomFields, NamespaceFields)),
@@ -100,7 +100,7 @@ def schemas() -> dict[str, JsonSchema]:
 
 
 def _answers() -> dict[str, JsonSchema]:
-    """The schemas of answers and of all that they are made of."""
+    """The schemas of answers and of their parts."""
     kinds = {base: _kinds(base) for base in _BASES}
     types = (*_ANSWERS, *(kind for some in kinds.values() for kind in some))
     _, parts = msgspec.json.schema_components(types, ref_template=f"{_AT}{{name}}")
@@ -123,7 +123,7 @@ def _kinds(base: type) -> list[type]:
 
 
 def _written(part: JsonSchema) -> JsonSchema:
-    """The schema of what is written: a field that has a default is there, too."""
+    """The schema of an output type: fields with a default are present, too."""
     fields = part.get("properties", {})
     required = {*part.get("required", ()), *(name for name, field in fields.items() if "default" in field)}
     bare = {name: {key: it for key, it in field.items() if key != "default"} for name, field in fields.items()}
@@ -164,11 +164,11 @@ def _renamed(value: Any, prefix: str) -> Any:
     return value
 
 
-# --- what the types leave open ---
+# --- parts that the types leave open ---
 
 
 def _list_of(field: JsonSchema, item: JsonSchema) -> None:
-    """Say what is in the array that a field may be."""
+    """Set the item schema of the array that a field may be."""
     array = next(way for way in field.get("anyOf", (field,)) if way["type"] == "array")
     array["items"] = item
 
@@ -183,7 +183,7 @@ def _typed(kind: str, **properties: JsonSchema) -> JsonSchema:
 
 
 def _of_other_type(*kinds: str) -> JsonSchema:
-    """An object whose `type` is none of these."""
+    """An object whose `type` is not one of these."""
     return {
         "type": "object",
         "properties": {"type": {"type": "string", "not": {"enum": [*kinds]}}},
@@ -192,7 +192,7 @@ def _of_other_type(*kinds: str) -> JsonSchema:
 
 
 def _tools() -> dict[str, JsonSchema]:
-    """Tools: in the Chat shape their fields stand below their type, in the Responses shape beside it."""
+    """Tools: in the Chat shape their fields are nested under the type, in the Responses shape next to it."""
     fields = {"function": _to("FunctionFields"), "custom": _to("CustomFields")}
     flat = [{"allOf": [_typed(kind), inner]} for kind, inner in fields.items()]
     never = {"type": "string", "enum": ["never"]}

@@ -1,7 +1,8 @@
 """The gateway under uvicorn: start, and graceful shutdown.
 
-At the first SIGTERM or Ctrl-C running requests go on for `drain_s` seconds, while `/healthz` says so and nothing new is
-admitted. Then, or at a second signal, every answer ends with its last event, and the process ends.
+After the first SIGTERM or Ctrl-C, running requests continue for `drain_s` seconds, while `/healthz` reports the
+shutdown and no new request is admitted. Then, or at a second signal, every answer ends with its last event, and the
+process ends.
 """
 
 import gc
@@ -24,7 +25,7 @@ from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.settings.bounds import STALL_S
 
 log = logging.getLogger("callwright.gateway")
-# Seconds without any answer ending, once all were told to end; then seconds for the rest of the connections to close.
+# Seconds to wait without any answer ending, after all were cancelled; then seconds for the connections to close.
 _LAST_WORDS_S: Final = 5.0
 _CLOSING_S: Final = 2
 # Thresholds of the garbage collector, see `gc.set_threshold`. A failed stream leaves old objects in cycles: with higher
@@ -33,7 +34,7 @@ _COLLECTED_EVERY: Final = (20_000, 10, 3)
 
 
 def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Serve an application until the process is told to end; `ready` is called once it accepts requests. Raises
+    """Serve an application until the process is signalled to stop; `ready` is called once it accepts requests. Raises
     `SystemExit` if it cannot start.
     """
     server, connections = config.server, app.state.connections
@@ -49,17 +50,17 @@ def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callab
 
 
 def _spare_collector() -> None:
-    """Exempt from garbage collection what was loaded at the start, and collect less often than by default."""
+    """Exempt the objects loaded at the start from garbage collection, and collect less often than by default."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTED_EVERY)
 
 
 class Drain:
-    """The graceful shutdown, from the first signal on. `clock` answers seconds.
+    """The graceful shutdown, from the first signal on. `clock` returns seconds.
 
-    Running requests go on for `drain_s`. Then they are ended. As long as some of them come to their end there is time
-    for the last events of the others: thousands take a while.
+    Running requests continue for `drain_s`, then they are ended. As long as some of them finish, the others have time
+    for their last events: thousands take a while.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Drain:
         self._until = self._clock() + (self._drain_s if self._until is None else 0)
 
     def is_over(self) -> bool:
-        """Whether the process can end. To be asked again and again: it takes the steps that are due."""
+        """Whether the process can end. Call it repeatedly: it takes the steps that are due."""
         if self._until is None:
             return False
         admission, now = self._admission, self._clock()
@@ -110,8 +111,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn: opens what the application needs, then listens."""
-        # The loop would keep a list of all async generators, to close at its end those that nobody has closed. Here
-        # everybody closes his own, and each request has several.
+        # The loop would track all async generators, to close unclosed ones at its end. Here their owners close them,
+        # and each request has several.
         sys.set_asyncgen_hooks(firstiter=None)
         await super().startup(sockets=sockets)
         if self.started:

@@ -1,7 +1,7 @@
 """The folder that the processes of one gateway share, for as long as one of them lives.
 
-A process that is killed erases nothing. So each holds a lock on the folder, which the system gives up for it, and who
-starts next erases the folders that nobody holds.
+A process that is killed erases nothing. So each holds a lock on the folder, which the system releases, and the next
+process to start erases the folders without a lock.
 """
 
 import logging
@@ -28,7 +28,7 @@ def shared_folder() -> Iterator[Path]:
 
 
 def hold(folder: Path) -> IO[bytes]:
-    """Keep the folder from being erased by others until this is closed, or the process ends, however it does."""
+    """Protect the folder from erasure by others until the file is closed or the process ends."""
     import fcntl  # not on Windows, where a gateway is one process
 
     file = (folder / _LOCK).open("ab")
@@ -40,7 +40,7 @@ def _erase_left(root: Path) -> None:
     import fcntl
 
     for folder in root.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another erases it, or it is nobody's folder
+        with suppress(OSError):  # another process erases it, or it is not such a folder
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 continue

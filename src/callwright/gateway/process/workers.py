@@ -95,8 +95,8 @@ def _share(most: int | None, number: int, count: int) -> int | None:
 def serve_by_workers(
     config: Config, listeners: Sequence[socket.socket], ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve with one process for each listener until told to end; `ready` is called once all of them serve. Raises
-    `SystemExit` if one cannot start.
+    """Serve with one process for each listener until signalled to stop; `ready` is called once all of them serve.
+    Raises `SystemExit` if one cannot start.
     """
     with shared_folder() as folder:
         _counters(config, folder)
@@ -107,7 +107,7 @@ def serve_by_workers(
 
 
 def _counters(config: Config, folder: Path) -> SharedCounters:
-    """What the workers count together: the rate limits of keys, then the places that they have taken."""
+    """The counters that the workers share: the rate limits of keys, then the places taken."""
     size = counters_size(config.keys) + Clients.size(config.keys, config.server.workers)
     return SharedCounters.shared(folder / _LIMITS_FILE, size)
 
@@ -201,7 +201,7 @@ class _Parent:
 
 @contextmanager
 def _signals() -> Iterator[socket.socket]:
-    """A socket that gets a byte when this process is told to end."""
+    """A socket that gets a byte when this process is signalled to stop."""
     told, tell = socket.socketpair()
     told.setblocking(False)
 

@@ -1,1 +1,1 @@
-"""What the Responses API adds to a turn: its state, and the answer as it is stored."""
+"""The parts of a turn specific to the Responses API: its state, and the stored answer."""

@@ -1,4 +1,4 @@
-"""What of a conversation stays beside the summary when it is compacted (`POST /v1/responses/compact`)."""
+"""The items of a conversation that remain with the summary when it is compacted (`POST /v1/responses/compact`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,7 @@
-"""`context_management` of the Responses API: a conversation that has grown too long is compacted before it goes on.
+"""`context_management` of the Responses API: a conversation that has grown too long is compacted before the next turn.
 
-The summary is made of all of it, as clients may leave out what stands before it from then on; what the model has not
-answered yet stays word for word. Knows no transport.
+The summary covers all of it, as clients may omit the items before the summary from then on; items that the model has
+not answered yet stay verbatim. Knows no transport.
 """
 
 from collections.abc import Callable
@@ -25,10 +25,10 @@ _OF_ONE_TURN: Final = frozenset({"message", "reasoning", "function_call", "custo
 
 
 def conversation_tokens(conversation: Conversation, counted: StoredResponse | None, new: int) -> int:
-    """About how many tokens a conversation has.
+    """The approximate number of tokens of a conversation.
 
-    `counted` is the stored response that it continues, whose server has counted what it was asked and what it answered;
-    `new` how many of the items came behind that. Else all of it is estimated.
+    `counted` is the stored response that it continues, with the server's token counts of its input and output; `new`
+    is the number of later items. Else all of it is estimated.
     """
     usage = counted.body.get("usage") if counted is not None else None
     if counted is None or not usage or not all(item.get("type") in _OF_ONE_TURN for item in counted.output):
@@ -48,7 +48,7 @@ def is_too_long(conversation: Conversation, tokens: int, threshold: int | None) 
 async def compacted_first(
     model: Model, asked: ParsedRequest, today: str, go_on: Callable[[ParsedRequest], TurnEvents]
 ) -> TurnEvents:
-    """The events of a turn that begins with a compaction; `go_on` answers those of the turn behind it.
+    """The events of a turn that begins with a compaction; `go_on` returns those of the turn after it.
 
     Raises `UpstreamError` if the model writes no summary.
     """

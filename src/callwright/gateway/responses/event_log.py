@@ -1,7 +1,7 @@
-"""The events of responses that are made in the background, kept for clients that come later or come back.
+"""The events of background responses, buffered for clients that connect later or reconnect.
 
-Each process keeps those of the responses that it makes, while they are made and behind their end, in so many bytes
-together: then those that have ended go first, the oldest before the others, and then the oldest events of what is made.
+Each process buffers the events of its own responses, during the response and after its end, up to a total size. Beyond
+that it evicts finished responses first, oldest first, then the oldest events of running ones.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from callwright.errors import RequestError
 
 
 def not_kept(id_: str, after: int, first: int | None) -> RequestError:
-    """The error for events that are asked for and were let go, or never were here. `first`: the first that is kept."""
+    """The error for requested events that were evicted or never existed here. `first`: the first buffered event."""
     known = "none of its events" if first is None else f"its events from {first} on"
     return RequestError(
         f"Invalid 'starting_after': this gateway has {known}, and {after + 1} was to be the first. Leave out "
@@ -22,13 +22,13 @@ def not_kept(id_: str, after: int, first: int | None) -> RequestError:
 
 
 class EventLog:
-    """The events of one response, each with its number: 0, 1, and so on. `first` is the number of the first kept."""
+    """The events of one response, each with its number: 0, 1, and so on. `first`: the first one in the buffer."""
 
     def __init__(self, id_: str, logs: "EventLogs") -> None:
         self.id = id_
         self.first = 0
         self.ended = False
-        self.is_let_go = False  # nobody finds it any more
+        self.is_let_go = False  # removed from the logs
         self.size = 0
         self._events: list[bytes] = []
         self._logs = logs
@@ -36,7 +36,7 @@ class EventLog:
 
     @property
     def next(self) -> int:
-        """The number of the event that comes next."""
+        """The number of the next event."""
         return self.first + len(self._events)
 
     def add(self, events: Sequence[bytes]) -> None:
@@ -54,7 +54,7 @@ class EventLog:
         self._logs.has_ended(self)
 
     def drop_oldest(self, size: int) -> int:
-        """Let the oldest events go until so many bytes are gone, but for the newest one. Answers how many are gone."""
+        """Evict the oldest events, at least `size` bytes, but never the newest one. Returns the bytes evicted."""
         number = gone = 0
         while gone < size and number < len(self._events) - 1:
             gone += len(self._events[number])
@@ -65,9 +65,9 @@ class EventLog:
         return gone
 
     async def read(self, after: int) -> AsyncGenerator[list[bytes], None]:
-        """The events behind this number, in batches, until the response has ended.
+        """The events after this number, in batches, until the response has ended.
 
-        A reader who is so slow that events were let go meanwhile gets no more.
+        Stops early if the reader is so slow that its next event was evicted.
         """
         coming = after + 1
         while coming >= self.first:
@@ -101,7 +101,7 @@ class EventLogs:
         return log
 
     def get(self, id_: str) -> EventLog | None:
-        """The log of a response; None where it is not kept, or was never here."""
+        """The log of a response; None if it was evicted or never existed here."""
         return self._logs.get(id_)
 
     def forget(self, id_: str) -> None:
@@ -117,7 +117,7 @@ class EventLogs:
             self._ended[log.id] = None
 
     def added(self, to: EventLog, size: int) -> None:
-        """Keep the bound: so many bytes were added to a log."""
+        """Count `size` bytes added to a log, and evict if over the limit."""
         if to.is_let_go:
             return
         self._size += size

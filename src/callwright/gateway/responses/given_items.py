@@ -1,6 +1,6 @@
-"""Items as they come with a request: which of them refer to others, what they are stored as, and what is read of them.
+"""The items of a request: references to other items, their stored form, and their parsed form.
 
-An agent sends all items of the request before, and some more: what depends on an item alone is looked at once.
+An agent resends all items of the previous request, and some more: results that depend on an item alone are cached.
 """
 
 import secrets
@@ -33,7 +33,7 @@ _OF_TOOLS: Final = ("additional_tools", "tool_search_output")
 
 
 def references(items: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """The numbers of the items that stand for others."""
+    """The numbers of the items that are references."""
     return fold(items, _NUMBERS, _references)
 
 
@@ -48,7 +48,7 @@ def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
 
 
 def to_be_read(items: Sequence[Any], new: Items) -> list[dict[str, Any]]:
-    """Items that came with a request, and are stored as `new`: each as it came, where nobody asks for its id."""
+    """Items that came with a request, and are stored as `new`: each unchanged if its id is not needed."""
     return [
         item if item.get("type", "message") in READ_WITHOUT_ID else dict(with_id)
         for item, with_id in zip(items, new, strict=True)
@@ -67,8 +67,8 @@ def _references(before: tuple[int, ...], items: Sequence[Mapping[str, Any]], sta
 
 
 def _prefixes(before: tuple[str, ...], items: Sequence[Mapping[str, Any]], start: int) -> tuple[str, ...]:
-    """With what the id begins that an item needs; "" for one that has its own, and for one whose type is not known: an
-    id would turn that into a reference.
+    """The prefix of the id that an item needs; "" if it has its own id, or if its type is unknown: an id would turn
+    that into a reference.
     """
     needs = [
         item.get("id") in (None, "") and ("role" in item or item.get("type", "item_reference") != "item_reference")

@@ -89,7 +89,7 @@ class ConnectionCache:
 
 
 class PreparedResponse(Struct):
-    """A response that can begin: the request is fully checked. `new` are the items that came with it."""
+    """A fully validated request, ready to be answered. `new`: the items of the request itself."""
 
     request: ResponsesRequest
     asked: ParsedRequest
@@ -261,8 +261,8 @@ class ResponseService:
         events: AsyncStream[Sequence[TurnEvent]],
         memory: ConnectionCache | None = None,
     ) -> AsyncGenerator[list[ResponseStreamEvent], None]:
-        """The stream events, in batches of what arrived together: the first begins the response, and the last always
-        says how it ended.
+        """The stream events, in batches as they arrived: the first begins the response, and the last always carries
+        its final status.
         """
         yield prepared.writer.begin()
         try:
@@ -276,7 +276,7 @@ class ResponseService:
         yield ending
 
     async def end(self, prepared: PreparedResponse, memory: ConnectionCache | None = None) -> list[ResponseStreamEvent]:
-        """The turn is over: the response is kept. Answers the last stream events. Raises `StoreError`."""
+        """Store the response of a finished turn. Returns the last stream events. Raises `StoreError`."""
         prepared.ending = await prepared.finish()
         await self._keep(prepared, memory)
         return prepared.ending
@@ -302,7 +302,7 @@ class ResponseService:
         return events
 
     async def _is_too_long(self, prepared: PreparedResponse) -> bool:
-        """Whether the conversation is to be compacted before it goes on."""
+        """Whether the conversation must be compacted before the next turn."""
         threshold = prepared.request.compact_threshold
         if threshold is None or prepared.asked.compacts:
             return False
@@ -312,7 +312,7 @@ class ResponseService:
         return is_too_long(conversation, tokens, threshold)
 
     async def _check_store(self) -> None:
-        """Before a model is asked: what it says could not be kept where the store does not answer."""
+        """Check the store before the model is asked: without the store, its answer would be lost."""
         assert self._store is not None
         try:
             await self._store.check()
@@ -320,7 +320,7 @@ class ResponseService:
             log.error("a response is refused: %s", error)
             raise store_unavailable() from error
 
-    # --- what came before ---
+    # --- the history ---
 
     async def _history(self, request: ResponsesRequest, memory: ConnectionCache | None) -> Items:
         if (parent := request.previous_response_id) is not None:
@@ -367,7 +367,7 @@ class ResponseService:
         return items
 
     async def _keep(self, prepared: PreparedResponse, memory: ConnectionCache | None) -> None:
-        """Store a finished response before its last event goes out, so that it can be continued at once."""
+        """Store a finished response before its last event is sent, so that it can be continued immediately."""
         is_stored = self._store is not None and prepared.request.store is not False
         if memory is not None:
             items = [*prepared.history, *prepared.new, *msgspec.to_builtins(prepared.writer.response.output)]
@@ -387,7 +387,7 @@ class ResponseService:
 
 
 def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour: ApiDialect) -> ResponseWriter:
-    """What writes the response to a request, which names the `tools` as they came."""
+    """The writer of the response to a request. `tools` are echoed as they were sent."""
     offer = asked.offer
     echoed = once(tools, "echoed", lambda: _echoed(tools, offer), offer.taken)
     response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
@@ -396,8 +396,8 @@ def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour
 
 
 async def replace_at_last(store: Store, stored: StoredResponse) -> None:
-    """Store how a response in the background has ended. Where the store does not answer, as soon as it does: nobody
-    else knows what was said, and nobody is told before it is kept. Raises `StoreError` where it cannot be stored.
+    """Store the final state of a background response, and retry until the store answers: there is no other copy, and
+    the final event is sent only after it is stored. Raises `StoreError` if it cannot be stored.
     """
     while True:
         try:
@@ -410,7 +410,7 @@ async def replace_at_last(store: Store, stored: StoredResponse) -> None:
 
 
 async def _settled(events: TurnEvents) -> TurnEvents:
-    """The events of an answer that is not streamed, all at once."""
+    """The events of an answer that is not streamed, in one batch."""
     async with aclosing(events):
         kept = [event async for batch in events for event in batch]
     yield settled(kept)

@@ -1,1 +1,1 @@
-"""What the gateway does itself within a turn, whichever API asked: tools that it runs, truncation, compaction."""
+"""Features that the gateway adds to a turn, for every API: server-side tools, truncation, compaction."""

@@ -21,7 +21,7 @@ NOT_ALLOWED: Final = "This call was not run: the request does not allow this too
 
 class PendingCall(Struct):
     """A call that runs here. `name` is as the model knows it, `id` as the client does. `request_id`: the approved
-    request for it. When it is over, `ended` is what the client is told, `words` what the model reads.
+    request for it. Afterwards `ended` is the event for the client, `words` the text for the model.
     """
 
     index: int
@@ -33,7 +33,7 @@ class PendingCall(Struct):
     words: str = ""
 
     def end(self, ended: ServerEvent, words: str) -> ServerEvent:
-        """Say what came of it."""
+        """Set the outcome. Returns its event."""
         self.ended, self.words = ended, words
         return ended
 
@@ -82,21 +82,21 @@ class ServerTools(Protocol):
         ...
 
     def lists(self) -> Sequence[ServerEvent]:
-        """What is told of the tools before the model is asked."""
+        """The events about the tools that precede the model's answer."""
         ...
 
     def begins(self, call: PendingCall) -> ServerEvent | None:
-        """What goes out when the model begins a call, before its arguments, which follow as they come. None: nothing
-        goes out before it is whole.
+        """The event sent when the model begins a call, before its arguments, which are streamed. None: the call is sent
+        only when it is complete.
         """
         ...
 
     def whole(self, call: PendingCall) -> Sequence[Event | ServerEvent]:
-        """All that goes out of a call before its outcome."""
+        """All events of a call before its outcome."""
         ...
 
     def asks(self, call: PendingCall) -> ServerEvent | None:
-        """What asks a person about a call that may not run before; None for one that may."""
+        """The approval request for a call; None if the call needs no approval."""
         ...
 
     def running(self, calls: Sequence[PendingCall]) -> AbstractAsyncContextManager[Outcomes]:
@@ -134,7 +134,7 @@ class ServerCalls:
         return self._budget.is_spent
 
     def lists(self) -> list[ServerEvent]:
-        """What is told of the tools before the model is asked."""
+        """The events about the tools that precede the model's answer."""
         return [event for kind in self._kinds for event in kind.lists()]
 
     @asynccontextmanager

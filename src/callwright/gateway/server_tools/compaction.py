@@ -1,4 +1,4 @@
-"""Compaction of long conversations: the model writes a summary, which then stands in place of the conversation."""
+"""Compaction of long conversations: the model writes a summary, which then replaces the conversation."""
 
 from callwright.events import Finished
 from callwright.turn.model import Model

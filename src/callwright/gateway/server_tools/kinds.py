@@ -1,4 +1,4 @@
-"""What of a request runs here: the kinds of tools, for each API the same; and what nobody runs, which is said."""
+"""The kinds of tools that run here, the same for each API; and a warning about tools that cannot be run."""
 
 import logging
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def server_calls(
 
 
 def note_not_run(offer: ToolCatalog) -> None:
-    """Say of the tools that were left out that nobody runs them: to the client each time, in the log once."""
+    """Report the tools that were left out: to the client each time, in the log once."""
     note_dropped(frozenset(offer.left_out))
     for kind in offer.left_out:
         _warn(next((known for known in _NOT_RUN if kind.startswith(known)), ""))

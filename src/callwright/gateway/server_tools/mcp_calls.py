@@ -1,4 +1,4 @@
-"""MCP tool calls within one turn: which need approval, and what comes of those that run."""
+"""MCP tool calls within one turn: which need approval, and the results of those that run."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The MCP servers that the configuration allows, connected on first use and kept until the gateway ends.
+"""The MCP servers that the configuration allows, connected on first use, until the gateway ends.
 
 No other server is ever contacted, whatever a request says. All requests share one connection to a server; requests with
 headers of their own share one with those that send the same headers.
@@ -32,9 +32,9 @@ log = logging.getLogger("callwright.gateway")
 
 # The list of a server's tools is refreshed when it is this old.
 _LISTED_EVERY_S: Final = 300.0
-# Characters that the model reads of a result; the middle of what is longer is left out. As agents read them.
+# Characters of a result that the model reads; longer results lose their middle, as in agents.
 _RESULT_CHARS: Final = Limits().result_chars
-# How many connections with clients' headers are kept; the least recently used goes first.
+# The number of cached connections with clients' headers; the least recently used is evicted.
 _MAX_OF_CLIENTS: Final = 64
 # Headers that clients may not set: they belong to the connection or the protocol.
 _NOT_OF_CLIENTS: Final = ("host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "te")
@@ -90,8 +90,8 @@ class McpServers:
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
 
     async def opened(self, asked: Sequence[AskedServer], labels: Sequence[str] = ()) -> dict[str, OpenServer]:
-        """The servers that a request offers, connected, by the labels it gives them; beside them those that its model
-        has anyhow, by their `labels` of the configuration. Raises `RequestError`.
+        """The servers that a request offers, connected, by the labels it gives them; and the configured servers of its
+        model, by their `labels` of the configuration. Raises `RequestError`.
         """
         if not (asked or labels):  # as nearly always
             return {}

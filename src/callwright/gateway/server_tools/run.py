@@ -1,8 +1,8 @@
 """A turn in which the gateway runs tools itself: tool search, searches of the web, and tools of MCP servers.
 
 The model is asked, its calls of these tools are run, and it is asked again with their outputs, until it answers or
-calls a tool of the client. Nothing interleaves: what the model writes behind a call that runs here follows when that
-call has its output.
+calls a tool of the client. Nothing interleaves: text that the model writes after such a call is
+sent after the output of the call.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -38,7 +38,7 @@ from callwright.wire.server_events import ServerEvent, TurnEvents, WebSearchEnde
 _MAX_SEARCHES: Final = 8
 _MAX_ROUNDS: Final = 24
 _Now: TypeAlias = Event | ServerEvent
-_Out: TypeAlias = _Now | PendingCall  # a call stands where its output belongs
+_Out: TypeAlias = _Now | PendingCall  # a call marks the position of its output
 
 
 async def run_server_tools(
@@ -92,7 +92,7 @@ async def run_server_tools(
 async def _played(
     turn: "_ModelRound", events: Events, asked: ParsedRequest, calls: ServerCalls
 ) -> AsyncGenerator[Sequence[_Now], None]:
-    """What goes out of one turn of the model, whose calls are run and whose searches are made."""
+    """The events to send of one turn of the model, whose calls and searches are run."""
     async with aclosing(events):
         async for batch in events:
             if now := [out for event in batch for out in turn.take(event)]:
@@ -117,7 +117,7 @@ def _approved(asked: ParsedRequest, calls: ServerCalls, new_id: Callable[[str], 
 
 
 def _continued(conversation: Conversation, asked: ParsedRequest, turn: "_ModelRound") -> Conversation:
-    """The conversation for the next round, behind what was said in this one."""
+    """The conversation for the next round, including the output of this one."""
     items = [*conversation.items, *turn.said()]
     for search in turn.made:
         items += search.told(items)
@@ -125,7 +125,7 @@ def _continued(conversation: Conversation, asked: ParsedRequest, turn: "_ModelRo
         conversation,
         items=tuple(items),
         tools=asked.offer.tools,
-        shown_tools=conversation.shown_tools or asked.conversation.tools,  # the schemas found stand in the outputs
+        shown_tools=conversation.shown_tools or asked.conversation.tools,  # the schemas found are in the outputs
         tool_choice="auto",
         allowed_tools=None if asked.frees else conversation.allowed_tools,
     )
@@ -136,7 +136,7 @@ class _ModelRound:
 
     `calls` are the calls to run, `searches` the arguments of searches for tools, which are `made` at its end. `held`
     are the events from the first such call on, held back for its output. `found` is what its searches of the web found;
-    `counted` and `ended` say what it took and how it ended.
+    `counted` is its usage, `ended` its final event.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class _ModelRound:
         self._said: list[ContentDelta | ReasoningDelta | PendingCall] = []
         self._open: int | None = None  # the index of a call that runs here, while it is written
         self._call: PendingCall | None = None  # that call; None if it is a search for tools
-        self._flows = False  # whether it goes out while it is written
+        self._flows = False  # whether it is streamed
         self._pieces: list[str] = []
 
     @property
@@ -166,7 +166,7 @@ class _ModelRound:
         return self._is_over or not (self.calls or self.searches)
 
     def said(self) -> list[Item]:
-        """What the model wrote and the outputs of its calls, as a later turn reads them from the answer."""
+        """The model's output and its tool results, as a later turn reads them from the answer."""
         items: list[Item] = []
         for kind, group in groupby(self._said, type):
             text = ""
@@ -180,7 +180,7 @@ class _ModelRound:
         return items
 
     def take(self, event: Event | Usage) -> list[_Now]:
-        """Take an event; answers what goes out now."""
+        """Take an event. Returns the events to send now."""
         now: list[_Now] = []
         if isinstance(event, Usage):
             self.counted = event
@@ -242,14 +242,14 @@ class _ModelRound:
 
 
 def _whole(tools: ServerCalls, call: PendingCall) -> list[_Out]:
-    """All events of a call at once."""
+    """All events of a call."""
     return [*tools.kind(call.name).whole(call), call]
 
 
 async def _answered(
     tools: ServerCalls, calls: Sequence[PendingCall], held: Sequence[_Out]
 ) -> AsyncGenerator[_Now, None]:
-    """What was held back, while the calls run, with each output in its place."""
+    """The held events, sent while the calls run, with each output in its place."""
     if not held:
         return
     async with tools.running(calls) as outcome:
@@ -275,8 +275,8 @@ def _with_outputs(conversation: Conversation, calls: Sequence[PendingCall]) -> C
 
 
 def _barred(conversation: Conversation, asked: ParsedRequest, calls: ServerCalls, *, is_last: bool) -> Conversation:
-    """The conversation with the tools forbidden that may not be called any more: in the last round all that run here.
-    The prompt keeps them, and so its prefix.
+    """The conversation with exhausted tools forbidden; in the last round, all tools that run here. The prompt still
+    lists them, so its prefix stays the same.
     """
     barred = calls.names if is_last else calls.spent
     if is_last and asked.offer.search == "server":

@@ -1,6 +1,6 @@
-"""Where the web is searched: a SearXNG, or a tool of an MCP server, as the configuration says. Nothing else is asked.
+"""The search engine of the web search tool: a SearXNG or a tool of an MCP server, as configured.
 
-What is found are words of strangers: they are cut to size here, and told to nobody but the model and the client.
+Results are untrusted text: they are truncated here, and go only to the model and the client.
 Source of SearXNG's shapes: its Search API (docs.searxng.org/dev/search_api.html), `format=json`.
 """
 
@@ -37,7 +37,7 @@ _MAX_URL: Final = 2_048
 _OK: Final = 200
 _NO_JSON: Final = 403
 _TOO_MANY: Final = 429
-# Of the domains that a request allows or forbids so many are told to the engine; all of them are checked.
+# The maximum number of allowed or blocked domains in a query; the results are checked against all of them.
 _MAX_OPERATORS: Final = 6
 _URL: Final = re.compile(r"https?://[^\s<>\"'\])}]+")
 
@@ -61,7 +61,7 @@ class Page(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What a search has found: pages, or a text in which nobody could tell them apart."""
+    """The results of a search: pages, or a text that cannot be split into pages."""
 
     pages: Sequence[Page] = ()
     text: str | None = None
@@ -71,11 +71,11 @@ class SearchEngine(Protocol):
     """Something that searches the web."""
 
     async def search(self, query: str, wanted: WebSearchTool) -> Found:
-        """What is found. Raises `SearchError`."""
+        """The results. Raises `SearchError`."""
         ...
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         ...
 
 
@@ -179,7 +179,7 @@ def _failed(message: str) -> SearchError:
 
 
 def _operators(wanted: WebSearchTool) -> str:
-    """The domains of a request in the words of search engines. What they make of them is checked."""
+    """The domains of a request as search operators. Engines may ignore them, so the results are checked."""
     allowed = [f"site:{name}" for name in wanted.allowed_domains[:_MAX_OPERATORS]]
     if len(wanted.allowed_domains) > _MAX_OPERATORS:
         allowed = []
@@ -216,9 +216,7 @@ def _host(url: str) -> str:
 
 
 class _McpTool:
-    """A tool that takes a query. What it answers is JSON with results, or text: there a paragraph with an address is a
-    page.
-    """
+    """A tool that takes a query. It returns JSON with results, or text, whose paragraphs with a URL are pages."""
 
     def __init__(self, config: SearchConfig, servers: McpServers) -> None:
         self._config = config

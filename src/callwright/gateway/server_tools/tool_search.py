@@ -10,7 +10,7 @@ from callwright.wire.server_events import ToolsSearched
 
 
 class Search:
-    """A search with the model's arguments; `event` says what came of it. The tools found can be called from then on."""
+    """A search with the model's arguments; `event` has its result. The tools found can be called from then on."""
 
     def __init__(self, asked: ParsedRequest, arguments: str) -> None:
         self._query = _query(arguments)

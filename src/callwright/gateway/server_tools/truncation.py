@@ -1,6 +1,6 @@
-"""What exceeds the context window: a conversation is cut at its start (`truncation: auto`), or the answer at its end.
+"""Fits requests into the context window: cuts the start of a conversation (`truncation: auto`), or limits the answer.
 
-Knows no token counts: it cuts until the server accepts, and goes by what the server says of the room that is left.
+Knows no token counts: it cuts until the server accepts, and uses the sizes in the server's errors.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from callwright.conversation import Call, CallOutput, Conversation, Item, Messag
 from callwright.errors import RequestError
 from callwright.wire.context_window import read_overflow
 
-# An answer that has less of the window than one part in so many is cut in its first sentences.
+# An answer with less than this fraction (1 / n) of the window would end within its first sentences.
 _LEAST_SHARE: Final = 16
 _MAX_CUTS: Final = 12
 
@@ -20,9 +20,9 @@ _MAX_CUTS: Final = 12
 class Fitting:
     """Makes a request fit into the window of its model, if that can be done: see `callwright.turn.loop.Fit`.
 
-    `truncates`: while the server says that the conversation is too long, its oldest part is left out. `clamps`: where
-    the prompt fits and the answer may not be as long as the request allows, it may be as long as the window: clients
-    ask for more than any local model has.
+    `truncates`: while the server says that the conversation is too long, its oldest part is left out. `clamps`: if
+    the prompt fits but the allowed length of the answer does not, the answer gets the rest of the window: clients ask
+    for more than any local model has.
     """
 
     def __init__(self, *, truncates: bool, clamps: bool = False) -> None:
@@ -33,7 +33,7 @@ class Fitting:
     def __call__(
         self, error: RequestError, conversation: Conversation, fields: Mapping[str, Any], begun: bool
     ) -> tuple[Conversation, Mapping[str, Any]] | None:
-        """What to ask for instead; None where nothing can be done, or an answer has `begun`."""
+        """The request to send instead; None if it cannot be made to fit, or an answer has `begun`."""
         again = not begun and self._cuts < _MAX_CUTS
         self._cuts += 1
         if self._clamps and again and (room := _room(error, fields)) is not None:
@@ -48,7 +48,7 @@ class Fitting:
 
 
 def _room(error: RequestError, fields: Mapping[str, Any]) -> int | None:
-    """How many tokens the answer may have, if that it might have more is what was wrong."""
+    """The tokens left for the answer, if the error is that the request allows more."""
     found = read_overflow(error.message) if error.code == "context_length_exceeded" else None
     room = found.room() if found is not None else None
     if found is None or found.window is None or room is None or room < found.window // _LEAST_SHARE:
@@ -59,8 +59,8 @@ def _room(error: RequestError, fields: Mapping[str, Any]) -> int | None:
 def without_oldest(conversation: Conversation) -> Conversation | None:
     """The conversation without its oldest part; None if nothing can go.
 
-    Instructions at the start stay, and so does the user's last message. What stands before that goes first, then what
-    stands behind it, up to the latest calls. An output never loses its call.
+    Instructions at the start stay, and so does the user's last message. Items before that are removed first, then
+    items after it, up to the latest calls. An output never loses its call.
     """
     items = conversation.items
     start = next((n for n, item in enumerate(items) if not _instructs(item)), len(items))

@@ -29,10 +29,10 @@ from callwright.wire.server_events import ServerEvent, WebSearchEnded, WebSearch
 log = logging.getLogger("callwright.gateway")
 
 _PARALLEL: Final = 4
-# Searches in one answer; a request may allow fewer. Who needs more goes round in a circle.
+# Searches in one answer; a request may allow fewer. A model that needs more is looping.
 _MAX_SEARCHES: Final = 10
-# Of the text of each page the model reads so many characters, by what the request says: eight pages are a few thousand
-# tokens, which the smallest windows still have room for.
+# The characters of each page that the model reads, scaled by the request's context size: eight pages are a few thousand
+# tokens, which fit into the smallest windows.
 _PAGE_CHARS: Final = 2_000
 _SHARES: Final = {"low": 1 / 3, "medium": 1.0, "high": 2.0}
 _FAILED: Final = "Error: the search has failed, so nothing is known of what it would have found. {words}"
@@ -41,7 +41,7 @@ Told = Callable[[str, float], None]
 
 
 class WebSearch:
-    """The search of a gateway: its engine, and how much is taken of what it finds. `told` is called for each search."""
+    """The search of a gateway: its engine, and the limits on its results. `told` is called for each search."""
 
     def __init__(self, config: SearchConfig, engine: SearchEngine, told: Told = lambda *_: None) -> None:
         self.config = config
@@ -63,7 +63,7 @@ class WebSearch:
             self._told(outcome, time.monotonic() - begun_s)
         most = int(_PAGE_CHARS * _SHARES[wanted.context])
         if found.text is not None:
-            # nobody can tell of which domains it speaks
+            # a text cannot be filtered by domain
             if wanted.allowed_domains or wanted.blocked_domains:
                 raise SearchError("unavailable", "What was found cannot be told apart by its domains.")
             return Found(text=found.text[: most * self.config.max_results])
@@ -72,7 +72,7 @@ class WebSearch:
         return Found([Page(page.url, page.title, _cut(page.text, most), page.age) for page in kept])
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         await self._engine.close()
 
 
@@ -99,14 +99,14 @@ class WebSearches:
         return ()
 
     def begins(self, call: PendingCall) -> ServerEvent | None:
-        """See `ServerTools`. A search goes out when its query is whole."""
+        """See `ServerTools`. A search is sent when its query is complete."""
         return None
 
     def whole(self, call: PendingCall) -> Sequence[Event | ServerEvent]:
         return [WebSearchStarted(call.id, _query(call.arguments) or "")]
 
     def asks(self, call: PendingCall) -> ServerEvent | None:
-        """See `ServerTools`. A search changes nothing, so nobody is asked."""
+        """See `ServerTools`. A search changes nothing, so it needs no approval."""
         return None
 
     @asynccontextmanager
@@ -159,7 +159,7 @@ class WebSearches:
 
 
 def _query(arguments: str) -> str | None:
-    """The query of a call; None where it has none."""
+    """The query of a call; None if it has none."""
     try:
         value = decode(arguments)
     except NotJsonError:
@@ -178,7 +178,7 @@ def _is_wanted(url: str, wanted: WebSearchTool) -> bool:
 
 
 def _is_of(place: str, domain: str) -> bool:
-    """Whether an address lies in a domain or one below it; a domain may have the begin of a path behind it."""
+    """Whether an address is in a domain or a subdomain; the domain may include a path prefix."""
     host, _, path = place.partition("/")
     name, _, begin = domain.partition("/")
     return (host == name or host.endswith(f".{name}")) and path.startswith(begin)

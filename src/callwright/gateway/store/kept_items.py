@@ -1,6 +1,6 @@
-"""What the store asks its database of kept items: each function is one transaction, given the connection that runs it.
+"""The queries of the store for cached items: each function is one transaction, run on the given connection.
 
-Times are in seconds since the epoch, kept in milliseconds. Everything has an owner and the name of a model.
+Times are in seconds since the epoch, stored in milliseconds. Everything has an owner and the name of a model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, li
 from callwright.database.tables import KEPT_ITEMS, lock
 
 _KEPT: Final = "cw-kept"
-_ASKED_AT_ONCE: Final = 500  # databases take so many parameters and no more
+_ASKED_AT_ONCE: Final = 500  # databases limit the number of parameters
 _LEFT_OF_FULL: Final = 0.9  # so that not every turn has to make room
 
 
@@ -32,10 +32,10 @@ def keep(
     before: float,
     most: tuple[int, int],
 ) -> None:
-    """Keep items by their keys, and erase what was last used `before`. `most`: how many and how many bytes there may
-    be; what was not used for longest makes room.
+    """Store items by their keys, and erase items last used earlier than `before`. `most`: the maximum number of items
+    and of bytes; the least recently used are evicted.
 
-    What comes twice with different items is empty from then on: nobody could tell which of them is meant.
+    A key stored twice with different items is empty from then on: it is ambiguous.
     """
     lock(connection, _KEPT)
     forget_kept(connection, before)
@@ -68,7 +68,7 @@ def _make_room(connection: Connection, most: int, most_bytes: int) -> None:
 def find_kept(
     connection: Connection, owner: str, model: str, keys: Sequence[str], since: float
 ) -> dict[str, KeptItems]:
-    """What is kept by these keys and was used since."""
+    """The items stored by these keys and used since a time."""
     columns = (KEPT_ITEMS.c.key, KEPT_ITEMS.c.body, KEPT_ITEMS.c.used_at)
     rows = (
         row
@@ -81,7 +81,7 @@ def find_kept(
 
 
 def empty_kept(connection: Connection, owner: str, model: str, keys: Sequence[str]) -> None:
-    """What is kept by these keys is empty from now on."""
+    """Empty the items stored by these keys."""
     lock(connection, _KEPT)
     for some in _some(keys):
         connection.execute(update(KEPT_ITEMS).where(_of(owner, model, some)).values(body=b"", size=0))
@@ -94,7 +94,7 @@ def use_kept(connection: Connection, owner: str, model: str, keys: Sequence[str]
 
 
 def forget_kept(connection: Connection, before: float) -> None:
-    """Erase what was last used before a time."""
+    """Erase items last used earlier than `before`."""
     connection.execute(delete(KEPT_ITEMS).where(KEPT_ITEMS.c.used_at < _ms(before)))
 
 

@@ -1,6 +1,6 @@
-"""What the store asks its database of limits that several gateways share: each function is one transaction.
+"""The queries of the store for limits shared by several gateways: each function is one transaction.
 
-A limit is a token bucket: how much is used, at a time of the database's clock. PostgreSQL only.
+A limit is a token bucket: the amount used, at a time of the database's clock. PostgreSQL only.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from callwright.database.tables import LIMITS, LIMITS_USERS, lock, now
 
 _NEW: Final = "cw-limit"
 _USERS: Final = "cw-users"
-# A gateway that was silent for so long is gone.
+# A gateway that has not reported for this long counts as gone.
 _GONE_S: Final = 30
 _NOTED_EVERY_S: Final = 5
 _NOW_MS: Final = extract("epoch", func.clock_timestamp()) * 1_000
@@ -21,7 +21,7 @@ _MINUTE_MS: Final = 60_000
 
 
 class Spent(Struct, frozen=True):
-    """What a gateway has used of the limit `kind` of a key, and whether it `wants` one more if it is there."""
+    """What a gateway has used of the limit `kind` of a key, and whether it `wants` one more unit if available."""
 
     key: str
     kind: str
@@ -31,12 +31,12 @@ class Spent(Struct, frozen=True):
 
 
 def spend(connection: Connection, gateway: str, spent: Sequence[Spent]) -> tuple[list[float], list[bool], int]:
-    """Count what was used. Answers how much is used of each limit by all gateways, whether what was wanted was there,
-    and how many gateways there are.
+    """Add usage. Returns the total usage of each limit by all gateways, whether each wanted unit was available, and
+    the number of gateways.
     """
-    connection.execute(text("SET LOCAL synchronous_commit = off"))  # it is of no worth after a minute
+    connection.execute(text("SET LOCAL synchronous_commit = off"))  # worthless after a minute
     used: dict[Spent, tuple[float, bool]] = {}
-    for one in sorted(spent, key=lambda one: (one.key, one.kind)):  # in one order, so that nobody waits in a circle
+    for one in sorted(spent, key=lambda one: (one.key, one.kind)):  # in a fixed order, to avoid deadlocks
         used[one] = _spend(connection, one)
     return [used[one][0] for one in spent], [used[one][1] for one in spent], _users(connection, gateway)
 

@@ -1,11 +1,11 @@
-"""What the store asks its database: each function is one transaction, given the connection that runs it.
+"""The queries of the store: each function is one transaction, run on the given connection.
 
-Plain functions of SQL: nothing here knows of the event loop, of files, or of one database's driver.
+Plain SQL functions, independent of the event loop, of files and of the database driver.
 
-Everything has an owner, and each function sees what one owner has: what another one has is not there.
+All data has an owner, and each function sees only the data of one owner.
 
-Who writes at once: those who add a response share a lock, those who erase some hold it alone, so that nothing begins to
-continue from a response while it is found to have no children. Within a conversation, its row is locked.
+Concurrent writes: adding a response takes a shared lock, erasing an exclusive one, so that no response can gain a child
+while it is found to have none. Changes to a conversation lock its row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,20 +42,20 @@ from callwright.database.tables import (
 from callwright.database.transactions import StoreError
 from callwright.tolerant_json.codec import encode
 
-# What the `status` of a body says of an answer that nothing changes any more.
+# The final values of `status` in the body of a response.
 ENDED: Final = ("completed", "incomplete", "failed", "cancelled")
 _CHAINS = "cw-chain"
 _MAKERS = "cw-maker"
 _ITEM_LIST = msgspec.json.Decoder(list[dict[str, Any]])
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
-# Of ids as they are kept.
+# Parameters are ids in their stored form.
 _ADD_TO_INDEX: Final = insert(ITEMS).values(
     item_id=bindparam("item", type_=Text), response_id=bindparam("response", type_=Text)
 )
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
-    """An answer and what it answers.
+    """A response and its input.
 
     `created_at` is in seconds since the epoch. `body` is the response object without its output. `input` are the items
     of its own request, without the history and with references resolved; `parent` is its previous_response_id.
@@ -131,7 +131,7 @@ def put_response(connection: Connection, response: StoredResponse, owner: str, m
 
 
 def _index(connection: Connection, response_id: str, ids: Sequence[str]) -> None:
-    """Note which items a response holds. There are many of them: they go in as they are kept."""
+    """Index the items of a response. There may be many: the ids are inserted in stored form."""
     (holder,) = as_kept([response_id])
     rows = [{"item": id_, "response": holder} for id_ in as_kept(ids)]
     if rows:
@@ -139,7 +139,7 @@ def _index(connection: Connection, response_id: str, ids: Sequence[str]) -> None
 
 
 def replace_response(connection: Connection, response: StoredResponse, owner: str, maker: Maker | None = None) -> bool:
-    """`put_response` for one that is there and has not ended, as its body says. True when it is stored now."""
+    """`put_response` for an existing response whose `status` is not final. True if it was stored."""
     lock(connection, _CHAINS, shared=True)
     found = connection.execute(select(RESPONSES.c.body).where(_visible(response.id, owner)).with_for_update()).first()
     if found is None or _OBJECT.decode(found.body).get("status") in ENDED:
@@ -157,7 +157,7 @@ def heard_of(connection: Connection, maker: Maker) -> None:
     known = update(MAKERS).where(MAKERS.c.id == maker.id).values(seen_at=now(connection))
     if connection.execute(known).rowcount:
         return
-    lock(connection, _MAKERS)  # the process may begin several responses at once
+    lock(connection, _MAKERS)  # the process may begin several responses concurrently
     if not connection.execute(known).rowcount:
         connection.execute(insert(MAKERS), {**msgspec.structs.asdict(maker), "seen_at": now(connection)})
 
@@ -183,7 +183,7 @@ def end_left(connection: Connection, makers: Sequence[str], error: Mapping[str, 
 
 
 def get_status(connection: Connection, id_: str, owner: str) -> str | None:
-    """What the body of a response says of it, unless that is unknown or deleted."""
+    """The `status` in the body of a response; None if it is unknown or deleted."""
     found = connection.execute(select(RESPONSES.c.body).where(_visible(id_, owner))).first()
     return None if found is None else _OBJECT.decode(found.body).get("status")
 
@@ -247,9 +247,9 @@ def get_item(connection: Connection, id_: str, owner: str) -> dict[str, Any] | N
 
 
 def delete_response(connection: Connection, id_: str, owner: str) -> bool:
-    """Hide a response, then erase it if nothing continues from it, with what was hidden and kept for it alone.
+    """Hide a response, then erase it if nothing continues from it, with the hidden ancestors that only it needed.
 
-    What its children do not need of it goes at once.
+    Data that its children do not need is erased immediately.
     """
     lock(connection, _CHAINS)
     visible = update(RESPONSES).where(_visible(id_, owner))
@@ -261,9 +261,9 @@ def delete_response(connection: Connection, id_: str, owner: str) -> bool:
 
 
 def erase_old(connection: Connection, before: int, limit: int) -> int:
-    """Erase responses created before a time that nothing continues from, with their ancestors; how many.
+    """Erase responses created before a time that nothing continues from, with their ancestors. Returns their number.
 
-    `limit`: how many to begin with. Whoever wants all erases until there are none.
+    `limit`: how many to begin with; to erase all, call it until it returns 0.
     """
     lock(connection, _CHAINS)
     old = RESPONSES.c.created_at < before

@@ -1,9 +1,9 @@
-"""The store: answers of the Responses API and conversations, kept so that clients can continue from them.
+"""The store: answers of the Responses API and conversations, stored so that clients can continue from them.
 
-Many gateways may use one database at a time: a store holds no state but its connections. What was stored is there when
-the call returns: it outlives the process, and the power of the machine.
+Several gateways may share one database: a store holds no state but its connections. Writes are durable when the call
+returns: they survive a crash of the process or a power failure.
 
-The store knows nothing of the API: what an item means, how a reference is resolved, what a client is told.
+The store knows nothing of the API: the meaning of an item, how references are resolved, the errors clients get.
 """
 
 import time
@@ -25,14 +25,14 @@ _DAY_S = 86_400
 _CHECKED_FOR_S = 1.0
 # The error of a response whose process has died.
 _GONE = {"code": "server_error", "message": "The gateway that made this response has ended before it was finished."}
-_ERASED_AT_ONCE = 100  # so that a long prune holds up nobody who stores
+_ERASED_AT_ONCE = 100  # small batches, so that a long prune does not delay writers
 
 
 class Store:
     """A database of responses and conversations; one per process.
 
-    Every method raises `StoreError` when the database fails. What a method has begun is brought to its end even if its
-    caller is cancelled: a client that leaves takes nothing with it.
+    Every method raises `StoreError` when the database fails. A method runs to completion even if its caller is
+    cancelled, so a client that disconnects interrupts no transaction.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class Store:
         *,
         told: Callable[..., None] | None = None,
     ) -> None:
-        """`retention_days`: for how long `prune` leaves responses alone; None is for ever. `owner` says on whose behalf
-        a method is called: it stores for that owner, and sees what that owner has. `told(operation, seconds, failed=…)`
-        is called after each transaction.
+        """`retention_days`: the age at which `prune` erases responses; None: never. `owner` returns the owner on whose
+        behalf a method is called: it stores for that owner, and sees only that owner's data. The callback
+        `told(operation, seconds, failed=…)` is called after each transaction.
         """
         self._most_kept = (bounds.MAX_KEPT_REASONING, bounds.MAX_KEPT_REASONING_BYTES)
         self._database = Transactions(url, told)
         self._retention_days = retention_days
         self._owner = owner
-        self._missing = KnownKeys()  # keys that are not there, and come only from here if ever
-        self._keeps = 0  # who has looked before one more knows no longer what is missing
+        self._missing = KnownKeys()  # keys that are absent and that only this process can add
+        self._keeps = 0  # a lookup that began before this changed may be stale
         self._bare = KnownKeys()  # keys of turns that have left nothing
         self._seen = KnownKeys()  # keys by which something was there
         self._maker = this_process()
@@ -60,19 +60,19 @@ class Store:
         self._fine_until = self._down_until = 0.0  # by the clock of `time.monotonic`
 
     async def open(self) -> None:
-        """Connect, and bring the tables up to date. Raises `ConfigError` for what cannot be used."""
+        """Connect, and bring the tables up to date. Raises `ConfigError` if the database cannot be used."""
         await self._database.open()
 
     async def close(self) -> None:
-        """Finish what is under way and disconnect."""
+        """Finish the running transactions and disconnect."""
         await self._database.close()
 
     async def put(self, response: StoredResponse) -> None:
-        """Store a response; one in a conversation appends its items to it, if that is still there.
+        """Store a response; one in a conversation appends its items to it, if that still exists.
 
-        Putting it again replaces its body and items, also in the conversation, where they come last then; its time and
-        what it continues from stay. Nothing happens when it was deleted and others still continue from it. Raises
-        `StoreError` when what it continues from was erased: without it the history would not be what was answered.
+        Putting it again replaces its body and items, also in the conversation, where they move to the end; its time and
+        its parent stay. Does nothing when it was deleted and others still continue from it. Raises `StoreError` when
+        its parent was erased: its history would be incomplete.
         """
         await self._database.write(queries.put_response, response, self._owner(), self._maker)
 
@@ -83,8 +83,8 @@ class Store:
         return await self._database.write(queries.replace_response, response, self._owner(), self._maker)
 
     async def check(self) -> None:
-        """See whether the database answers, unless it did within the last second. Raises `StoreError`; of one that has
-        just not answered at once.
+        """Check that the database answers, unless it did within the last second. Raises `StoreError`: immediately, if
+        the last check has just failed.
         """
         now = time.monotonic()
         if now < self._down_until:
@@ -99,14 +99,14 @@ class Store:
         self._fine_until = time.monotonic() + _CHECKED_FOR_S
 
     async def beat(self) -> None:
-        """Say that this process lives, as long as it makes a response in the background."""
+        """Record a heartbeat of this process while it runs a background response."""
         await self._database.write(queries.heard_of, self._maker)
 
     async def end_left(self) -> int:
-        """End as failed what processes were making that are dead. Answers how many responses that were.
+        """Mark as failed the responses that dead processes were running. Returns their number.
 
-        One elsewhere is dead when it is found silent twice in a row: it could say nothing either while the database did
-        not answer.
+        A process on another machine counts as dead when it is found silent twice in a row: while the database did not
+        answer, it could not send a heartbeat either.
         """
         before, self._silent = self._silent, set()
         makers = [one for one in await self._database.read(queries.get_makers) if one[0] != self._maker]
@@ -138,9 +138,9 @@ class Store:
         return await self._database.read(queries.get_item, id_, self._owner())
 
     async def prune(self, now: int) -> int:
-        """Erase the responses that are older than the retention, but for those that a younger one continues from.
+        """Erase the responses that are older than the retention, except those that a younger one continues from.
 
-        `now` is in seconds since the epoch. Answers how many were erased. Conversations are kept.
+        `now` is in seconds since the epoch. Returns the number of erased responses. Conversations are not erased.
         """
         if self._retention_days is None:
             return 0
@@ -167,7 +167,7 @@ class Store:
         return await self._database.write(queries.update_conversation, id_, metadata, self._owner())
 
     async def delete_conversation(self, id_: str) -> bool:
-        """Erase a conversation with its items. Its responses stay. False when there is none."""
+        """Erase a conversation with its items. Its responses stay. False if it does not exist."""
         return await self._database.write(queries.delete_conversation, id_, self._owner())
 
     async def conversation_items(self, id_: str) -> list[dict[str, Any]] | None:
@@ -179,14 +179,14 @@ class Store:
         return await self._database.write(queries.add_items, id_, tuple(items), self._owner())
 
     async def delete_item(self, conversation_id: str, item_id: str) -> bool:
-        """Erase an item from a conversation; a response that holds it keeps it. False when there is none."""
+        """Erase an item from a conversation; responses that contain it are unchanged. False if it does not exist."""
         return await self._database.write(queries.delete_item, conversation_id, item_id, self._owner())
 
     # --- what clients do not send back ---
 
     async def keep(self, model: str, kept: Mapping[str, bytes], now: float, before: float) -> None:
-        """Keep items of a model's turns by their keys; erase what was last used before a time. What comes twice with
-        different items, or once with none, is not found any more.
+        """Store items of a model's turns by their keys; erase items last used earlier than `before`. A key stored twice
+        with different items, or once without items, is no longer found.
         """
         owner = self._owner()
         bare = self._bare.among(owner, model, kept, before)
@@ -197,8 +197,8 @@ class Store:
         self._keeps += 1
 
     async def note_bare(self, model: str, keys: Collection[str], now: float) -> None:
-        """Note that turns have had these keys and left nothing, so that nobody has to look for it. What others have
-        left by them is not found any more: by all, if this process has seen it, else by this process.
+        """Note that the turns with these keys have no items, so that no lookup is needed. Items that other processes
+        stored under these keys are no longer found: by any process if this one has seen them, else by this one.
         """
         owner = self._owner()
         self._bare.add(owner, model, keys, now)
@@ -209,8 +209,8 @@ class Store:
     async def find_kept(
         self, model: str, keys: Collection[str], since: float, comes_once: Callable[[str], bool]
     ) -> dict[str, KeptItems]:
-        """What is kept by these keys and was used since a time. What was not there is not looked for again, if it can
-        come from nobody else: by a key that `comes_once` nothing is kept later, and a database in memory has no others.
+        """The items stored by these keys and used since a time. A missing key is not looked up again if no other
+        process can add it: nothing is stored later under a key that `comes_once`, and an in-memory database is private.
         """
         owner = self._owner()
         known = self._missing.among(owner, model, keys)
@@ -228,18 +228,18 @@ class Store:
         return found
 
     async def use_kept(self, model: str, keys: Sequence[str], now: float) -> None:
-        """Note that these were used."""
+        """Record the time at which these items were last used."""
         await self._database.write(kept_items.use_kept, self._owner(), model, keys, now)
 
     async def forget_kept(self, before: float) -> None:
-        """Erase what was last used before a time, whoever's it is."""
+        """Erase the items of all owners that were last used earlier than `before`."""
         await self._database.write(kept_items.forget_kept, before)
 
     # --- limits that several gateways share ---
 
     async def spend(self, gateway: str, spent: Sequence[Spent]) -> tuple[list[float], list[bool], int]:
-        """Count what a gateway has used of limits. Answers how much is used of each by all, whether what was wanted was
-        there, and how many gateways there are. PostgreSQL only.
+        """Add a gateway's usage to shared limits. Returns the total usage of each, whether each wanted amount was
+        available, and the number of gateways. PostgreSQL only.
         """
         return await self._database.write(limits.spend, gateway, spent)
 

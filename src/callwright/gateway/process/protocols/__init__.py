@@ -1,1 +1,1 @@
-"""How bytes become requests and frames: uvicorn's protocols, with bounds on what they take before anybody has asked."""
+"""Parses bytes into requests and frames: uvicorn's protocols, with limits on the bytes read before a request."""

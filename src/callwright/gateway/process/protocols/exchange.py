@@ -1,6 +1,6 @@
 """A request over HTTP and its answer, as an ASGI application sees them.
 
-A head with a length waits for its body, so that both are one write. Where the client does not read, `send` waits.
+A head with a length waits for its body, so that both are one write. If the client does not read, `send` waits.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ log = logging.getLogger("callwright.gateway")
 _LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _WITHOUT_BODY: Final = (204, 304)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-# So much of a body waits for the application before no more is read.
+# The bytes of a body buffered for the application before reading pauses.
 _BODY_BYTES: Final = 65_536
 _DISCONNECT: Final = {"type": "http.disconnect"}
 
 
 class Exchange:
-    """See above. `flow`: of what goes over the transport; `headers`: of every answer; `answered`: called behind it;
-    `done`: to await where there is nothing to wait for. `keep_alive`: the connection goes on. `wants_continue`: the
-    client waits for a word before it sends the body.
+    """See above. `flow`: the flow control of the transport; `headers`: of every answer; `answered`: called after it;
+    `done`: a finished future. `keep_alive`: the connection stays open. `wants_continue`: the client waits for
+    `100 Continue` before it sends the body.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Exchange:
         self._headers = headers
         self._answered = answered
         self._done = done
-        self._held = 0  # bytes of the body that nobody has taken
+        self._held = 0  # bytes of the body not yet received by the application
         self._wants_continue = wants_continue
         self._body: list[bytes] = []
-        self._is_told = False  # that the body is over
+        self._is_told = False  # whether the application knows the end of the body
         self._waiter: asyncio.Future[None] | None = None
         self._head = b""  # which waits for its body
         self._has_length = False
@@ -88,7 +88,7 @@ class Exchange:
         self._wake()
 
     def _wake(self) -> None:
-        """Whoever waits looks at what has come."""
+        """Wake the waiting `receive`."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -130,7 +130,7 @@ class Exchange:
         return _DISCONNECT
 
     def send(self, message: Message) -> Awaitable[None]:
-        """See ASGI. What can be written at once is written when this is called, and there is nothing to wait for."""
+        """See ASGI. Unless writing is paused, the message is written immediately, and the result is already done."""
         if self._flow.write_paused and not self.disconnected:
             return self._sent_later(message)
         self._send(message)
@@ -163,7 +163,7 @@ class Exchange:
                 length = int(value)
             elif name == b"connection":
                 says_close = b"close" in value.lower()
-        # Whether a client that was told nothing sends its body is not known.
+        # A client that got no `100 Continue` may or may not send its body.
         if not self.keep_alive or says_close or (self._wants_continue and self.more_body):
             self.keep_alive = False
             if not says_close:

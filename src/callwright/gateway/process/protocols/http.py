@@ -1,9 +1,9 @@
-"""HTTP/1.1 for clients: a connection, and the requests on it, one after another.
+"""HTTP/1.1 for clients: a connection and its requests, one after another.
 
-What is refused is told so in the form of the API that is asked; then the connection ends, but not before the client had
-time to read it: with bytes unread the system throws the answer away.
+A refusal has the error format of the requested API. The connection is closed only after the client had time to read it:
+closing a socket with unread bytes makes the system discard the response.
 
-The server is uvicorn's: it listens, counts `connections` and `tasks`, and calls `shutdown` when it ends.
+The server is uvicorn's: it listens, counts `connections` and `tasks`, and calls `shutdown` when it stops.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
 class HttpProtocol(asyncio.Protocol):
-    """See above. A request that comes behind one that is answered is not read before its turn."""
+    """See above. A pipelined request is not read before the current one is answered."""
 
     transport: asyncio.Transport
     flow: FlowControl
@@ -55,15 +55,15 @@ class HttpProtocol(asyncio.Protocol):
         self.loop = _loop or asyncio.get_running_loop()
         self.exchange: Exchange | None = None  # the latest that was begun
         self._app = self._behind_proxies = config.loaded_app
-        if isinstance(self._app, ProxyHeadersMiddleware):  # only of use where a proxy says for whom it asks
+        if isinstance(self._app, ProxyHeadersMiddleware):  # only needed for requests with forwarding headers
             self._app = self._app.app
         self._reader = RequestReader(self._begin, self._change_to_websocket, bounds.MAX_HEAD_BYTES)
         self._place: Connection | None = None
-        self._held = b""  # what came while a request was answered
+        self._held = b""  # bytes received while a request was answered
         self._done: asyncio.Future[None] = self.loop.create_future()
         self._done.set_result(None)
         self._requests = 0
-        self._waits = (-1, False, 0.0)  # for what it waits, since when it was seen to
+        self._waits = (-1, False, 0.0)  # what it waits for, and since when
 
     # --- asyncio ---
 
@@ -123,7 +123,7 @@ class HttpProtocol(asyncio.Protocol):
         self.flow.resume_writing()
 
     def shutdown(self) -> None:
-        """The server ends: so does this, behind the answer that is under way."""
+        """The server stops: close the connection after the current response."""
         if self.exchange is None or self.exchange.response_complete:
             self.transport.close()
         else:
@@ -205,10 +205,10 @@ class HttpProtocol(asyncio.Protocol):
         self._reader.forget()
 
     def _refuse(self, error: RequestError) -> None:
-        """Tell it, where that can still be told, and end the connection."""
+        """Send the error if no response has started, and close the connection."""
         log.debug("a connection is refused: %s", error.message)
         exchange, path = self.exchange, self._reader.asked
-        if exchange is not None and exchange.more_body:  # which is what is wrong, and will not be whole
+        if exchange is not None and exchange.more_body:  # the body is malformed and stays incomplete
             if exchange.response_started:
                 self.transport.close()
                 return
@@ -221,7 +221,7 @@ class HttpProtocol(asyncio.Protocol):
         self.transport.write(written(error, self.server_state.default_headers, api_of(path)))
 
     def _close(self, *, is_unread: bool) -> None:
-        """Behind what was written; where the client still sends, not before it had time to read that."""
+        """Close after the pending output; if the client still sends, only after it had time to read that."""
         if not is_unread or self.transport.is_closing() or not self.transport.can_write_eof():
             self.transport.close()
             return
@@ -233,7 +233,7 @@ class HttpProtocol(asyncio.Protocol):
 
 
 class _Lingering(asyncio.Protocol):
-    """Stands behind the last word of a connection, for as long as its client may still send."""
+    """The protocol of a closing connection whose client may still send."""
 
     def __init__(self, of: HttpProtocol, end: asyncio.TimerHandle) -> None:
         self._of = of

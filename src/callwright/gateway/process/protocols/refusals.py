@@ -1,4 +1,4 @@
-"""What a connection is told on which no request came about: the error of the API that was asked, and that it ends."""
+"""Responses to unreadable requests: an error in the format of the requested API, and `connection: close`."""
 
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from callwright.wire.errors import error_body
 
 
 def too_large(limit: int, *, is_head: bool) -> RequestError:
-    """The 431 for a head above the limit, or for a body that comes with too much that is none of it."""
+    """The 431 for a head above the limit, or for a body with too much framing."""
     what, parts, instead = (
         ("head too large", "request line and headers", "Send fewer or shorter headers")
         if is_head
@@ -25,7 +25,7 @@ def too_large(limit: int, *, is_head: bool) -> RequestError:
 
 
 def no_request(what: str = "an HTTP/1.1 request") -> RequestError:
-    """The 400 for what is no HTTP."""
+    """The 400 for input that is not HTTP."""
     return RequestError(
         f"Invalid HTTP request received: expected {what}, got something else. Send it with an HTTP client.",
         code="invalid_http_request",

@@ -1,8 +1,8 @@
-"""WebSocket over uvicorn and the library websockets, with bounds on what waits and on what frames cost.
+"""WebSocket over uvicorn and the library websockets, with limits on buffered bytes and on the cost of frames.
 
-Nothing is read while the application does not ask for a message, nor while the client does not read what it is sent.
-What has come goes to the parser in slices, one each time around the event loop, so that a thousand tiny frames keep
-nobody waiting. A message has so many pieces, and pings come so often, and no more.
+Reading pauses while the application awaits no message, and while the client does not read its messages. Received bytes
+go to the parser in slices, one per iteration of the event loop, so that a thousand tiny frames block no other task. The
+fragments of a message and the rate of pings are limited.
 """
 
 import logging
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("callwright.gateway")
-# What is parsed at once: frames of two bytes, or the next piece of a large one.
+# The sizes of slices: for frames of two bytes, or the next piece of a large one.
 _SLICE_BYTES: Final = 4_096
 _LARGE_SLICE_BYTES: Final = 16_384
 _MOST_PIECES: Final = 4_096  # of one message: 4 kB each at the largest size
@@ -34,7 +34,7 @@ _LINE_BYTES: Final = 8_192  # of a header, as the library bounds it
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """Stands before uvicorn's protocol."""
+    """Adds the limits to uvicorn's protocol."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -119,7 +119,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             super().handle_cont(event)
 
     def send_receive_event_to_app(self) -> None:
-        """See uvicorn, which logs a text that is no UTF-8 as its own fault, and breaks where a close came with it."""
+        """See uvicorn, which logs invalid UTF-8 as its own error, and fails if a close arrives with it."""
         if self.curr_msg_data_type == "text" and not self.close_sent:
             try:
                 b"".join(self.frames).decode()
@@ -169,11 +169,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._heed()
 
     def _is_held(self) -> bool:
-        """Whether nothing is to be read now: nobody waits for it. A close that was sent is waited for."""
+        """Whether reading is paused: no message is awaited, and no reply to a close."""
         return not self._can_write or (self.handshake_initiated and not self._is_wanted and not self.close_sent)
 
     def _heed(self) -> None:
-        """Let the transport read or not, and parse what is left, as it stands now."""
+        """Pause or resume the transport, and parse the buffered bytes if resumed."""
         if self.transport.is_closing():
             return
         held = self._is_held()
