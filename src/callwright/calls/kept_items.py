@@ -44,7 +44,7 @@ _KEPT: Final = msgspec.json.Decoder(list[_KeptReasoning | _KeptCall | _KeptOutpu
 
 def call_keys(call: Call, task: str) -> tuple[str, str] | None:
     """Digests of a function call's id, name and arguments, as a history has them, alone and with the task it was
-    called for (`task_of`); None for a call without them.
+    called for (`task_of`); None for a call without an id, or with unreadable arguments.
 
     The second is for ids that may be reused: some servers count calls, and restart in each conversation.
     Arguments count as values: clients write them again with other blanks, in another order, `1` for `1.0`.
