@@ -1,7 +1,8 @@
-"""The check between a parser and its consumer: calls obey `tool_choice` and the schemas, and what is wrong gets a name.
+"""The check between a parser and its consumer: calls obey `tool_choice` and the schemas, and each violation
+is reported as a named problem.
 
-It knows the tools and the request's choice, not the format that a call was written in. Content passes through as it
-comes, and arguments stream on as soon as they are certain.
+It knows the tools and the request's choice, not the format that a call was written in. Content passes through
+unchanged, and arguments are streamed as soon as they are certain.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,22 +43,22 @@ class _Open(msgspec.Struct):
     arguments: StreamingArguments | StreamingCustomInput | None
     texts: list[str] = []
     index: int | None = None
-    told: list[Problem] = []  # its problems go out behind its end: until then some of its arguments may be held back
+    told: list[Problem] = []  # its problems, sent after its end: until then some of its arguments may be held back
 
 
-# What is no call goes out as it is.
+# Events outside calls are passed on unchanged.
 _PASSED: Final = frozenset((ContentDelta, ReasoningDelta, Markup))
 
 
 class Check:
-    """Takes the events of one turn in order, and passes on those that may go out.
+    """Takes the events of one turn in order, and passes on the permitted ones.
 
-    Calls that the request forbids are withheld, and a `call_not_allowed` problem says so: any call under
+    Calls that the request forbids are withheld and reported as `call_not_allowed`: any call under
     `tool_choice="none"`, a call of another tool than the one named, a second call without `parallel_tool_calls`. A call
-    of an unknown tool, or with arguments that do not fit, goes out with a problem behind it: the client answers it with
-    an error that the model learns from.
+    of an unknown tool, or with arguments that do not fit, is passed on, followed by a problem: the client answers it
+    with an error that the model learns from.
 
-    Calls go out one after the other, also if the parser interleaves them.
+    Calls are passed on one after the other, even if the parser interleaves them.
     """
 
     def __init__(self, tools: Toolset) -> None:
@@ -65,10 +66,10 @@ class Check:
         self._choice = tools.choice
         self._parallel = tools.parallel
         self._calls = 0
-        self._unfinished = False  # a call that went out was not written to its end
+        self._unfinished = False  # a call that was passed on is incomplete
         self._open: dict[int, _Open] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> the consumer's, None if the call is withheld
-        self._early: list[Problem] = []  # problems that came before the begin of their call
+        self._early: list[Problem] = []  # problems reported before the start of their call
         self._waiting: dict[int, list[Event]] = {}  # the events of calls that began while another was open
 
     @property
@@ -84,7 +85,7 @@ class Check:
         return arguments if isinstance(arguments, StreamingArguments) else None
 
     def push(self, events: Iterable[Event], out: list[Event]) -> None:
-        """Check some events; what may go out is appended to `out`."""
+        """Check some events, and append the permitted ones to `out`."""
         for event in events:
             if type(event) is ArgumentsDelta:  # by far the most frequent event
                 call = self._open.get(event.index)
@@ -132,7 +133,7 @@ class Check:
             self._early.append(problem)
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
-        """The output is over: append what is missing, then `Finished`. `reason` is `stop`, or why the model was cut
+        """End the output: append the remaining problems, then `Finished`. `reason` is `stop`, or why the model was cut
         off.
         """
         if self._early:
@@ -229,7 +230,7 @@ class Check:
 
 
 def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | None = None) -> Problem | None:
-    """What is wrong with a call's arguments (JSON text): not JSON, or not what the tool's schema wants; else None."""
+    """The problem with a call's arguments (JSON text): not JSON, or not valid under the tool's schema; else None."""
     try:
         value = decode(arguments)
     except NotJsonError as error:
@@ -242,5 +243,5 @@ def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | Non
 
 
 def unchecked_problem(name: str, unread: str, call: int | None = None) -> Problem:
-    """That nothing can be said of a call's arguments: no validator reads the tool's schema, for the reason `unread`."""
+    """The problem of arguments that cannot be validated: the tool's schema does not compile, because of `unread`."""
     return Problem("arguments_unchecked", f"the schema of {name!r} cannot be read: {unread}", call=call)

@@ -1,7 +1,8 @@
-"""Marks in an answer that cite results of a search: [1], or [1, 3]. Found as the text comes, however it is cut.
+"""Marks in an answer that cite results of a search: [1], or [1, 3]. Found while the text is
+streamed, regardless of how it is split into chunks.
 
-What stands in code is no mark: there brackets mean something else. Nothing is held back for a mark: a text goes out as
-it comes, and what was cited is told behind it.
+Marks in code are ignored: there brackets mean something else. Nothing is held back for a mark: text is streamed
+immediately; citations follow it.
 """
 
 import re
@@ -23,7 +24,7 @@ _FENCE: Final = 3
 
 
 class Cited(Struct, frozen=True):
-    """A mark in the text that came last. It is `length` characters long, and `behind` characters follow it so far."""
+    """A mark in the latest text. It is `length` characters long, and `behind` characters follow it so far."""
 
     result: SearchResult
     length: int
@@ -36,7 +37,7 @@ class CitationReader:
     def __init__(self, sources: Mapping[int, SearchResult]) -> None:
         self._sources = sources
         self._begun = ""  # a mark
-        self._run = 0  # of backticks, which may go on
+        self._run = 0  # of backticks, which may grow
         self._ticks = 0  # of the code that is open
 
     def feed(self, text: str) -> list[Cited]:

@@ -1,5 +1,5 @@
-"""The arguments of one call against its tool's schema: unwrapped, repaired, validated. Every way a call comes in uses
-it.
+"""The arguments of one call against its tool's schema: unwrapped, repaired, validated. Used for calls in every
+format.
 """
 
 import re
@@ -35,12 +35,12 @@ _JSON_KINDS: Final[Mapping[JsonRepair, ProblemKind]] = {
     "repeated_key": "argument_repeated",
     "same_key": "argument_dropped",
 }
-# Names in a text that is no JSON, and what closes JSON behind a text.
+# Names in a text that is not JSON, and the closers of JSON after a text.
 _NAMED: Final = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
 _CLOSED: Final = re.compile(r"""["']\s*+([}\]])[\s}\]`]*\Z""").search
 # How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5
-# What a text has that may be arguments in a notation of their own, or a part of some: braces, a fence, tags and tokens,
+# Signs that a text may be arguments in a notation of its own, or a part of some: braces, a fence, tags and tokens,
 # the end of a key, a call.
 _NOTATION: Final = re.compile(
     r"[{}]|```|</?[A-Za-z_|\uff5c][^<>]*>|\[/?[A-Z][A-Z_]+\]|\"\s*:|\A[\w.]+\s*\(.*\)\s*;?\Z", re.DOTALL
@@ -48,13 +48,13 @@ _NOTATION: Final = re.compile(
 # A label before a text, and the words of one that names arguments.
 _LABEL: Final = re.compile(r"\W{0,8}(?P<words>\w[\w '-]{0,60}?)[\"'*]{0,3}\s{0,3}[:=](?!//)").match
 _LABELS: Final = frozenset(map(fold, (*ARGUMENT_KEYS, *NAME_KEYS, "argument", "parameter", "json")))
-# What may stand before and behind the object that is meant: words that end in a colon, tags and tokens.
+# Text allowed before and after the object that is meant: words that end in a colon, tags and tokens.
 _LEAD: Final = re.compile(r"[^{}\[\]<>\"`=]{0,200}:|(?:<[^<>]*>|\[/?[A-Z][A-Z_]*\]|\s)*").fullmatch
 _TAIL: Final = re.compile(r"(?:<[^<>]*>|\[/?[A-Z][A-Z_]*\]|[\s`])*").fullmatch
 
 
 class RepairedArguments(msgspec.Struct, frozen=True):
-    """Arguments as they may go out, the faults that are left, and the repairs that were made."""
+    """The repaired arguments, the remaining faults, and the repairs that were made."""
 
     node: Node
     faults: list[Fault]
@@ -62,7 +62,7 @@ class RepairedArguments(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The arguments as JSON text. A value that was written only by half stands there as it was written."""
+        """The arguments as JSON text. A truncated value is included as written."""
         return self.node.text()
 
     @property
@@ -132,8 +132,8 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     r"""The arguments without wrappers: JSON in a string, a list of one object, a call inside the call.
 
     In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]` or `{"name": "get_time",
-    "arguments": {"tz": "UTC"}}`. Of a tool that needs no arguments, null says that there are none. The fault says if
-    the inner call is of another tool.
+    "arguments": {"tz": "UTC"}}`. For a tool that needs no arguments, null means no arguments. The fault reports an
+    inner call of another tool.
     """
     if _says_nothing(node) and tools.accepts_nothing(tool.name):
         steps.append(Repair("null_left_out", "$"))
@@ -163,7 +163,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
 
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
-    """The arguments inside a call that stands where arguments should, or the name of the other tool that it calls."""
+    """The arguments inside a call nested in place of the arguments, or the name of the other tool that it calls."""
     own = root_properties(tool_schema(tool))
     keys = {member.name for member in node.members}
     names = [key for key in NAME_KEYS if key in keys - own.keys()]
@@ -187,8 +187,8 @@ def _says_nothing(node: Node) -> bool:
 
 
 def object_for_text(steps: Iterable[Repair], tool: FunctionTool) -> str:
-    """The path of an object that was made the text of a parameter where that is in doubt, `""` if there is none: under
-    `strict`, and where it may hold the tool's only parameter. Beside others it is the text of a document.
+    """The path of an object that was converted to the text of a parameter, if that is doubtful, else `""`. It is under
+    `strict`, and if it may hold the tool's only parameter. Next to other parameters it is the text of a document.
     """
     paths = [step.path for step in steps if step.rule == "object_to_text"]
     return paths[0] if paths and (tool.must_be_valid or len(root_properties(tool_schema(tool))) == 1) else ""

@@ -1,9 +1,9 @@
 """Normalizes a conversation's history, so that every chat template can render it.
 
 Clients answer parallel calls in the order in which they finish, models write arguments that are not a JSON object or
-call a tool without its name, and both come back with each later request. `normalized` is what every prompt and every
-request to a server is made of. What becomes of an item depends on the items before it and, for a call, on its output:
-a conversation that grows at its end keeps its beginning, and the server its prefix cache.
+call a tool without its name, and both come back with each later request. Every prompt and every request to a
+server is built from `normalized`. The result for an item depends on the items before it and, for a call, on its output:
+appending to a conversation leaves its prefix unchanged, so the server's prefix cache stays valid.
 
 A server in native mode renders with its model's chat template. What that template asks of calls is in `HistoryRules`.
 """
@@ -25,7 +25,7 @@ _MAX_SHOWN = 200  # characters of the arguments in a message that names a call
 
 
 class HistoryRules(Struct, frozen=True):
-    """What the chat template of a model family asks of the calls in a history.
+    """The requirements of a model family's chat template for the calls in a history.
 
     `single_calls`: it renders one call per message, and drops or refuses more. `call_id` makes the id it expects, from
     the call and its number in the conversation.
@@ -37,7 +37,7 @@ class HistoryRules(Struct, frozen=True):
 
 def normalized(items: Sequence[Item]) -> tuple[Item, ...]:
     """The items with each run of calls directly before its outputs, which have the order of the calls, one at most for
-    each call; with ids that tell the calls of a run apart, and readable calls only.
+    each call; with unique ids in each run, and readable calls only.
 
     Templates pair outputs with calls by place, and fail on arguments that are no object. A call without a name or with
     arguments that cannot be read becomes a message that quotes it, and so does its output. An output that answers no
@@ -59,7 +59,7 @@ class _Order(NamedTuple):
 def _order(before: _Order, items: Sequence[Item], start: int) -> _Order:
     if not before.holds:
         return before
-    # No set beside it: to see that an id is none of a few takes less than to build one.
+    # No set of ids: searching a few ids takes less time than building one.
     waiting, last = deque(before.waiting), before.last
     for item in items[start:]:
         if type(item) is CallOutput:
@@ -78,7 +78,7 @@ def _order(before: _Order, items: Sequence[Item], start: int) -> _Order:
 
 
 class _Asked(Struct):
-    """A call in a history: as it came, its number and that of its run, and its output."""
+    """A call in a history, unchanged, with its number, the number of its run, and its output."""
 
     call: Call
     number: int
@@ -136,7 +136,7 @@ def _answers(output: CallOutput, waiting: dict[str, list[_Asked]]) -> _Asked | N
 
 
 def _run(run: Sequence[_Asked]) -> Iterator[Item]:
-    """The calls of a run, and their outputs; what is told in words stands around them."""
+    """The calls of a run, and their outputs, with the messages that quote the others around them."""
     shown: list[Item] = []
     outputs: list[Item] = []
     told: list[Item] = []
@@ -154,7 +154,7 @@ def _run(run: Sequence[_Asked]) -> Iterator[Item]:
 
 
 def _own_id(id_: str, ids: set[str]) -> str:
-    """The id, or another where it is one of `ids`, to which it is added."""
+    """The id, or a new one if it is in `ids` already. Adds the result to `ids`."""
     own, number = id_, len(ids)
     while own in ids:
         own, number = f"{id_ or 'call'}_{number}", number + 1
@@ -179,7 +179,7 @@ def _late(output: CallOutput, call: Call | None) -> Message:
 
 
 def late_output(parts: Sequence[Part], call: Call | None = None) -> Message:
-    """An output that comes when the conversation has gone on: of this call, or of one that is not shown."""
+    """A message with an output that arrives after later items: of this call, or of one that is not shown."""
     whose = "a call that is not shown" if call is None else f"the call {call.name}({_cut(call.arguments)})"
     return Message("user", (TextPart(f"The output of {whose}:\n"), *parts))
 
@@ -193,21 +193,21 @@ def _in_words(output: CallOutput, words: str) -> Message:
 
 
 def _behind(words: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts of a text behind these words."""
+    """The parts of a text, prefixed with these words."""
     first, rest = (parts[0], parts[1:]) if parts and isinstance(parts[0], TextPart) else (TextPart(""), parts)
     return (TextPart(words + first.text), *rest)
 
 
 def as_readable(call: Call) -> Call | Message:
-    """The call with a JSON object as its arguments, repaired if need be, in which no character is escaped that may
-    stand as it is. One that cannot be read, or has no name, as an assistant's message that quotes it.
+    """The call with a JSON object as its arguments, repaired if need be, without unnecessary
+    escapes. One that cannot be read, or has no name, as an assistant's message that quotes it.
     """
     found: Call | Message | bool = call.once("readable", _readable)
     return call if isinstance(found, bool) else found
 
 
 def _readable(call: Call) -> Call | Message | bool:
-    """See `as_readable`; True where it is the call itself."""
+    """See `as_readable`; True if the call needs no change."""
     if not call.name.strip():
         return _quoted(f"I called a tool without its name, with the arguments {call.arguments}")
     arguments = call.arguments if call.kind != "function" else _arguments(call.arguments)
@@ -242,7 +242,7 @@ def apply_history_rules(items: Sequence[Item], rules: HistoryRules) -> tuple[Ite
 
 
 def _runs(items: Sequence[Item]) -> Iterator[tuple[list[Call], list[CallOutput], list[Item]]]:
-    """Parallel calls, the outputs behind them, and what follows up to the next calls."""
+    """Parallel calls, the outputs after them, and the items up to the next calls."""
     calls: list[Call] = []
     outputs: list[CallOutput] = []
     behind: list[Item] = []

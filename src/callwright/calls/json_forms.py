@@ -1,8 +1,8 @@
 """The shapes in which models write a call as JSON, read from a parsed value.
 
 `{"name": …, "arguments": {…}}` and its relatives: other keys, any order, wrappers (`{"function": {…}}`), envelopes with
-several calls (`{"tool_calls": […]}`), arguments as a JSON string, parameters beside the name. The arguments keep the
-model's bytes. Whether there is a call at all is not decided here: a dialect's markers say it, or for free text
+several calls (`{"tool_calls": […]}`), arguments as a JSON string, parameters next to the name. The bytes of the
+arguments are unchanged. Whether there is a call at all is decided by a dialect's markers, or for free text by
 `callwright.free_text.recover`.
 """
 
@@ -26,20 +26,20 @@ NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "t
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
 _WRAPPER_KEYS: Final = ("function", "function_call", "tool_call")
 _ENVELOPE_KEYS: Final = ("tool_calls", "tool_uses")
-# Keys beside a call that mean nothing.
+# Keys next to a call that are ignored.
 IGNORED_KEYS: Final = frozenset(("id", "type", "call_id", "index", "role", "content"))
-# Keys beside a call that say that it was made already, or that a tool is being described.
+# Keys next to a call that mark it as made already, or as the description of a tool.
 _RECORD_KEYS: Final = frozenset(("result", "output", "response", "error", "status", "description"))
 _MAX_WRAPPERS: Final = 5
 _FORM_KEYS: Final = frozenset(map(fold, (*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPER_KEYS, *_ENVELOPE_KEYS, *IGNORED_KEYS)))
 
 
 class JsonCall(msgspec.Struct, frozen=True):
-    """One call as written. `arguments` is None if there were none.
+    """One call as written. `arguments`: None if the call has no arguments.
 
-    `explicit`: there was a key for arguments. `flat`: the parameters stood beside the name. `exact`: the name is
+    `explicit`: there was a key for arguments. `flat`: the parameters are next to the name. `exact`: the name is
     spelled as the tool's. `closed`: the model wrote the end of the arguments itself. `content`: text that an envelope
-    carried beside the call.
+    has next to the call.
     """
 
     name: str
@@ -88,7 +88,7 @@ def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:
 
 
 def is_record(keys: Iterable[str], own: Iterable[str]) -> bool:
-    """Whether keys beside a call say that it was made already; `own` are the tool's parameters."""
+    """Whether keys next to a call mark it as made already; `own` are the tool's parameters."""
     return not (_RECORD_KEYS - {*own}).isdisjoint(keys)
 
 

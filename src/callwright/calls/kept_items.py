@@ -1,8 +1,8 @@
-"""What a client does not send back of a turn: known by the turn's first call, put back before it in a later history.
+"""Items of a turn that clients do not send back: found by the turn's first call, restored before it in later requests.
 
-A model that was trained to see its reasoning between the calls of a task reads what it wrote; a client that speaks an
-API without a place for it drops it. Which histories lack something is found here, and how they are made whole. Where it
-is kept, for how long and for whom is not known here.
+A model that was trained to see its reasoning between the calls of a task reads what it wrote; a client of an API
+without a field for it drops it. This module finds the histories that lack reasoning, and restores it. It knows nothing
+of the storage, its retention and its owners.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from callwright.tolerant_json.codec import UNDECODABLE, encode
 
 _KEY_BYTES: Final = 20
 _OF_TASK: Final = "task:"
-_EXACT: Final = 2**53  # up to here a client that reads all numbers as floats keeps a whole number
-# A key of a turn's first call -> the place among the items where the turn begins. Each call has two keys.
+_EXACT: Final = 2**53  # up to here integers are exact in clients that read all numbers as floats
+# A key of a turn's first call -> the index of the item that begins the turn. Each call has two keys.
 Gaps: TypeAlias = dict[str, int]
 
 
@@ -43,10 +43,10 @@ _KEPT: Final = msgspec.json.Decoder(list[_KeptReasoning | _KeptCall | _KeptOutpu
 
 
 def call_keys(call: Call, task: str) -> tuple[str, str] | None:
-    """Digests of a function call's id, name and arguments, as a history has them, alone and with what it was called for
-    (`task_of`); None for one that has none there.
+    """Digests of a function call's id, name and arguments, as a history has them, alone and with the task it was
+    called for (`task_of`); None for a call without an id, or with unreadable arguments.
 
-    The second is for an id that may come again: some servers count calls, and begin anew in each conversation.
+    The second is for ids that may be reused: some servers count calls, and restart in each conversation.
     Arguments count as values: clients write them again with other blanks, in another order, `1` for `1.0`.
     """
     words = call.once("sorted", _sorted_call)
@@ -172,13 +172,13 @@ def _is_user(item: Item) -> bool:
 
 
 def put_back(items: Sequence[Item], gaps: Gaps, kept: Mapping[str, Sequence[Item]]) -> tuple[Item, ...]:
-    """The items, with what is kept by a key in its place."""
+    """The items, with the items stored under each key inserted at its gap."""
     places = {gaps[key]: some for key, some in kept.items() if key in gaps}
     return tuple(one for number, item in enumerate(items) for one in (*places.get(number, ()), item))
 
 
 def encode_items(items: Sequence[Item]) -> bytes:
-    """Items as bytes, for who keeps them. Outputs are kept as text."""
+    """Items serialized to bytes, for storage. Outputs are stored as text."""
     return encode([_encoded(item) for item in items])
 
 

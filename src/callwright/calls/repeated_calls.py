@@ -1,7 +1,7 @@
 """Calls that a model makes again and again, though their outputs stay the same. A pure function of a history.
 
-Calls that were made at once count as one. What a user or the system says between ends a row, and so does any other
-call; what the model itself says does not.
+Parallel calls count as one. A message of the user or the system in between ends a row, and so does any other call; a
+message of the model does not.
 """
 
 from collections import Counter
@@ -108,7 +108,7 @@ def _maybe_answered(calls: list[Call], outputs: list[CallOutput]) -> _Made | Non
 
 
 def _is_same_output(one: CallOutput, two: CallOutput) -> bool:
-    """Whether two outputs are the same, wherever they stood."""
+    """Whether two outputs are the same, regardless of their position."""
     if one.parts == two.parts:
         return True
     if not (one.has_media and two.has_media):
@@ -130,7 +130,7 @@ def _is_same_call(one: Call, two: Call) -> bool:
 
 
 def _canonical(call: Call) -> bytes | str:
-    """Arguments as equal values have them; what is no JSON as it is."""
+    """Arguments in canonical form, the same for equal values; unchanged if they are not JSON."""
     try:
         return msgspec.json.encode(msgspec.json.decode(call.arguments), order="sorted")
     except UNDECODABLE:

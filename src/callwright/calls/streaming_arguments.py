@@ -1,6 +1,6 @@
 """Arguments as they stream: repaired and coerced, and sent as soon as each part of them is certain.
 
-What was sent is at every moment a prefix of the final JSON, and the model's own bytes where these were right.
+The output so far is always a prefix of the final JSON, and the model's own bytes if these were valid.
 """
 
 import re
@@ -47,7 +47,7 @@ class StreamingArguments:
         self._compiled = compiled_schema(tools.get(name))
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
-        self._passed = ""  # arguments that came in one delta and were valid: they were never parsed here
+        self._passed = ""  # arguments that arrived in one valid delta: they were never parsed here
         self._out = WrittenText()
         self._parse: ArgumentsParse | None = None  # once one is needed
 
@@ -58,7 +58,7 @@ class StreamingArguments:
 
     @property
     def is_checked(self) -> bool:
-        """Whether the arguments came in one delta and were found valid, so that nobody has to validate them again."""
+        """Whether the arguments arrived in one delta and were found valid, so need no further validation."""
         return bool(self._passed) and not self.problems
 
     def feed(self, text: str) -> str:
@@ -73,7 +73,7 @@ class StreamingArguments:
             return text
         self._raw.append(text)
         if self._passed:
-            return ""  # they are complete: what follows is no part of them
+            return ""  # they are complete: later text is not part of them
         if self._tail or self.flows:
             text, self._tail = self._tail + text, ""
             end = _PLAIN(text).end()  # type: ignore[union-attr]  # matches always
@@ -111,7 +111,7 @@ class StreamingArguments:
         self.complete, self.problems = parse.complete, parse.problems
         self._judge(parse.reader.repairs)
         if not self.complete:
-            # A call that was cut off is not repaired further: the model's bytes go out as they are.
+            # A call that was cut off is not repaired further: the model's bytes are sent unchanged.
             raw, all_sent = "".join(self._raw), self.text
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
             if not raw.startswith(all_sent):
@@ -122,12 +122,12 @@ class StreamingArguments:
         return sent
 
     def _judge(self, repairs: Mapping[JsonRepair, int]) -> None:
-        """Say what was repaired; what may not be what the model meant leaves the call unfinished."""
+        """Report the repairs; a doubtful one leaves the call unfinished."""
         if not repairs or not self.complete:
             return
         self.problems = json_problems(repairs) + self.problems
         text = "".join(self._raw)
-        if text.strip() == "{" and self._tools.requires_something(self._name):  # of which nothing was written
+        if text.strip() == "{" and self._tools.requires_something(self._name):  # no argument was written
             self.complete = False
             return
         if why := doubt(repairs, text) or self._merged(repairs):

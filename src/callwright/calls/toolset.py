@@ -1,4 +1,4 @@
-"""The tools of one request: looked up by name, validated against, with what the request says about their use."""
+"""The tools of one request: looked up by name, validated against, with the request's options for their use."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 # Tags and control tokens, also the begin of one; no name has any in it. Kimi's ids end in the number of the call.
 _TOKENS: Final = re.compile(r"<[^<>]*>|\[/?[A-Z][A-Z_]*\]|<[^<>]*\Z")
 _CALL_NUMBER: Final = re.compile(r":\d{1,6}\Z")
-# What a header of Harmony has behind a name.
+# Words after the name in a Harmony header.
 _HEADER_WORDS: Final = frozenset(("analysis", "assistant", "code", "commentary", "final", "json"))
 
 
@@ -31,7 +31,7 @@ class _Spellings:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._folded: dict[str, str | None] = {}  # None if two tools have the same folded name
-        self._tails: dict[str, str | None] = {}  # the same for what stands behind a `server__`
+        self._tails: dict[str, str | None] = {}  # the same for names without their `server__` prefix
         for name in names:
             folded = fold(name)
             self._folded[folded] = None if folded in self._folded else name
@@ -41,7 +41,7 @@ class _Spellings:
                 self._tails[folded] = None if folded in self._tails else name
 
     def find(self, name: str) -> str | None:
-        """The one tool that this name may mean, None if there is none or several."""
+        """The only tool that this name may mean; None if no tool or several match."""
         bare = fold(next((name.removeprefix(prefix) for prefix in _NAMESPACES if name.startswith(prefix)), name))
         return self._folded.get(bare) or (None if bare in self._folded else self._tails.get(bare))
 
@@ -51,7 +51,7 @@ class Toolset:
 
     `choice` and `parallel` are its `tool_choice` and `parallel_tool_calls`; `allowed` are the names that may be called,
     None for all. `hints` are aliases that models use. `infer_bare_arguments`: an object without a name may be a call,
-    if it fits one tool. `is_text` says of what may be a call whether it is only text, such as one that a message shows.
+    if it fits one tool. `is_text` returns whether a possible call is only text, such as one that a message shows.
 
     Of two tools with one name the first counts; the gateway refuses such requests before.
     """
@@ -121,12 +121,12 @@ class Toolset:
         return name
 
     def words_behind(self, written: str) -> str:
-        """What a name that was written with tokens of a format has behind it, and may be arguments."""
+        """The words after a name that was written with tokens of a format; they may be arguments."""
         return "" if written in self._tools else self._without_tokens(written.strip())[1]
 
     def _without_tokens(self, written: str) -> tuple[str, str]:
-        """The tool of exactly this name, without a namespace and tokens of a format around it, and the words behind
-        it; empty texts if there is none.
+        """The tool of exactly this name, without a namespace and tokens of a format around it, and the words after
+        it; empty texts if no tool matches.
         """
         parts = _TOKENS.split(written) if "<" in written or "[" in written else [written]
         first, *others = list(filter(None, map(str.strip, parts))) or [""]
@@ -142,8 +142,8 @@ class Toolset:
         return written.strip() != name and not written.strip().endswith(f".{name}")
 
     def requires_something(self, name: str) -> bool:
-        """Whether the tool cannot be called without arguments: its schema refuses the empty object. Where no validator
-        reads the schema, a required parameter at its top says so.
+        """Whether the tool cannot be called without arguments: its schema refuses the empty object. If the schema does
+        not compile, a required parameter at its top level decides.
         """
         tool = self.get(name)
         return tool is not None and bool(required(tool_schema(tool)) or self.faults(name, {}))
@@ -158,7 +158,7 @@ class Toolset:
         return tool is not None and not properties(tool_schema(tool))
 
     def faults(self, name: str, arguments: object) -> list[Fault]:
-        """Where the arguments do not fit the tool's schema; a tool without a schema takes any object."""
+        """The violations of the tool's schema in the arguments; a tool without a schema accepts any object."""
         if not isinstance(arguments, dict):
             return [Fault("$", f"expected an object, got {type(arguments).__name__}")]
         validator = compiled_schema(self._tools.get(name)).validator

@@ -1,4 +1,4 @@
-"""MCP servers among the tools of a request: what it says of them, and the tools they have."""
+"""MCP servers among the tools of a request: their settings in the request, and their tools."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ class McpToolFilter(Struct, frozen=True):
     read_only: bool | None = None
 
     def fits(self, tool: "McpTool") -> bool:
-        """Whether a tool is one of them. A filter that says nothing fits none."""
+        """Whether a tool is one of them. An empty filter matches none."""
         if self.tool_names is None and self.read_only is None:
             return False
         named = self.tool_names is None or tool.name in self.tool_names
@@ -29,7 +29,7 @@ class McpApproval(Struct, frozen=True):
 
 
 class AskedServer(Struct, frozen=True):
-    """A server as a request names it. `param` is the path at which it stood, `label_field` and `url_field` are what its
+    """A server as a request names it. `param` is its path in the request, `label_field` and `url_field` are what its
     API calls the two, for errors.
     """
 
@@ -77,7 +77,7 @@ class McpTool(Struct, frozen=True):
 
     @property
     def only_reads(self) -> bool:
-        """Whether the server says so."""
+        """Whether the server marks the tool as read-only."""
         return bool(self.annotations and self.annotations.get("readOnlyHint"))
 
 
@@ -88,7 +88,7 @@ class McpServer(Struct, frozen=True):
     tools: tuple[McpTool, ...]
 
     def definition(self, tool: McpTool) -> FunctionTool:
-        """What a model is told of a tool. Raises `RequestError` for a schema that nobody could read."""
+        """The definition of a tool for the model. Raises `RequestError` for a schema that is too deeply nested."""
         if levels(tool.input_schema) > MAX_LEVELS:
             raise RequestError(
                 f"The tool '{tool.name}' of the MCP server '{self.asked.server_label}' has a schema of more than "

@@ -1,7 +1,7 @@
 """The tools of a Responses request: functions and custom tools, namespaces of them, and OpenAI's built-in kinds.
 
-What the client or the gateway can run is offered to the model as functions; what only OpenAI can run is left out or
-refused, as each kind needs. Tools that are deferred wait until a search has found them.
+Tools that the client or the gateway can run are offered to the model as functions. Tools that only OpenAI can run are
+left out or refused, depending on the kind. Deferred tools are hidden until a search finds them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,12 +28,12 @@ from callwright.schema.strict import strict_problems
 from callwright.tolerant_json.codec import decode, encode
 
 SearchWay = Literal["none", "client", "server"]
-# Of the description of a namespace each of its tools tells so much.
+# Maximum length of a namespace's description in the description of each of its tools, in characters.
 _MAX_ABOUT: Final = 200
 _INNER: Final = ("function", "custom")  # of a namespace
 _KINDS: Final = ("function", "custom", "namespace", "mcp", "tool_search", "shell", "local_shell", "apply_patch")
-# Kinds with dates behind their names. Clients send them as a matter of course (Codex always sends web_search): where
-# nobody here runs one, the model does not learn of it.
+# Kinds with a date suffix. Clients send them by default (Codex always sends web_search): without a server that runs
+# them, they are hidden from the model.
 _ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")  # of an MCP server
 _HOSTED: Final = ("web_search", "image_generation")
 
@@ -47,9 +47,9 @@ class NamespaceFields(msgspec.Struct):
 
 
 class ToolCatalog:
-    """The tools of one request. `tools` are those that the model is shown, in order; `deferred` those that a search
-    may find. `search` says who executes it. `web`: how the web is to be searched, if the model is offered that.
-    `left_out` are the types of tools that nobody runs, each with the place where it stood.
+    """The tools of one request. `tools` are those shown to the model, in order; `deferred` those that a search
+    may find. `search`: which side executes it. `web`: the options of the web search, if the model is offered one.
+    `left_out` maps each type of tool that cannot be run to its path in the request.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class ToolCatalog:
 
     @property
     def taken(self) -> object:
-        """What was taken and left out: equal for catalogues with the same tools, of which the same are shown."""
+        """An equality key: equal for catalogues that show, defer and leave out the same tools."""
         tools = Same((*self._shown.values(), *self._deferred.values(), self.search, self.web, self.rules))
         return tools, tuple(self.left_out.items())
 
     @property
     def tools(self) -> tuple[FunctionTool, ...]:
-        """What the model is shown."""
+        """The tools shown to the model."""
         return tuple(self._shown.values())
 
     @property
@@ -101,12 +101,12 @@ class ToolCatalog:
 
     @property
     def searchable(self) -> tuple[FunctionTool, ...]:
-        """What a search looks through: all that was deferred, found before or not."""
+        """The tools that a search looks through: all deferred ones, including those already found."""
         return tuple(self._deferred.values())
 
     @property
     def found(self) -> tuple[str, ...]:
-        """The flat names of what was deferred and is shown by now, in the order in which it was."""
+        """The flat names of the deferred tools that are shown by now, in the order in which they were shown."""
         return tuple([name for name in self._shown if name in self._deferred])
 
     @property
@@ -142,7 +142,7 @@ class ToolCatalog:
             self._add(tool, kind, f"{param}[{number}]", shape, before)
 
     def leave_out(self, kind: str, at: str) -> bool:
-        """Leave out a tool of a type that nobody here knows, which stands there; answers whether the rules let it."""
+        """Leave out the tool of an unknown type at path `at`, if the rules are lenient; returns whether they are."""
         if self.rules.is_lenient:
             self.left_out[kind] = at
         return self.rules.is_lenient
@@ -163,15 +163,15 @@ class ToolCatalog:
         self._place(given, None, None, at, shape, set(), loads=False)
 
     def offer_search(self, at: str) -> None:
-        """Take a search that the server runs: it finds what is deferred. Another one is the same."""
+        """Add a search for deferred tools that the server runs. Idempotent."""
         if self.search == "server":
             return
         self.search = "server"
         self._show("tool_search", SEARCH_TOOL, at, set())
 
     def offer_web_search(self, wanted: WebSearchTool | None, kind: str, at: str, before: Collection[str] = ()) -> None:
-        """Take a search of the web, as which type the request has it; one that nobody runs is left out. Raises
-        `RequestError` where its name is taken.
+        """Add a web search of type `kind`, or leave it out if it cannot be run. Raises `RequestError` if its name is
+        taken.
         """
         if wanted is None or not self._searches_web:
             self.left_out[kind] = at
@@ -183,13 +183,13 @@ class ToolCatalog:
         self._show("web_search", tool, at, {*before, tool.name})
 
     def check_run(self) -> None:
-        """Raises `RequestError` where nothing is left of the tools because nobody runs them."""
+        """Raises `RequestError` if all tools were left out because they cannot be run."""
         for kind, at in self.left_out.items():
             if not (self._shown or self._deferred or self.rules.is_lenient):
                 raise refused_kind(kind, f"{at}.type", searches=self._searches_web)
 
     def check_demanded(self, kind: str, param: str) -> None:
-        """Raises `RequestError` where a type that is demanded was left out. `param` is what demands it."""
+        """Raises `RequestError` if a required type was left out. `param` is the parameter that requires it."""
         if any(_hosted(one) == _hosted(kind) for one in self.left_out):
             raise refused_kind(kind, param, searches=self._searches_web)
 
@@ -215,7 +215,7 @@ class ToolCatalog:
     def _add(
         self, tool: Mapping[str, Any], kind: str, at: str, shape: ApiShape, before: set[str], *, loads: bool = False
     ) -> list[str]:
-        """One entry of a list; `before` are the names of tools that stood elsewhere and may come again."""
+        """Add one entry of a list; `before` are the names of tools from other lists, which may be repeated."""
         if not _may_call(tool, at):
             return []
         if kind in ("function", "custom"):
@@ -306,14 +306,14 @@ class ToolCatalog:
         return [flat]
 
     def _read(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> FoundTool:
-        """A function or custom tool. A client sends the same ones with each request: they are kept by their text."""
+        """A function or custom tool. Clients resend the same tools with each request: they are cached by their text."""
         if not self._checks:
             return _held(find_tool(given, at, shape), shape)
         try:
             tool, path = _read_checked(encode(given), shape, self.rules)
             return FoundTool(tool, at + path)
         except RequestError:
-            _check(find_tool(given, at, shape), self.rules)  # to tell where it stands
+            _check(find_tool(given, at, shape), self.rules)  # for an error with the full path
             raise
 
     def _place(
@@ -350,14 +350,14 @@ class ToolCatalog:
 
 @kept_by_text
 def _read_checked(text: bytes, shape: ApiShape, rules: RequestRules) -> FoundTool:
-    """A tool, wherever it stands: its path goes on from there."""
+    """A tool, with its path relative to its entry in the list, so that the cache is independent of the position."""
     found = find_tool(decode(text), "", shape)
     _check(found, rules)
     return _held(found, shape)
 
 
 def _held(found: FoundTool, shape: ApiShape) -> FoundTool:
-    """A tool, held to its schema where it does not say and can be: OpenAI does so in the Responses API."""
+    """The tool, with the default of `strict` in OpenAI's Responses API: true if the schema allows it."""
     tool = found.tool
     if tool.strict is None and not tool.custom and shape == "responses":
         return FoundTool(msgspec.structs.replace(tool, strict=_fits_strict(tool)), found.path)
@@ -383,7 +383,7 @@ def _described(tool: FunctionTool, around: Mapping[str, Any] | None) -> str | No
 
 class OfferedTools(msgspec.Struct, frozen=True):
     """The tools of a library call. `renamed`: the model knows some by another name than the caller. `toolset`: the
-    same, for a request that says nothing of their use.
+    same tools, for a request with default `tool_choice`.
     """
 
     tools: tuple[FunctionTool, ...]
@@ -395,8 +395,8 @@ class OfferedTools(msgspec.Struct, frozen=True):
 def read_tool_catalog(given: Sequence[Any] | None) -> OfferedTools:
     """The tools of a library call: of either API, with any name and schema, all of them shown.
 
-    They come again with each call, so what was read of them is kept by their text. Something else may have that text,
-    as a value that is no JSON can be written as one: so what was read is compared with what is given.
+    Callers resend the same tools with each call, so the result is cached by their JSON text. Different values may
+    encode to the same text, as some that are not JSON do: so the decoded value is compared with `given`.
     """
     given = list(given) if isinstance(given, tuple) else given
     try:
@@ -404,7 +404,7 @@ def read_tool_catalog(given: Sequence[Any] | None) -> OfferedTools:
         if read == given:
             return offered
     except (RequestError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        pass  # no JSON, or no tools: what is given says why
+        pass  # not JSON, or not tools: `_offered` raises the error
     return _offered(given)
 
 
@@ -423,7 +423,7 @@ def _offered(given: Sequence[Any] | None) -> OfferedTools:
 
 
 def _kind(given: object, at: str, shape: ApiShape, known: Sequence[str] = _KINDS) -> str:
-    """The kind of a tool, which is one of the `known`, or passed over where any may stand."""
+    """The kind of a tool, without a date suffix. Raises `RequestError` for a kind that is not in `known`."""
     if not isinstance(given, Mapping):
         raise wrong_type(at, "object", given)
     kind = given.get("type", "function" if shape == "any" and given.keys() & {"function", "name"} else None)
@@ -448,7 +448,7 @@ def _kind(given: object, at: str, shape: ApiShape, known: Sequence[str] = _KINDS
 
 
 def _hosted(kind: str) -> str | None:
-    """The kind without what says its version; None for one that no server is expected to run."""
+    """The hosted kind without its date suffix; None if `kind` is not a hosted one."""
     return next((one for one in _HOSTED if kind.startswith(one)), None)
 
 
@@ -494,5 +494,5 @@ def _defers(tool: object) -> bool:
 
 
 def _fits_strict(tool: FunctionTool) -> bool:
-    """Whether a tool that does not say `strict` can be held to its schema: then it is, as OpenAI does it."""
+    """Whether the schema meets the rules of `strict`: then it is the default, as in OpenAI's API."""
     return not strict_problems(tool.parameters or {"type": "object", "properties": {}})

@@ -1,4 +1,4 @@
-"""Web search as requests ask for it: OpenAI's tools and options, and what is wrong where nobody searches.
+"""Web search as requests ask for it: OpenAI's tools and options, and the errors if no search is available.
 
 Source of the shapes: OpenAI's types `WebSearchTool` and `WebSearchPreviewTool` of the Responses API, `WebSearchOptions`
 of the Chat API.
@@ -51,7 +51,7 @@ class _Options(msgspec.Struct):
 
 
 def read_web_search(given: Mapping[str, Any], at: str) -> WebSearchTool | None:
-    """How a tool of the Responses API wants the web to be searched; None where it wants no access to it. Raises
+    """The search options of a tool of the Responses API; None if it disables access to the web. Raises
     `RequestError`.
     """
     try:
@@ -83,7 +83,7 @@ def _supported(at: str) -> dict[str, Sequence[str]]:
 
 
 def domains(given: Sequence[str] | None, at: str) -> tuple[str, ...]:
-    """Domains, with or without a path behind them, as they are compared. Raises `RequestError`."""
+    """Domains, with or without a path after them, normalized for comparison. Raises `RequestError`."""
     if len(given or ()) > _MAX_DOMAINS:
         raise RequestError(
             f"Invalid '{at}': array too long. Expected an array with maximum length {_MAX_DOMAINS}, but got an array "
@@ -102,7 +102,7 @@ def domains(given: Sequence[str] | None, at: str) -> tuple[str, ...]:
 
 
 def location_words(*parts: str | None) -> str:
-    """Where the user is, as the model reads it: from the near to the far."""
+    """The user's location in words for the model, from the smallest area to the largest."""
     return one_line(", ".join(filter(None, parts)))[:_MAX_LOCATION]
 
 
@@ -111,7 +111,7 @@ def _location(place: _Place | None) -> str:
 
 
 def needs_search(what: str, param: str, code: str = "unsupported_value") -> RequestError:
-    """The error for what only a search could answer, where there is none. `what` begins the message."""
+    """The error for a request that needs a search, if none is available. `what` begins the message."""
     return RequestError(f"{what}: {_WAY_OUT}; or leave it out.", param=param, code=code)
 
 

@@ -1,6 +1,6 @@
-"""A tool's schema with what every call of the tool asks of it, made once: the same tool comes with each request.
+"""A tool's schema with the lookups that every call needs, computed once: clients resend the tool with each request.
 
-Knows no call: what a model wrote is read in `callwright.calls`.
+Knows no call: `callwright.calls` reads the model's output.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _MAX_KEPT: Final = 256
 
 
 class Place(Struct, frozen=True):
-    """What may stand at one place: the branches of its schema, and those of them that an object or an array may be."""
+    """The values allowed at one place: the branches of its schema, and those that an object or an array may match."""
 
     choices: list[Schema]
     objects: list[Schema]
@@ -42,7 +42,7 @@ class Members(Struct, frozen=True):
 
 
 def place_of(schema: object, root: Schema) -> Place:
-    """What may stand where `schema` is said, a part of `root`."""
+    """The values allowed by `schema`, a part of `root`."""
     choices = branches(schema, root)
     kinds = [wanted(choice) for choice in choices]
     texts = [
@@ -59,7 +59,7 @@ def place_of(schema: object, root: Schema) -> Place:
 
 
 def members_of(choices: Sequence[Schema]) -> Members:
-    """What an object may hold that may be any of these."""
+    """The members of an object that may match any of these."""
     schema = merged(choices)
     declared = properties(schema)
     everywhere = frozenset(declared).intersection(*map(properties, choices))
@@ -67,7 +67,7 @@ def members_of(choices: Sequence[Schema]) -> Members:
 
 
 class CompiledSchema:
-    """The schema of a tool's arguments; an empty one where it has none."""
+    """The schema of a tool's arguments; an empty one if it has none."""
 
     def __init__(self, schema: Schema | None) -> None:
         self.schema = schema or _EMPTY
@@ -75,7 +75,7 @@ class CompiledSchema:
 
     @property
     def validator(self) -> Validator | None:
-        """None where anything fits."""
+        """None if any value is valid."""
         found = self._validator
         if found is None and self.schema:
             found = validator_of(self.schema)
@@ -114,7 +114,7 @@ class CompiledSchema:
 
     @cached_property
     def places(self) -> Mapping[int, Place]:
-        """What may stand at each member, by the `id()` of its schema, which lives as long as this."""
+        """The values allowed for each member, by the `id()` of its schema, which lives as long as this object."""
         declared = self.members.declared.values()
         return {id(part): place_of(part, self.schema) for part in declared} if len(declared) <= _MAX_KEPT else {}
 

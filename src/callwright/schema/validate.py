@@ -1,4 +1,4 @@
-"""Values against JSON Schemas: compiled once per schema, kept by content, no network.
+"""Values against JSON Schemas: compiled once per schema, cached by content, no network.
 
 The engine is jsonschema-rs. A schema that it cannot compile (an unknown `$ref`, a broken `pattern`) checks nothing: a
 tool must not become useless because its author's schema is odd. Nor does one that stands for more than its bounds: the
@@ -24,12 +24,12 @@ _BYTES_OF_PATTERN: Final = 1_600
 _SMALL: Final = 262_144
 _LARGE: Final[Latest[bytes, "Validator"]] = Latest(134_217_728)
 _LARGEST: Final = 67_108_864
-# To judge a value the engine goes each way once, to say what is wrong it goes all of them: so many take 20 ms.
+# To judge a value the engine goes each way once, to say what is wrong it goes all of them: this many take 20 ms.
 _MAX_RETURNS = 1_000
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Where a value does not fit its schema: `path` as in `$.items[0].name`, `message` for people and models."""
+    """A violation of a schema: `path` as in `$.items[0].name`, `message` for people and models."""
 
     path: str
     message: str
@@ -72,7 +72,7 @@ class Validator(msgspec.Struct, frozen=True):
 
 
 def validator_of(schema: Mapping[str, Any]) -> Validator:
-    """The schema compiled; the latest are kept. Who asks again and again for one schema keeps the answer."""
+    """The compiled schema; the latest are cached. Callers that need one often should hold on to it."""
     text = encode(schema)
     size = _BYTES_OF_PATTERN * sum(map(pattern_size, patterns(schema))) if b"attern" in text else 0
     if size <= _SMALL:

@@ -1,8 +1,8 @@
 """Which repairs of JSON are certain: a comma, a quote, a spelling. Text that is no token of JSON is not.
 
-Words may stand between the tokens of a value, `{"a": "x" and more, "b": 1}`. A reader that takes them for the inside of
-a string with quotes in it (`x" and more, "b`) gives a value that nobody meant. So where such a repair was made, the
-text is looked at once more, by the marks of JSON alone: if it is JSON without the words, they are not its own.
+Words may occur between the tokens of a value, `{"a": "x" and more, "b": 1}`. A reader that takes them
+for the inside of a string with quotes in it (`x" and more, "b`) gives an unintended value. So after such a repair the
+text is scanned again, by the tokens of JSON alone: if it is JSON without the words, they do not belong to it.
 """
 
 import re
@@ -36,7 +36,7 @@ JsonRepair = Literal[
     "wrong_closer",
 ]
 
-# Repairs that take what is no token for a value, a key, or nothing; and a name that was given two values.
+# Repairs that read text other than a token as a value, a key, or nothing; and a name with two values.
 _GUESSED: Final[dict[JsonRepair, str]] = {
     "ellipsis": "a part that was left out",
     "missing_value": "a value that was not written",
@@ -46,7 +46,7 @@ _GUESSED: Final[dict[JsonRepair, str]] = {
     "early_end": "a text that may end at the first quote in it",
     "repeated_key": "a name that was given twice, with different values",
 }
-# Repairs that judge by quotes where a string ends.
+# Repairs that depend on quotes to find the end of a string.
 _BY_QUOTES: Final[frozenset[JsonRepair]] = frozenset(
     ("inner_quote", "missing_quote", "bad_escape", "missing_comma", "missing_colon")
 )
@@ -76,7 +76,7 @@ _MARKS: Final = frozenset(",:")
 
 
 def doubt(repairs: Collection[JsonRepair], text: str) -> str:
-    """Why a value that was read from `text` with these repairs may not be what was meant; `""` if it is certain."""
+    """Why a value that was read from `text` with these repairs is doubtful; `""` if it is certain."""
     for rule, why in _GUESSED.items():
         if rule in repairs:
             return why
@@ -88,7 +88,7 @@ def doubt(repairs: Collection[JsonRepair], text: str) -> str:
 
 
 def by_quotes(repairs: Collection[JsonRepair]) -> bool:
-    """Whether quotes were to say where a string ends, and did not."""
+    """Whether a repair depended on quotes to find the end of a string."""
     return not _BY_QUOTES.isdisjoint(repairs)
 
 
@@ -105,7 +105,7 @@ def without_words(text: str) -> tuple[str, str]:
 
 
 def foreign_words(text: str) -> list[tuple[int, int]]:
-    """The spans of the words that stand between the tokens of a JSON text; empty if it is no JSON without them, too."""
+    """The spans of the words between the tokens of a JSON text; empty if it is not JSON even without them."""
     found: list[tuple[int, int]] = []
     open_: list[str] = []
     state: _State = "value"

@@ -1,4 +1,4 @@
-"""Finds JSON values in free text: a reply that is nothing else, fenced code blocks, values behind a marker such as
+"""Finds JSON values in free text: a reply that is only JSON, fenced code blocks, values after a marker such as
 `<tool_call>`, and values between words.
 
 Knows no tools: whether a value is meant as a call is for `callwright.free_text` to judge. The search takes linear time.
@@ -36,8 +36,8 @@ _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
 _CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, CLOSING_MARKS)) + ")")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 _THOUGHT_END: Final = "</think>"
-# An unclosed value is searched again from its second character, so that what stands in it is found. This many times
-# at most: more would take quadratic time. Then the search goes on behind what was read.
+# An unclosed value is searched again from its second character, to find the values nested in it. At most this many
+# times, as more would take quadratic time. Then the search continues after the text that was read.
 _MAX_UNCLOSED: Final = 16
 # Longer than any marker or fence.
 _MAX_TOKEN: Final = 100
@@ -47,8 +47,8 @@ class JsonPlace(msgspec.Struct):
     """One or more JSON values in a row, found in a text.
 
     `begin` and `end` span the values with their markers or fence. `nodes` are the parsed values, `texts` the same as
-    they were written. `place` says where they were found. `cut`: the text ended inside the last value. `repairs` counts
-    the JSON repairs by rule. `doubt`: why the values may not be what was meant.
+    they were written. `place` is the kind of place. `cut`: the text ended inside the last value. `repairs` counts
+    the JSON repairs by rule. `doubt`: why the values are ambiguous.
     """
 
     begin: int
@@ -64,7 +64,7 @@ class JsonPlace(msgspec.Struct):
 def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -> Iterator[JsonPlace]:
     """All places with JSON in a text, in order.
 
-    `whole`: first try the text as JSON and nothing else; then one of the `names` may stand right before the object, as
+    `whole`: first try the text as JSON only; then one of the `names` may directly precede the object, as
     in `get_time{"tz": "UTC"}`.
     """
     if whole and (place := _whole(text, names)):
@@ -109,8 +109,8 @@ def _places(text: str, at: int, until: int) -> Iterator[JsonPlace]:
 
 
 def beside_values(text: str, literal: str) -> int:
-    """The position of the first `literal` that stands outside all JSON values, -1 if there is none."""
-    behind = 0  # the last place that was read
+    """The position of the first `literal` outside all JSON values, -1 if not found."""
+    behind = 0  # the end of the last place that was read
     while (at := text.find(literal, behind)) >= 0:
         around = next((place for place in _places(text, behind, at) if place.end > at), None)
         if around is None:
@@ -141,10 +141,10 @@ def find_json(text: str) -> list[Node]:
     begin = source.at
     node = finished(reader.value("top"))
     if node.kind == "half" and not any(map(str.isdigit, node.json)):
-        return []  # a sign alone says nothing
+        return []  # a sign alone is not a value
     if TRAILING.match(source.text, source.at).end() == len(source.text):  # type: ignore[union-attr]  # matches always
         return [node]
-    # More than one scalar: words are a text as a whole, a number that goes on (`5,6`) is none.
+    # More than one scalar: words are one text, and a number with more text after it (`5,6`) is not a value.
     return [Node("word", encode(source.text[begin:]).decode())] if node.kind == "word" else []
 
 
@@ -242,6 +242,6 @@ def _fence_end(text: str, fence: re.Match[str]) -> int:
 
 
 def _behind(text: str, at: int) -> int:
-    """Where a place ends. Closers, leftover fences and stop tokens behind it belong to it if nothing else follows."""
+    """The end of a place. Trailing closers, leftover fences and stop tokens belong to it if nothing else follows."""
     end = TRAILING.match(text, at).end()  # type: ignore[union-attr]  # matches always
     return end if end == len(text) else at

@@ -1,7 +1,7 @@
-"""JSON that is streamed through unchanged: finds where a value ends, delta by delta, without parsing it.
+"""JSON that is streamed through unchanged: finds the end of a value, delta by delta, without parsing it.
 
-It counts brackets outside strings, so raw control characters or wrong commas do not disturb it. Whether the value is
-valid JSON is for others to say.
+It counts brackets outside strings, so raw control characters or wrong commas do not disturb it. It does not
+validate the value.
 """
 
 import re
@@ -15,9 +15,9 @@ from callwright.streaming.reader import Parse, StreamReader, Stretch
 T = TypeVar("T")
 
 _BLANKS = re.compile(r"\s*").match
-# How far behind a terminator the next quote is searched, in characters.
+# Lookahead after a terminator for the next quote, in characters.
 _MAX_AHEAD = 2_048
-# How much is looked at behind a value, and what may be a member there.
+# Lookahead after a value, in characters, and the patterns of a member there.
 _MAX_GAP = 64
 _MEMBER = re.compile(r"""\s*+:|\s*+,\s*+"|[\s,]*+["'][^"'\n]*+["']\s*+:|\s*+,[\s,]*+[\w$-]++\s*+:""").match
 _MAY_BE_MEMBER = re.compile(r"""[\s,]*+(?:["'][^"'\n]*+["']?+|(?<=[\s,])[\w$-]*+)?\s*+\Z""").match
@@ -50,7 +50,7 @@ class JsonScanner:
     """Finds the end of one JSON value by counting brackets; the state lasts from delta to delta.
 
     The value must begin with a bracket or a quote. The scanner halts before any character of `firsts`, the first
-    characters of the terminators, so that the caller can look whether one stands there.
+    characters of the terminators, so that the caller can check for a terminator there.
     """
 
     __slots__ = ("_firsts", "_in_string", "_out_of_string", "depth", "escaped", "in_string")
@@ -107,8 +107,8 @@ class JsonScanner:
 
 class JsonEnd(NamedTuple):
     """How a value ended: whether it was `closed`, or by which literal it was stopped (`""`: neither, the output ended).
-    `is_sure`: by its own closer, or by a literal outside its strings. A literal that stands in a string shows that some
-    quote before it is missing or too many.
+    `is_sure`: by its own closer, or by a literal outside its strings. A literal inside a string shows that a quote
+    before it is missing or superfluous.
     """
 
     closed: bool
@@ -145,7 +145,7 @@ class JsonTerminators:
         assert not set(self.firsts) & set('"\\'), "a stop begins with no quote"
 
     def at(self, text: str, at: int, source: StreamReader, *, in_string: bool) -> str | None:
-        """The terminator at position `at`; `""` if there is none, None if that depends on text that has not arrived."""
+        """The terminator at position `at`; `""` if there is no terminator; None if more text is needed."""
         for literal in self.literals:
             if text.startswith(literal, at):
                 return self._seam(text, at, literal, source) if in_string else literal
@@ -155,7 +155,7 @@ class JsonTerminators:
         r"""Like `at`, for a literal inside a string: did the model forget to close the string, or does it write about
         the marker?
 
-        The text behind decides. With `then=("<tool_call>",)`, in `"x</tool_call>\n<tool_call>{"name"` the next quote
+        The text after it decides. With `then=("<tool_call>",)`, in `"x</tool_call>\n<tool_call>{"name"` the next quote
         opens a string, so the first one was never closed. In `"x</tool_call>\n<tool_call>", "b": 1` it closes one: all
         of it was text.
         """
@@ -175,7 +175,7 @@ class JsonTerminators:
 
 
 def _behind_quote(text: str) -> str:
-    """The first character behind the next unescaped quote, white space skipped; `""` if there is none."""
+    """The first character after the next unescaped quote, white space skipped; `""` if not found."""
     at = text.find('"')
     while at >= 0:
         slashes = at
@@ -207,8 +207,8 @@ def pass_json(
 
 
 def member_follows(source: StreamReader) -> Parse[bool]:
-    """Whether what comes behind a value that was closed shows that it ended too early, or has begun too late: another
-    member, be it without its comma or its quotes, or the colon behind a key. Nothing is read.
+    """Whether the text after a closed value shows that the value ended too early or began too late: another member,
+    even without its comma or its quotes, or the colon after a key. Consumes nothing.
     """
     while True:
         ahead = source.ahead(_MAX_GAP)
@@ -224,8 +224,8 @@ def collect_json(
 ) -> Parse[tuple[str, JsonEnd]]:
     """Like `pass_json`, but holds the value, and answers it, too.
 
-    `depth`: so many brackets of the value were read before, and are closed in what comes.
-    At most `limit` characters are held. A longer value is answered up to there as not closed, and the rest is left
+    `depth`: the number of brackets of the value that are open already.
+    At most `limit` characters are held. A longer value is truncated there and returned as not closed; the rest is left
     unread.
     """
     pieces: list[str] = []
@@ -250,8 +250,8 @@ def collect_json(
 
 
 def _goes_on(text: str) -> bool:
-    """Whether behind this text a value, or what stands in it, may go on: a number or word may be longer, and a comma,
-    a colon or an opening bracket announces more.
+    """Whether the value may continue after this text: a number or word may be longer, and a comma, a colon or an
+    opening bracket announces more.
     """
     return text.rstrip()[-1:] not in ('"', "}", "]")
 
@@ -271,9 +271,9 @@ def _json(
     stretch: Stretch | None = None,
 ) -> Parse[JsonEnd]:
     """The loop of both: scan a piece, emit it, ask for more."""
-    seen = 0  # how many characters behind source.at the scanner has read
+    seen = 0  # the number of characters after source.at that the scanner has read
     judged = -1  # a position that was found to begin no terminator
-    last = ""  # what was read last
+    last = ""  # the previous piece
     while True:
         text = source.text
         end, closed = span.end(text, source.at + seen, judged=judged)

@@ -1,10 +1,10 @@
 """A tolerant JSON reader: the JSON repair for text that may still be streaming in.
 
-Reads in one pass, and answers a tree of `Node`s whose text is strict JSON: the model's own bytes where they were valid,
+Reads in one pass, and returns a tree of `Node`s whose text is strict JSON: the model's own bytes where they were valid,
 repaired where not (`{a: 1,}` becomes `{"a": 1}`). Each repair is counted by its rule. Knows no schema.
 
 Nothing is invented: in `{"a": }` the value is `missing`, in `{"a": 1e` it is a `half`, and a text that ends inside a
-value sets `JsonReader.cut`. Whoever makes a call of a value must refuse these, and what `certain` doubts.
+value sets `JsonReader.cut`. Code that turns a value into a call must refuse these, and values that `certain` doubts.
 """
 
 import re
@@ -55,8 +55,8 @@ class TooDeepError(NotJsonError):
 
 
 def read_json(text: str) -> Node | None:
-    """A whole text as one value; None if it ends inside the value, goes on behind it, is nested too deeply, or if it is
-    not certain what it says.
+    """A whole text as one value; None if it ends inside the value, has more text after it, is nested too deeply, or is
+    ambiguous.
     """
     source = silent_reader(text)
     reader = JsonReader(source)
@@ -80,7 +80,7 @@ def finished(steps: Parse[T]) -> T:
 
 
 class JsonReader:
-    """Reads values from a `StreamReader`. Its methods are generators that yield where they need more text."""
+    """Reads values from a `StreamReader`. Its methods are generators that yield when they need more text."""
 
     def __init__(self, source: StreamReader) -> None:
         self.source = source
@@ -88,7 +88,7 @@ class JsonReader:
         self.cut = False  # the text ended in the middle of a scalar, a key or a member
         self.tail = ""  # the white space before the closer of the container that ended last
         self._open: list[str] = []  # the opening brackets of all open containers
-        self._blanks = ""  # white space behind the last unquoted word, which the word's own reader took
+        self._blanks = ""  # white space after the last unquoted word, which the word's own reader took
         self._notation = JSON  # loose if the current key has no quotes or has `=` for `:`, so the next key may, too
 
     def repaired(self, rule: JsonRepair) -> None:
@@ -123,7 +123,7 @@ class JsonReader:
                 node, is_open = parent, True
 
     def given_once(self, members: Sequence[Member]) -> Sequence[Member]:
-        """The members, without those that say the same again."""
+        """The members without duplicates."""
         kept, others = given_once(members)
         self.repairs |= {"same_key": len(members) - len(kept)} if len(kept) < len(members) else {}
         self.repairs |= {"repeated_key": others} if others else {}
@@ -152,7 +152,7 @@ class JsonReader:
         return (yield from self._word(where)), False
 
     def next(self, container: Node, *, first: bool) -> Parse[Member | None] | Parse[Item | None]:
-        """Read up to the next value in an open container; None if the container ended: its `closed` says by whom."""
+        """Read up to the next value in an open container; None if the container ended: see its `closed`."""
         return self.member(container, first=first) if container.kind == "object" else self.item(container, first=first)
 
     def member(self, node: Node, *, first: bool) -> Parse[Member | None]:
@@ -170,7 +170,7 @@ class JsonReader:
             key = yield from self._key_word()
         before = yield from self.gap()
         mark = source.text[source.at : source.at + 1]
-        if not mark:  # cut in the key, or behind it
+        if not mark:  # cut in the key, or after it
             self.cut = True
             self._ended(node)
             return None
@@ -187,7 +187,7 @@ class JsonReader:
                     yield
                 source.at += source.text.startswith(">", source.at)
         after = yield from self.gap()
-        if source.ended and source.done:  # the value never came
+        if source.ended and source.done:  # the value is missing
             self.cut = True
             self._ended(node)
             return None
@@ -451,7 +451,7 @@ class JsonReader:
         pieces: list[str] = []
         search = _WORD_ENDS[where]
         while True:
-            # A word has at least one character, unless what comes ends the container.
+            # A word has at least one character, unless the next character ends the container.
             ends = source.text[source.at : source.at + 1] in _ENDS_VALUE
             found = search.search(source.text, source.at if ends or pieces else source.at + 1)
             while found and found.group() == ")" and "(" not in self._open:
@@ -471,7 +471,7 @@ class JsonReader:
             return Node("missing", "", "null")
         self._blanks = written[len(word) :]
         node, rule = scalar(word, at_end=source.done and bool(self._open))
-        # At the end of the text a word may be half of one. A number is whole, or `half` says that it is not.
+        # At the end of the text a word may be half of one. A number is whole, or a `half`.
         self.cut = self.cut or (source.done and node.kind in ("word", "half"))
         if rule:
             self.repaired(rule)
@@ -495,5 +495,5 @@ class JsonReader:
         else:
             self.repaired("unquoted_key")
         if not word and not source.done and source.text[source.at] not in ":=,}])":
-            word = source.take(source.at + 1)  # a key must not be empty, or the reader would stand still
+            word = source.take(source.at + 1)  # a key must not be empty, or the reader would loop forever
         return Node("string", encode(word).decode(), word)

@@ -1,12 +1,12 @@
-"""Which quote ends a string? The one that a legal delimiter follows. Pure functions that look at the text behind a
+"""Which quote ends a string? The one that a legal delimiter follows. Pure functions that look at the text after a
 quote.
 
-In strict JSON a comma, colon or closer follows every closing quote, so a valid string always ends where it says. Any
+In strict JSON a comma, colon or closer follows every closing quote, so a valid string always ends there. Any
 other quote is text the model did not escape: `{"a": "say "hi" now"}`. Such quotes come in pairs. So the second of a
 pair ends the string only if everything open is then closed properly: in `"print("a", "b")"` the quote before the comma
 does not.
 
-Every function answers None where the verdict depends on text that has not arrived.
+Every function returns None if the verdict depends on text that has not arrived.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 Where: TypeAlias = Literal["top", "object", "array", "key"]
 
-# How many characters behind a quote are looked at.
+# Lookahead after a quote, in characters.
 AHEAD: Final = 512
-# Behind a quote: another text, maybe after a comma; a name; a colon; closing brackets and what opens.
+# After a quote: another text, maybe after a comma; a name; a colon; closing brackets, then an opener.
 _FOLLOWS = re.compile(r""""(?:\s*+,\s*+)?"++\w|"\s*+,\s*+[\w.-]++"|"\s*+:|"\s*+[}\]][\s}\]]*+,?+\s*+[{\["]""").match
 _MAY_FOLLOW = re.compile(r'"\s*+(?:,\s*+)?(?:"*+|[\w.-]*+)\Z|"\s*+[}\]][\s}\]]*+,?+\s*+\Z').match
 # Opening quotes, with the closing quote of each.
@@ -34,7 +34,7 @@ _HALF_QUOTED: Final = (
 
 
 class Pattern(NamedTuple):
-    """What a text may begin with: the `whole` of it, or a `part`, if the rest may arrive later."""
+    """A prefix pattern: matches the `whole` prefix, or a `part` of it if the rest may arrive later."""
 
     whole: Callable[[str], re.Match[str] | None]
     part: Callable[[str], object]
@@ -235,15 +235,15 @@ def key_follows(rest: str, *, is_all: bool) -> bool | None:
 
 
 def key_with_value(text: str, at: int, *, ended: bool) -> bool | None:
-    """Whether `"key": ` and the begin of a value stand at `at`; None if that is not known yet."""
+    """Whether `"key": ` and the start of a value are at `at`; None if that is not known yet."""
     if found := _KEY_WITH_VALUE(text, at):
         return found["value"] in _VALUE_BEGIN
     return None if not ended and _KEY_WITH_VALUE_BEGIN(text, at) else False
 
 
 def may_close_early(text: str, at: int, *, ended: bool) -> bool | None:
-    """Whether the quote at this place, which closes no string, may have been meant to: behind it stands, broken as it
-    is, what comes next, as in `{"a": "x", "b" {`. None if that depends on text that has not come.
+    """Whether the quote at this place, which closes no string, may have been meant to: after it, the next token of the
+    JSON follows in a malformed form, as in `{"a": "x", "b" {`. None if that depends on text that has not arrived.
     """
     if not ended and len(text) - at < AHEAD and _MAY_FOLLOW(text, at):
         return None
@@ -251,7 +251,7 @@ def may_close_early(text: str, at: int, *, ended: bool) -> bool | None:
 
 
 def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
-    r"""Whether the backslash at `at` is text and the quote behind it ends the string; None if that is not known yet.
+    r"""Whether the backslash at `at` is text and the quote after it ends the string; None if that is not known yet.
 
     Models forget to escape it at the end of a path: `{"dir": "C:\dir\", "key": 1}`. In strict JSON a comma and a quoted
     key with its value never follow an escaped quote.
@@ -263,7 +263,7 @@ def backslash_ends(text: str, at: int, *, ended: bool) -> bool | None:
 
 
 def _closers_fit(rest: str, closing: str, open_: Sequence[str], notation: Notation, *, is_all: bool) -> bool | None:
-    """Whether closers after a quote may close the containers in `open_`; what follows them must fit, too.
+    """Whether closers after a quote may close the containers in `open_`; the text after them must fit, too.
 
     In `{"a": "x"}` they may, in `{"a": "f("b") = c"}` the `)` closes nothing that is open.
     """
@@ -357,6 +357,6 @@ def _ends_well(ahead: str, depth: int, notation: Notation, *, ended: bool) -> bo
 
 
 def comma_at_end(text: str, at: int, end: int) -> int:
-    """Where a run of string text ends without the comma and blanks at its end, which may stand behind the string."""
+    """The end of a run of string text without its trailing comma and blanks, which may belong after the string."""
     found = _COMMA_TAIL(text, max(at, end - _MAX_COMMA_TAIL), end)
     return found.start() if found else end

@@ -1,4 +1,4 @@
-"""How much one request may hold: what would cost the gateway more than the client.
+"""Limits on the size of a request: inputs that would cost the gateway more than the client.
 
 Each limit is checked on the request as it was decoded, before anything is read of it, whichever API it speaks. What has
 no right shape is passed over here: reading it finds that out.
@@ -37,7 +37,7 @@ _NONE: Final[tuple[int, ...]] = ()
 
 
 class _ToolList(NamedTuple):
-    """Tools that come together. `paths` are theirs where they are no list at `param`, but stand apart in it."""
+    """Tools of one list. `paths` are theirs if they are not a list at `param`, but scattered in it."""
 
     tools: Sequence[Any]
     param: str
@@ -45,7 +45,7 @@ class _ToolList(NamedTuple):
 
 
 class _Schema(NamedTuple):
-    """A schema in a request: whose it is, in words, where it stands, and the code of what is wrong with it."""
+    """A schema in a request: its owner, in words, its path, and the code of its error."""
 
     value: Mapping[str, Any]
     whose: str
@@ -55,7 +55,7 @@ class _Schema(NamedTuple):
 
 
 def check_depth(text: bytes | str, value: object, most: int) -> None:
-    """Raises `RequestError` for a JSON text whose value has more than so many levels."""
+    """Raises `RequestError` for a JSON text whose value has more than `most` levels."""
     brackets = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
     if brackets <= most:
         return
@@ -72,7 +72,7 @@ def check_depth(text: bytes | str, value: object, most: int) -> None:
 
 
 def check_values(text: bytes | str) -> None:
-    """Raises `RequestError` for a JSON text of more values than anybody asks with. It is not decoded for that."""
+    """Raises `RequestError` for a JSON text of too many values. Does not decode it."""
     if len(text) <= 2 * _MAX_VALUES:  # a value takes no less: `1,`
         return
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -179,7 +179,7 @@ def _too_long(param: str, most: int, number: int) -> RequestError:
     )
 
 
-# --- what a request holds ---
+# --- the contents of a request ---
 
 
 def _number_of_parts(before: int, items: Sequence[Any], start: int) -> int:
@@ -199,7 +199,7 @@ def _parts_of(item: Any) -> int:
 
 
 def _number_of_inner(part: Mapping[str, Any]) -> int:
-    """The parts within a part: in Anthropic's API what a tool answered, for one, has parts of its own."""
+    """The parts within a part: in Anthropic's API a tool result, for one, has parts of its own."""
     lists = [*_inner_parts(part)]
     number = 0
     while lists:
@@ -338,7 +338,7 @@ def _check_bytes(parts: Sequence[object]) -> None:
 
 @kept_by_text
 def _fault(schema: bytes) -> str | None:
-    """What is too much in a schema; clients send the same ones again and again."""
+    """The limit that a schema exceeds, or None. Cached, as clients resend the same schemas."""
     return schema_fault(decode(schema))
 
 

@@ -1,4 +1,4 @@
-"""Endpoints whose requests are handed on to the model's server: what is checked of a request, and what may go on.
+"""Endpoints whose requests are forwarded to the model's server: the checks of a request, and the forwarded fields.
 
 Only what a server must not find out itself is checked: the shape of the fields that say what is asked. All other fields
 go to the server as they came, where they are known or nobody else asks.
@@ -23,7 +23,7 @@ class CompletionStreamOptions(Struct):
 
 
 class HandedBody(Struct):
-    """What the requests to all of these endpoints have."""
+    """The fields common to requests to all of these endpoints."""
 
     model: str
 
@@ -61,7 +61,7 @@ class ScoreRequestBody(HandedBody):
 
 
 class HandedEndpoint(Struct, frozen=True):
-    """An endpoint. `path`: the server's, below its base URL; `text`: the field with what is read; `known`: the fields
+    """An endpoint. `path`: the server's, below its base URL; `text`: the field with the input; `known`: the fields
     that may go there where others ask; `operation` is what it does, in OpenTelemetry's words.
     """
 
@@ -96,7 +96,7 @@ EMBEDDINGS: Final = HandedEndpoint(
         {
             # OpenAI
             *("dimensions", "encoding_format", "input", "user"),
-            # vLLM, llama.cpp (embd_normalize), Ollama (truncate), Jina and Cohere (what the vector is for)
+            # vLLM, llama.cpp (embd_normalize), Ollama (truncate), Jina and Cohere (the purpose of the vector)
             *("add_special_tokens", "embd_dtype", "embd_normalize", "endianness", "input_type", "normalize", "task"),
             *("truncate", "truncate_prompt_tokens", "truncation_side", "use_activation"),
         }

@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An item of the conversation and where it stood; `words` name its kind in errors.
+    """An item of the conversation and its path in the request; `words` name its kind in errors.
 
-    `is_async`: a call that may be answered later than at once, and more than once.
+    `is_async`: a call that may be answered later, and more than once.
     """
 
     item: Item
@@ -50,7 +50,7 @@ class _Paired(msgspec.Struct, frozen=True):
 
 
 def paired(found: Sequence[Found], *, mend: bool, behind: int = 0) -> tuple[Item, ...]:
-    """The items with each run of calls and its outputs side by side, and after them the items that stood between.
+    """The items with each run of calls and its outputs side by side, and after them the items that were in between.
 
     Raises `RequestError` for an output without its call, a call without its output that other items follow, and an id
     that is given twice; with `mend` these are repaired instead. A call that was cut off needs no output. For an
@@ -106,7 +106,7 @@ def _answered_until(found: Sequence[Found], answered: Set[str]) -> int:
 
 
 def _side_by_side(found: Sequence[Found], outputs: _Outputs, *, mend: bool) -> list[Item]:
-    """Each run of calls with its outputs. What has no output gets one."""
+    """Each run of calls with its outputs. A call without an output gets one."""
     last = max((number for number, each in enumerate(found) if not isinstance(each.item, Call)), default=-1)
     later = {each.item.id: each.item for each in found if isinstance(each.item, Call) and each.is_async}
     items: list[Item] = []
@@ -115,7 +115,7 @@ def _side_by_side(found: Sequence[Found], outputs: _Outputs, *, mend: bool) -> l
     for number, each in enumerate(found):
         item = each.item
         if isinstance(item, Call):
-            if is_answered:  # made with the output of the one before in sight, not at once with it
+            if is_answered:  # made after the output of the previous call was known, so not parallel
                 items += _answered(run, outputs)
                 run, is_answered = [], False
             if item.id not in outputs:

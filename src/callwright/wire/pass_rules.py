@@ -16,7 +16,7 @@ from msgspec import Struct
 from callwright.conversation import CallOutput, Item, MediaPart, Message, Part
 from callwright.wire.media_urls import check_media
 
-# Chat Completions: what goes to the server as it comes. What this gateway does itself is in `CONSUMED`.
+# Chat Completions: fields forwarded unchanged. Fields that the gateway handles itself are in `CONSUMED`.
 OPENAI_FIELDS: Final = frozenset(
     {
         *("frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "metadata"),
@@ -48,7 +48,7 @@ SAMPLING_FIELDS: Final = frozenset(
 )
 KNOWN_FIELDS: Final = OPENAI_FIELDS | SAMPLING_FIELDS
 
-# What stands in parts that are no text, by their type.
+# The fields of parts other than text, by type.
 _PART_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "image_url": frozenset({"url", "detail"}),
     "input_audio": frozenset({"data", "format"}),
@@ -146,7 +146,7 @@ def _known_part(value: Mapping[str, Any], more: Collection[str], dropped: set[st
 
 
 def told_dropped(names: Collection[str]) -> str:
-    """Names of fields for a header: those that are plain words, so many at most, and how many more there are."""
+    """Names of fields for a header: the plain words among them, up to a limit, and the number of the others."""
     shown = sorted(filter(_SHOWN.fullmatch, names))[:_MAX_SHOWN]
     others = len(names) - len(shown)
     return ", ".join([*shown, *([f"and {others} more" if shown else f"{others} with odd names"] if others else [])])

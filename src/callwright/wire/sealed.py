@@ -1,4 +1,4 @@
-"""Texts that only travel through a client, as a field that it sends back as it came: `encrypted_content`."""
+"""Opaque texts that a client sends back unchanged in a field: `encrypted_content`."""
 
 import base64
 import binascii
@@ -19,9 +19,9 @@ def sealed(text: str) -> str:
 
 
 class SealedTexts:
-    """The sealed texts of one request: what they unpack to is bounded together. A few kilobytes can hold megabytes.
-    `left` is for how many bytes there is room. `swells`: one was much more than the bytes that it came in; nothing that
-    is made of it is to be kept for what comes again.
+    """The sealed texts of one request: their total unpacked size is bounded. A few kilobytes can hold megabytes.
+    `left` is the remaining size in bytes. `swells`: a text was much larger unpacked than packed; results derived from
+    it must not be cached.
     """
 
     def __init__(self, most: int = _MAX_UNSEALED) -> None:
@@ -29,7 +29,7 @@ class SealedTexts:
         self.swells = False
 
     def text(self, content: str) -> str | None:
-        """See `unsealed`. Raises `RequestError` where there are too many bytes of them."""
+        """See `unsealed`. Raises `RequestError` if their total size is over the limit."""
         text = unsealed(content, self.left)
         if text is None and self._is_ours(content):
             raise RequestError(
@@ -56,12 +56,12 @@ class SealedTexts:
 
 
 def is_swollen(text: str, content: str) -> bool:
-    """Whether a text is much longer than what it came in, as no words are."""
+    """Whether a text is much longer than its packed form, which natural language never is."""
     return len(text) > _MOST_TIMES * len(content)
 
 
 def unsealed(content: str, most: int = _MAX_UNSEALED) -> str | None:
-    """What `sealed` packed; None for the content of another server, and for what is more than `most` bytes."""
+    """The text that `sealed` packed; None for the content of another server, and for more than `most` bytes."""
     packed = _packed(content)
     if packed is None or most <= 0:
         return None

@@ -1,4 +1,4 @@
-"""What a search of the web has found, packed so that a client brings it back with the history as it came."""
+"""Results of a web search, packed so that a client sends them back unchanged with the history."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -11,21 +11,21 @@ from callwright.wire.sealed import is_swollen, sealed, unsealed
 
 T = TypeVar("T")
 
-# What is longer was not made here, or is more than one request brings back: a history must not stand for much more than
-# its bytes say.
+# Longer ones were not packed here, or exceed one request's share: a history must not expand to much more than its size
+# in bytes.
 _MAX_BYTES: Final = 262_144
 _MAX_TOTAL_BYTES: Final = 8_388_608
 
 
 class SealedSearch(msgspec.Struct, frozen=True):
-    """A search as it travels: its results, or the words that the model has read where there are none."""
+    """A search as it travels: its results, or, without results, the words that the model has read."""
 
     words: str
     results: tuple[SearchResult, ...] = ()
 
     @property
     def told(self) -> str:
-        """What the model has read."""
+        """The text that the model has read."""
         return results_text(self.results) if self.results else self.words
 
 

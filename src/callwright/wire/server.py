@@ -1,4 +1,4 @@
-"""What a server says of itself: the models that it has, and its health."""
+"""A server's information about itself: its models, and its health."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -17,9 +17,9 @@ class ModelMeta(Struct):
 
 
 class ModelCard(Struct, kw_only=True):
-    """A model that can be asked, for clients of OpenAI's API and of Anthropic's: the same time stands in it twice.
+    """A model that can be asked, for clients of OpenAI's API and of Anthropic's: it has the same time twice.
 
-    How many tokens it takes at once, where that is known, stands under each of the names that clients look for.
+    The size of its context window in tokens, if known, is under each of the names that clients look for.
     """
 
     id: str
@@ -37,7 +37,7 @@ class ModelCard(Struct, kw_only=True):
 
 
 class ModelList(Struct, kw_only=True):
-    """The models that can be asked. `web_search`: the web is searched for them, where a request wants that."""
+    """The models that can be asked. `web_search`: they can search the web, if a request asks for it."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
