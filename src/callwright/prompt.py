@@ -355,8 +355,9 @@ def _cut_at_controls(text: str, controls: tuple[str, ...]) -> tuple[tuple[str, s
 
 
 def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> str:
-    """`text` with an invisible character inside every look-alike of a control token: the literals `controls`, and
-    anything of their shape; those of `keep` stay whole.
+    """`text` with an invisible character inside every look-alike of a control token.
+
+    Look-alikes are the literals `controls` and anything of their shape; those of `keep` stay whole.
     """
     return _each(_look_alikes(tuple(controls), tuple(keep)), _broken, text)
 

@@ -1,5 +1,6 @@
-"""The calls of a dialect as fixed pieces, from its declared layout: the frame of the arguments of one call of a tool,
-and of all calls.
+"""The calls of a dialect as fixed pieces, from its declared layout.
+
+These are the frame of the arguments of one call of a tool, and of all calls.
 """
 
 from typing import Final

@@ -304,7 +304,7 @@ class _Arguments:
 
 
 def notation_of(layout: CallLayout, cut: Splitter) -> Notation | None:
-    """The notation in which arguments are written; None if it is none of those here."""
+    """The notation in which arguments are written; None if it is not supported here."""
     match layout.arguments:
         case PythonArguments():
             return _Python()

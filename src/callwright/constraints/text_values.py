@@ -35,7 +35,7 @@ from callwright.schema.resolve import TYPE_NAMES, branches, wanted
 
 # The engine counts characters by states: a longer text is not counted.
 _MAX_COUNTED: Final = 2_000
-# From this depth of nesting on, lists are empty and objects are free text.
+# From this depth of nesting on, lists are empty and objects are not allowed.
 _MAX_DEPTH: Final = 6
 
 
@@ -162,7 +162,7 @@ _DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def _members_of(kind: str, members: Sequence[object]) -> JsonObject:
-    """The schema of those members that are of one type; of all its values if there are none."""
+    """The schema of those members that are of one type, else of all its values."""
     kinds = ("integer", "number") if kind == "number" else (kind,)
     own = [member for member in members if json_type(member) in kinds]
     return {"type": kind, "enum": own} if own else {"type": kind}

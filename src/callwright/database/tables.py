@@ -41,8 +41,9 @@ _LONGEST_ID = 200  # PostgreSQL indexes values up to a third of a page: 2,704 by
 
 
 class _Id(TypeDecorator[str]):
-    """An id. Clients choose those of items that they send: an unusual one is stored as its hash, which any index
-    accepts.
+    """An id.
+
+    Clients choose those of items that they send: an unusual one is stored as its hash, which any index accepts.
     """
 
     impl = Text

@@ -42,9 +42,9 @@ _ROW_BYTES: Final = 4_096
 class KeptTurn(Struct):
     """A turn, active or ended.
 
-    `seen` and `body` are None if no contents are stored. `size` is their approximate size in bytes. `attempts` has the
-    times of the requests to the model if only these are stored. `message`: the error with which the request was refused
-    before there was a turn.
+    `seen` and `body`: the contents, or None if not stored. `size` is their approximate size in bytes. `attempts` has
+    the times of the requests to the model if only these are stored. `message`: the error with which the request was
+    refused before there was a turn.
     """
 
     row: TurnSummary

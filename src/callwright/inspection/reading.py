@@ -1,7 +1,7 @@
-"""A parsed model output: each character with its part, the calls with the places of their arguments, the problems with
-theirs, and the steps in which it arrived.
+"""A parsed model output, with the places of all its parts.
 
-`source_pieces` puts the characters together; this module parses them.
+Each character has its part, the calls have the places of their arguments, the problems have theirs; then the steps in
+which the output arrived. `source_pieces` puts the characters together; this module parses them.
 """
 
 from collections.abc import Sequence

@@ -17,8 +17,9 @@ Contents: TypeAlias = Literal["full", "metadata", "gone", "operators"]
 
 
 class AttemptView(AttemptFacts, kw_only=True):
-    """One request to the model. `differs`: differences between the recorded events and a parse by the installed
-    version.
+    """One request to the model.
+
+    `differs`: differences between the recorded events and a parse by the installed version.
     """
 
     prompt: list[PromptPiece] | None = None

@@ -8,9 +8,9 @@ V = TypeVar("V")
 
 
 class Latest(Generic[K, V]):
-    """The most recently used values, by their keys, in about `most_bytes` of memory.
+    """The most recently stored values, by their keys, in about `most_bytes` of memory.
 
-    There are two generations: a used value moves to the young one; when that has half of the room, it becomes the old
+    There are two generations: values are stored in the young one; when that has half of the room, it becomes the old
     one, and the previous old one is evicted. So a lookup is a dict access, from any thread.
     """
 

@@ -242,8 +242,9 @@ async def _read(deltas: Deltas, generation: GenerationRequest, reply: AmbiguousR
 
 
 def _words(generation: GenerationRequest, text: str) -> str:
-    """The text of a reply, without the reasoning and the marks of messages in a dialect's output; empty if it has marks
-    of a call.
+    """The text of a reply, without the reasoning and the marks of messages in a dialect's output.
+
+    Empty if it has marks of a call.
     """
     if generation.dialect is None:
         return text.strip()

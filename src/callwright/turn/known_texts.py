@@ -1,5 +1,6 @@
-"""Text in an answer that is no call, whatever it looks like: verbatim repetitions of an earlier message, and text in
-the form that the request demands.
+"""Text in an answer that is never a call, whatever it looks like.
+
+These are verbatim repetitions of an earlier message, and text in the form that the request demands.
 """
 
 from collections.abc import Iterator

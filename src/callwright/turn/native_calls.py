@@ -163,8 +163,9 @@ class NativeCalls:
         return call
 
     def _joined(self, name: str, piece: str) -> str:
-        """A name joined with another piece of it: some servers split names, others repeat the whole name, or all of it
-        so far.
+        """A name joined with another piece of it.
+
+        Some servers split names, others repeat the whole name, or all of it so far.
         """
         together = name + piece
         if together in self._tools or self._may_go_on(together):

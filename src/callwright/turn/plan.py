@@ -60,8 +60,9 @@ def is_slow(model: Model) -> bool:
 
 
 def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
-    """The parts of the tools' schemas that a prompt of this dialect does not show, and the types that are read as
-    others, as fields of the request.
+    """Fields for the keywords and types of the tools' schemas that this dialect does not show faithfully.
+
+    Keywords are missing in its prompt, types are read as others.
     """
     tools = conversation.shown_tools or conversation.tools
     if not tools:
@@ -211,10 +212,10 @@ def _options_by_name(dialect: str, model: str) -> RenderOptions:
 def _options(
     options: RenderOptions, fields: Mapping[str, Any], today: str, *, speaks: bool
 ) -> tuple[RenderOptions, frozenset[str]]:
-    """The configured options; the request and the date fill in the unset ones. Also the fields of the request that are
-    used by this.
+    """The configured options; the request and the date fill in the unset ones.
 
-    `speaks`: the answer has begun, so there is no reasoning before it.
+    Also returns the fields of the request that are used by this. `speaks`: the answer has begun, so there is no
+    reasoning before it.
     """
     used: set[str] = set()
     effort = fields.get("reasoning_effort")

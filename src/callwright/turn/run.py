@@ -1,5 +1,6 @@
-"""One turn of a model: render, ask, parse, check, retry. Connects the pure core with an upstream: it runs the steps of
-`callwright.turn.loop`.
+"""One turn of a model: render, ask, parse, check, retry.
+
+Connects the pure core with an upstream: it runs the steps of `callwright.turn.loop`.
 
 Events are yielded as they become certain, in batches of those that arrived together; token counts are last, as `Usage`.
 A failing upstream raises out of the stream, before or after the first event.

@@ -25,7 +25,7 @@ _BEGIN: Final = 40  # characters of invalid JSON in the message to the model, so
 
 
 class JudgedAnswer(Struct, frozen=True):
-    """The text that can be sent as the answer, and its problem; `text` is None if nothing in it fits."""
+    """The text that can be sent as the answer, and its problem; `text` is None without a value that fits."""
 
     text: str | None
     problem: Problem | None = None

@@ -33,8 +33,10 @@ def affinity_key(generation: GenerationRequest) -> bytes | None:
 
 
 def shared_words(conversation: Conversation, fields: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The common part of one conversation's requests: the client's `prompt_cache_key` or session, else the messages up
-    to the first of the user, each cut off. None without any of these.
+    """The common part of one conversation's requests.
+
+    It is the client's `prompt_cache_key` or session, else the messages up to the first of the user, each cut off. None
+    without any of these.
     """
     if isinstance(given := fields.get("prompt_cache_key"), str):
         return "key", given[:_LOOKED_AT]

@@ -1,7 +1,7 @@
-"""Events that differ from the previous one only in their text, as most of a stream do: the bytes around it are known,
-so only the text is parsed.
+"""Events that differ from the previous one only in their text, as most of a stream do.
 
-JSON makes that safe: any string may be replaced by another, without effect on the rest.
+The bytes around the text are known, so only the text is parsed. JSON makes that safe: any string may be replaced by
+another, without effect on the rest.
 """
 
 from collections.abc import Callable, Sequence

@@ -47,7 +47,8 @@ def without_characters(ranges: Ranges, characters: Iterable[str]) -> Ranges:
 
 
 def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> str:
-    """The rule of a JSON string that is none of these: a rule for each of their prefixes. It uses the rule `char`.
+    """The rule of a JSON string that differs from all of these: a rule for each of their prefixes. Uses the rule
+    `char`.
 
     A key that JSON must escape is not excluded, nor is one that is written in escapes, or a very long one.
     """

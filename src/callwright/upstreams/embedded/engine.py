@@ -215,7 +215,9 @@ class EmbeddedUpstream:
         await asyncio.to_thread(self._unload)
 
     async def _constraining(self, generation: GenerationRequest) -> Mapping[str, Any]:
-        """The grammar: Lark for llguidance, with which the engine is usually built; GBNF without it, and for a custom
+        """The grammar, as Lark or GBNF.
+
+        Lark is for llguidance, with which the engine is usually built; GBNF for builds without it, and for a custom
         tool's Lark, which only GBNF can embed in a call.
         """
         constraint = generation.constraint
