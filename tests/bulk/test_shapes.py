@@ -287,6 +287,7 @@ NO_TEXT: dict[str, tuple[dict[str, str], Json, str]] = {
     "no text": ({"output": "completion"}, {"completion": 5}, "got int in `completion`"),
     "behind the end": ({"output": "texts.3"}, {"texts": ["Hi."]}, "none of them at `texts.3`"),
     "an option to add": ({}, {"id": 1, "completion": "Hi."}, "--field output=completion"),
+    "the field of the answer": ({}, {"prompt": "Hi.", "completion": "Hello."}, "--field output=completion"),
     "no field at all": ({}, {}, "got none"),
     "a role of no data set": ({}, {"conversations": [turn("pilot", "Hi.")]}, "(conversations[0].from)"),
     "a role that is missing": ({}, {"messages": [{"content": "Hi."}]}, "(messages[0].role)"),

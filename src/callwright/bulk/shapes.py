@@ -34,6 +34,8 @@ _ROLES: Final[Mapping[str, str]] = {
 _CALLING: Final = ("function_call", "tool_call")
 _CHAT_FIELDS: Final = ("name", "tool_calls", "tool_call_id", "reasoning_content", "function_call")
 _BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+# Names that data sets have for the output of a model, the likeliest first.
+_OUTPUT_FIELDS: Final = ("completion", "response", "generation", "answer", "reply")
 _SHOWN_FIELDS: Final = 8
 # The fields of rows that may be a conversation, and all that may hold answers and are no text.
 LISTS: Final = ("messages", "conversations", "conversation")
@@ -115,7 +117,8 @@ def nothing_fits(row: Mapping[str, Any], ours: str, expected: str, fields: Mappi
         got = f"{type(given).__name__} in `{path}`"
     elif ours in fields:
         got, hint = f"{got}, none of them at `{path}`", did_you_mean(path, names)
-    like = next((name for name in names if name != path and isinstance(row[name], str | list)), "NAME")
+    may_be = [name for name in names if name != path and isinstance(row[name], str | list)]
+    like = next((name for name in (*_OUTPUT_FIELDS, *may_be) if name in may_be), "NAME")
     return RequestError(f"Expected {expected}, got {got}. Name another: --field {ours}={like}.{hint}")
 
 
