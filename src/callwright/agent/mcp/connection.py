@@ -291,7 +291,7 @@ class _Owner:
         return self._calls
 
     async def list_tools(self) -> None:
-        """List the server's tools. Raises `ConfigError` if there are too many."""
+        """List the server's tools. Raises `ConfigError` if the list is too large or has too many pages."""
         self.tools, self.forms = await _listed(self.client)
 
     def begin_call(self) -> None:
