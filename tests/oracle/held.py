@@ -113,4 +113,4 @@ def _found(asked: Asked) -> Recognised | None:
 
 if __name__ == "__main__":
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARK)
-    PAGE.write_text(before + MARK + oracle_table() + rest[rest.index("\n\n") + 1 :], encoding="utf-8")
+    PAGE.write_text(before + MARK + oracle_table() + re.sub(r"\A(?:\|.*\n)*", "", rest), encoding="utf-8")
