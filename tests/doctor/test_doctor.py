@@ -23,6 +23,7 @@ from callwright.doctor.recommend import advice
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ModelConfig, load_config
 from tests.conftest import KEY, Served
+from tests.support.examples import share
 from tests.support.fake_servers import POSES, TRANSFORMERS_API, Pose, PosingServer, models_of
 from tests.support.servers import Answer, whole
 from tests.support.tiny_llama import HERMES, TinyLlama
@@ -141,7 +142,7 @@ def test_an_examination_is_stopped_anywhere_without_a_word(
 
     number = 2
     while asyncio.run(stopped_at(number)):
-        number += 1
+        number += 24 // share(24)  # each turn in a run of everything
         gc.collect()
     assert number > {"all": 10, "mode": 5}[depth]
 

@@ -747,6 +747,7 @@ print(memory() - before)
 
 
 @pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells the memory of a process")
 def test_always_other_grammars_take_no_more_memory() -> None:
     run = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True, check=True)
