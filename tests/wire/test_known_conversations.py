@@ -234,3 +234,26 @@ def test_what_there_is_room_for_counts_what_came_before_in_messages() -> None:
             reader = read_blocks(MessageReader(CATALOG), decode_messages(given).messages, given["messages"])
             left.append((reader._sealed.left, reader._unsealer.left, reader.sources, reader.found))
         assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("searches", [[True, False], [False, True]])
+def test_a_gateway_without_search_reads_nothing_as_one_with_it(searches: list[bool]) -> None:
+    """Tools that come with an item are taken by the rules of the model that is asked."""
+    items = [
+        {"role": "user", "content": f"Rain? {searches}"},
+        {"type": "additional_tools", "tools": [{"type": "web_search"}]},
+        {"role": "user", "content": "Well?"},
+    ]
+    tools = [{"type": "function", "name": "sow"}]
+    text = json.dumps({"model": "m", "input": items, "tools": tools}).encode()
+
+    def seen(given: Any, *, searches_web: bool) -> Any:
+        request = decode_request(given)
+        request.input = given["input"]
+        read = read_request(request, given, [], searches_web=searches_web)
+        assert read.offer is not None
+        return read.conversation, read.offer.web, read.offer.left_out
+
+    for searches_web in searches:
+        cold = seen(decode(text), searches_web=searches_web)
+        assert seen(decoded(text, BOUNDS), searches_web=searches_web) == cold

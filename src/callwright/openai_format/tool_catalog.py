@@ -63,7 +63,7 @@ class ToolCatalog:
         """`servers`: what MCP servers have, by their labels. `checks`: names and schemas must be those that OpenAI's
         API takes, or those that the `rules` let through. `searches_web`: the gateway can.
         """
-        self._servers = servers or {}
+        self._servers = {} if servers is None else servers
         self._checks = checks
         self.rules = rules
         self.names = ToolNames(aliases=rules.is_lenient)
@@ -85,9 +85,9 @@ class ToolCatalog:
 
     @property
     def taken(self) -> object:
-        """An equality key: equal for catalogues that show, defer and leave out the same tools."""
-        tools = Same((*self._shown.values(), *self._deferred.values(), self.search, self.web, self.rules))
-        return tools, tuple(self.left_out.items())
+        """Equal for catalogues that took the same tools under the same rules, and show the same ones of them."""
+        under = self._servers, self._checks, self._searches_web, self.rules, self.search, self.web
+        return Same((*under, *self._shown.values(), *self._deferred.values())), tuple(self.left_out.items())
 
     @property
     def tools(self) -> tuple[FunctionTool, ...]:
