@@ -375,7 +375,7 @@ class _Owner:
     async def _heard(self, message: Any) -> None:
         """Handle a notification of a server with a protocol before 2026."""
         if type(message).__name__ == "ToolListChangedNotification" and not self._listing:
-            task = asyncio.create_task(self._listed_again())  # its answer arrives only after this handler has returned
+            task = asyncio.create_task(self._listed_again())  # its answer arrives after this message
             self._listing.add(task)
             task.add_done_callback(self._listing.discard)
 

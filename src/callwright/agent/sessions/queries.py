@@ -20,7 +20,7 @@ _FREE: Final = {"holder": None, "place": None, "pid": None, "started": None, "se
 
 
 def hold(connection: Connection, id_: str, run: Maker) -> tuple[list[bytes], int]:
-    """Acquire a session. Returns its messages and their bytes. Raises `SessionError` if another run has it."""
+    """Acquire a session. Returns its messages and their size in bytes. Raises `SessionError` if another run has it."""
     _hold(connection, id_, run)
     messages = latest(connection, id_, None)
     return messages, sum(map(len, messages))
