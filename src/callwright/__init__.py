@@ -1,8 +1,8 @@
 """OpenAI-grade tool calling for any model server: the library.
 
-`parse` and `Parser` read what a model wrote, `render` makes its prompt, `write` makes what it would write. Errors
-of the caller are `RequestError`; what the model does wrong is in `Turn.problems`. `tool`, `Agent` and `run` are the
-runtime: functions as tools, and the loop that runs them.
+`parse` and `Parser` read a model's output, `render` builds its prompt, `write` writes calls in its format. Errors of
+the caller raise `RequestError`; errors of the model are in `Turn.problems`. `tool`, `Agent` and `run` are the runtime:
+functions as tools, and the loop that runs them.
 
 Each name is loaded when it is first used: `import callwright` costs nothing, and reading an output loads neither the
 grammar engine nor asyncio.
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Where the names of the runtime come from, and those of the rest.
+# The modules of the runtime's names, and of all names.
 _RUNTIME = {
     **dict.fromkeys(("Agent", "Limits"), "agent.agent"),
     **dict.fromkeys(("Context", "Failed", "From", "Hidden", "Result", "Retry", "RunContext"), "agent.annotations"),
@@ -163,7 +163,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         found: Any = version("callwright")
-    elif name == "dialects":  # the package, which can be called: so it is the same whichever way it is reached
+    elif name == "dialects":  # the callable package, so that attribute and import are the same object
         found = import_module("callwright.dialects")
     elif name in _FROM:
         found = getattr(import_module(f"callwright.{_FROM[name]}"), name)

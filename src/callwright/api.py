@@ -100,13 +100,13 @@ class Parser(OutputParser):
         if self._over or not isinstance(text, str):
             self._check_open("feed")
             raise wrong_type("text", "str", text)
-        events = OutputParser._read(self, text)  # not super(): this is called for many pieces
+        events = OutputParser._read(self, text)  # not super(): called for many pieces
         return self._named(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
         """End the output: `stop` (the model ended it) or `length` (it was truncated). Returns the remaining events.
 
-        `last`: what was not fed yet, the whole output say. It costs less here: nothing in it has to wait for more.
+        `last`: the text not fed yet, which may be the whole output. Faster than `feed`: nothing waits for more input.
         """
         _check_value(reason, _REASONS, "finish_reason")
         self._check_open("finish")
@@ -117,7 +117,7 @@ class Parser(OutputParser):
         return self._named(events) if self._renames else events
 
     def _named(self, events: list[Event]) -> list[Event]:
-        """The events with the names by which the caller knows its tools."""
+        """The events with the caller's names for its tools."""
         for number, event in enumerate(events):
             if isinstance(event, CallStarted):
                 tool = self._names.client(event.name)
@@ -229,7 +229,7 @@ def loads(text: str, schema: Json | None = None) -> Any:
 
 
 def _unquote_json(value: Any) -> Any:
-    """The object or list that a string holds as JSON, which is what was meant; any other value itself."""
+    """Decode a string that is JSON of an object or list; any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return decode(value)
@@ -250,7 +250,7 @@ def dialects() -> tuple[str, ...]:
 
 
 def _reads(given: object) -> bool:
-    """Whether this reads outputs, as a `ResponseTemplate` does; no class or module does, whatever it is called."""
+    """Whether an object parses outputs, as a `ResponseTemplate` does; classes and modules do not."""
     return hasattr(given, "parse") and not isinstance(given, type | ModuleType)
 
 

@@ -1,4 +1,4 @@
-"""What an agent is: a model, tools, instructions and limits. Values, checked when they are made."""
+"""Agents: a model, tools, instructions and limits, validated when they are created."""
 
 import inspect
 import re
@@ -32,8 +32,8 @@ else:
     T = TypeVar("T")
 
 
-# What becomes of an exception in a tool: the model hears that it failed, the run raises it, or a function says in words
-# for the model why it failed.
+# How an exception in a tool is handled: the model reads that the call failed, the run raises it, or a function returns
+# a text for the model.
 OnError: TypeAlias = Literal["tell", "raise"] | Callable[[Exception], str]
 
 
@@ -60,7 +60,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class _Settings(TypedDict, total=False):
-    """What type checkers know of an agent's parameters, beside `output_type`."""
+    """The parameters of an agent for type checkers, without `output_type`."""
 
     model: Required[Model | str]
     name: str
@@ -135,7 +135,7 @@ class Agent(Generic[T]):
         self.instructions = instructions
         self.output = None if output_type in (str, None) else Output(output_type)
         self.output_way = output
-        chosen_way(output, "native", has_tools=False, takes_choice=True)  # raises for what is no way
+        chosen_way(output, "native", has_tools=False, takes_choice=True)  # raises for an unknown way
         self.limits = _checked(Limits() if limits is None else limits)
         self.on_error = _checked_on_error(on_error)
         self.fields = _checked_fields({} if fields is None else fields)
@@ -158,12 +158,12 @@ class Agent(Generic[T]):
             raise RequestError("Invalid value for 'tool_choice': the agent has no tools.", param="tool_choice")
 
     def definitions(self, found: Iterable[str] = ()) -> tuple[FunctionTool, ...]:
-        """What the model is told of the tools: in their order those that are not deferred, then those it `found`."""
+        """The tool definitions for the model: those not deferred, in their order, then those it `found`."""
         shown = [one for one in self.tools.values() if not one.options.deferred]
         return tuple(one.definition for one in (*shown, *(self.tools[name] for name in found)))
 
     def take_new_tools(self) -> None:
-        """Take what servers have got since; it stands behind the others."""
+        """Add new tools of MCP servers, after the others."""
         for one in [one for live in self._live for one in live]:
             self.tools.setdefault(one.name, one)
 
@@ -173,7 +173,7 @@ class Agent(Generic[T]):
         return [found.name for found in search_tools(deferred, query)]
 
     def way(self, model: Model) -> Way:
-        """How the answer is asked for from this model."""
+        """The way to ask this model for the answer."""
         has_tools = bool(self.tools) and self.tool_choice != "none"
         return chosen_way(self.output_way, model.mode, has_tools=has_tools, takes_choice=model.supports_tool_choice)
 
@@ -182,8 +182,8 @@ class Agent(Generic[T]):
     ) -> Tool[..., Any]:
         """A tool whose calls are runs of this agent: the model gives a `request` in words, and reads the answer.
 
-        What a run uses counts for the run that calls it, whose limits hold for it. Its events are `NestedEvent`s, and
-        a person is asked for its calls, too. Raises `RequestError` where it has neither a name nor a description.
+        Its usage counts for the calling run, whose limits apply. Its events are `NestedEvent`s, and its calls may need
+        a person's approval, too. Raises `RequestError` if the name or the description is missing.
         """
         called, about = name or self.name, description or self.description
         if not called or not about:
@@ -203,9 +203,7 @@ class Agent(Generic[T]):
         return made
 
     def member(self, name: str) -> "Agent[Any]":
-        """The agent of the team that has a conversation; without a name this one. Raises `RequestError` if none is
-        called so.
-        """
+        """The agent of the team with this name; with an empty name this agent. Raises `RequestError` if unknown."""
         found = self.reachable(name) if name else self
         if found is None:
             raise RequestError(
@@ -219,7 +217,7 @@ class Agent(Generic[T]):
         return next((one for one in self.team() if one.name == name), None)
 
     def team(self) -> "list[Agent[Any]]":
-        """This agent, and those that the conversation can come to from it."""
+        """This agent, and all that the conversation can be handed to from it."""
         found: list[Agent[Any]] = [self]
         for one in found:
             found += [other for other in one.handoffs.values() if other not in found]
@@ -236,7 +234,7 @@ class Agent(Generic[T]):
     def add_handoffs(self, *agents: "Agent[Any]") -> None:
         """Let the model transfer the conversation to these too; for agents that transfer to each other."""
         if not self.tools:
-            self.tool_choice = "auto"  # there was nothing to choose from
+            self.tool_choice = "auto"  # without tools it was "none"
         self._with_handoffs(agents)
 
     def _with_handoffs(self, agents: "Iterable[Agent[Any]]") -> None:
@@ -257,7 +255,7 @@ class Agent(Generic[T]):
         check_team(self)
 
     def _with_search(self) -> None:
-        """Give the model a search, where something is deferred."""
+        """Add the search tool if a tool is deferred."""
         if not any(one.options.deferred for one in self.tools.values()):
             return
         if SEARCH_TOOL.name in self.tools:
@@ -270,8 +268,8 @@ class Agent(Generic[T]):
 
 
 def check_team(agent: Agent[Any]) -> None:
-    """Raises `RequestError` where a conversation can come to two agents of one name: a run that waits for a person
-    knows by the name who had it.
+    """Raises `RequestError` if the conversation can be handed to two agents of the same name: a run that waits for a
+    person finds its agent by name.
     """
     names: set[str] = set()
     for one in agent.team():
@@ -285,7 +283,7 @@ def check_team(agent: Agent[Any]) -> None:
 
 
 def _flat(tools: Iterable[Any]) -> list[Any]:
-    """The tools, those of lists within them, too."""
+    """The tools, with those of nested lists."""
     return [one for given in tools for one in (given if isinstance(given, LiveTools) else [given])]
 
 
@@ -333,7 +331,7 @@ def _check_model(model: object) -> None:
 
 
 def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the request. Others than the known ones go to the server too: each server has its own."""
+    """Validated fields of the request. Unknown ones are forwarded, too: each server has its own."""
     check_json("Agent(fields=…)", fields)
     for name in fields:
         param = f"fields.{name}"

@@ -1,7 +1,7 @@
-"""What a run wants as its answer, turn by turn: how the request says it, and what becomes of what the model answers.
+"""The expected answer of a run: how each request asks for it, and how the model's answers are validated.
 
-Knows one run and no I/O. An answer that does not hold is told to the model with the next request, beside the
-conversation: the history of the run keeps the answer that was taken.
+One run, no I/O. The next request contains an invalid answer and its error; the history of the run gets only the
+accepted answer.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ _AGAIN: Final = {
 
 
 class AnswerCheck:
-    """The answer of one run. `value` is the one that was taken. Without an `output` any text is one. `is_native`: of
-    the model that is asked.
+    """The answer of one run. `value` is the accepted one. Without an `output` any text is valid. `is_native`: the mode
+    of the model is native.
     """
 
     def __init__(self, output: Output | None, way: Way, retries: int, *, is_native: bool = False) -> None:
@@ -42,7 +42,7 @@ class AnswerCheck:
 
     @property
     def words(self) -> str:
-        """What goes into the instructions. A native server renders the prompt, and may leave the form out."""
+        """Text for the instructions. A native server renders the prompt, and may leave the schema out."""
         if self.output is None:
             return ""
         if self.by_call:
@@ -50,7 +50,7 @@ class AnswerCheck:
         return self.output.words if self.way == "text" or self._is_native else ""
 
     def shaped(self, conversation: Conversation, *, may_end: bool) -> Conversation:
-        """The request for the next turn. `may_end`: the answer may come now; before it a call is demanded."""
+        """The request for the next turn. `may_end`: an answer is allowed; if not, a call is required first."""
         items = (*conversation.items, *self._beside)
         self._beside = ()
         made = msgspec.structs.replace(conversation, items=items)
@@ -67,7 +67,7 @@ class AnswerCheck:
         )
 
     def take_text(self, text: str) -> bool:
-        """Whether a text is the answer."""
+        """Accept a text as the answer if it is valid. Returns whether it was."""
         if self.output is None:
             self.value = text
             return True
@@ -79,7 +79,7 @@ class AnswerCheck:
         return True
 
     def take_call(self, call: Call) -> bool:
-        """Whether a call of the final tool is the answer."""
+        """Accept a call of the final tool as the answer if it is valid. Returns whether it was."""
         assert self.output is not None
         try:
             self.value = self.output.read_arguments(call.arguments)
@@ -89,7 +89,7 @@ class AnswerCheck:
         return True
 
     def refuse(self, why: str, said: str) -> None:
-        """The model is told why with the next request."""
+        """Refuse an answer; the next request contains the reason."""
         answered = [Message("assistant", (TextPart(said),))] if said else []
         told = f"Error: your answer was not taken: {why.rstrip('.')}. {_AGAIN[self.way]}"
         self._beside = (*answered, Message("user", (TextPart(told),)))
@@ -98,5 +98,5 @@ class AnswerCheck:
 
     @property
     def maybe_end(self) -> str | None:
-        """Why the model is not asked for the answer once more."""
+        """Why the model is not asked for the answer again, or None if it is."""
         return f"the answer does not hold: {self._told}" if self._failed > self._retries else None

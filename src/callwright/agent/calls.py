@@ -1,6 +1,6 @@
-"""From a call of the model to one that can run: its tool, its arguments, what is wrong with them.
+"""Prepares a call of the model to run: finds its tool, validates and converts its arguments.
 
-What is wrong is told in words for the model: where, what was expected, what it wrote, what can stand there.
+Errors are texts for the model: the path, the expected value, the model's value, and the valid choices.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _MAX_FAULT: Final = 300
 
 
 class ReadyCall(Struct, frozen=True):
-    """A call that holds, as it will run: `values` by parameter, without hidden ones.
+    """A valid call, ready to run: `values` by parameter, without hidden ones.
 
-    `note` tells what a person changed.
+    `note` describes the changes of a person.
     """
 
     ready: CallReady
@@ -36,7 +36,7 @@ class ReadyCall(Struct, frozen=True):
 
 
 def prepared(index: int, call: Call, tools: Mapping[str, Tool]) -> ReadyCall | str:
-    """The call as it can run, or what is wrong with it."""
+    """The call, ready to run, or an error text."""
     tool = tools.get(call.name)
     if tool is None:
         near = get_close_matches(call.name.lower(), list(tools), n=3, cutoff=0.0)
@@ -49,7 +49,7 @@ def prepared(index: int, call: Call, tools: Mapping[str, Tool]) -> ReadyCall | s
 
 
 def fitted(ready: CallReady, tool: Tool) -> ReadyCall | str:
-    """The call as it can run, or what is wrong with its arguments."""
+    """The call, ready to run, or an error text about its arguments."""
     if not isinstance(ready.arguments, dict):
         return f"$: expected an object, got {type(ready.arguments).__name__}."
     faults = validate.validator_of(tool.parameters).faults(ready.arguments)
@@ -67,10 +67,10 @@ def fitted(ready: CallReady, tool: Tool) -> ReadyCall | str:
 
 
 def call_key(call: CallReady) -> str:
-    """A call by its name and arguments, whatever the order of the keys."""
+    """A key of a call from its name and arguments, independent of the order of their keys."""
     return f"{call.name} {arguments_text(call.arguments)}"
 
 
 def arguments_text(arguments: Any) -> str:
-    """Arguments as JSON, whatever the order of the keys."""
+    """Arguments as JSON with sorted keys."""
     return msgspec.json.encode(arguments, order="deterministic").decode()

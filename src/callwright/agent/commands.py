@@ -1,10 +1,10 @@
-"""What the loop of an agent commands, and gets the result of:
+"""The commands that an agent's loop yields, and their results:
 
 AskModel(conversation)   -> Turn, Usage | None    a checked turn of the model
-Instruct(agent, items)   -> str                   its instructions, where a function makes them
-CheckOutput(value, …)    -> value, str | None     the answer, and what is wrong with it
+Instruct(agent, items)   -> str                   its instructions, if they are a function
+CheckOutput(value, …)    -> value, str | None     the answer, and why it was refused
 Approve(calls)           -> set of indices        which of them a person must decide on
-RunCalls(calls)          -> [ToolEnded, …]        one for each, in their order
+RunCalls(calls)          -> [ToolEnded, …]        one for each, in the same order
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ from callwright.reading.collect import Turn
 
 
 class AskModel(Struct, frozen=True):
-    """Ask the model of an agent. `answer`: what it is to come to. `items` are those of the conversation as they are to
-    be kept: without the instructions, and with what only a program can read.
+    """Ask the model of an agent. `answer` checks the run's answer. `items` are the conversation's items as the history
+    stores them: without the instructions, and with the parts that only a program can read.
     """
 
     conversation: Conversation
@@ -33,7 +33,7 @@ class AskModel(Struct, frozen=True):
 
 
 class Compact(Struct, frozen=True):
-    """Have the model of an agent sum up the conversation."""
+    """Have the model of an agent summarize the conversation."""
 
     conversation: Conversation
     agent: Agent[Any]
@@ -47,14 +47,14 @@ class Instruct(Struct, frozen=True):
 
 
 class Approve(Struct, frozen=True):
-    """Say which calls a person must decide on."""
+    """Find the calls that a person must decide on."""
 
     calls: tuple[ReadyCall, ...]
 
 
 class RunCalls(Struct, frozen=True):
-    """Run calls. `items` is the conversation that they may see, `left` what nested runs may use, `resumed` those that
-    waited, by call.
+    """Run calls. `items` is the conversation that they may see, `left` the limits for nested runs, `resumed` the nested
+    runs that waited, by call.
     """
 
     calls: tuple[ReadyCall, ...]
@@ -73,7 +73,7 @@ class CheckOutput(Struct, frozen=True):
 
 
 class Interrupt(Exception):  # noqa: N818  # not always an error
-    """The run ends here. `turn` is what the model had answered so far, `ended` the outcomes of the calls."""
+    """The run ends here. `turn` is the model's answer so far, `ended` the outcomes of the calls."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""When a conversation is so long that its model is to sum up what is old, and what then stands there.
+"""Compaction: when a conversation is long enough for its old part to be summarized, and how it is replaced.
 
-The rules are those of `context_management` in the gateway: what the model has not answered yet stays word for word.
+The rules are those of `context_management` in the gateway: items that the model has not answered yet stay unchanged.
 """
 
 from collections.abc import Callable
@@ -11,38 +11,38 @@ from callwright.events import Usage
 from callwright.wire.responses.compaction import DEFAULT_THRESHOLD, kept_beside_summary, shortened
 from callwright.wire.token_estimate import estimated_tokens
 
-# Of a window, so that the summary and the next answer have room.
+# The share of the context window; the rest is room for the summary and the next answer.
 _SHARE_OF_WINDOW: Final = 0.8
 
 
 def threshold_of(given: int | None, window: int | None) -> int:
-    """From how many tokens on a conversation is compacted."""
+    """The number of tokens above which a conversation is compacted."""
     if given is not None:
         return given
     return DEFAULT_THRESHOLD if window is None else int(window * _SHARE_OF_WINDOW)
 
 
 class Compaction:
-    """Says when the conversation of a run is compacted: it has more than `threshold` tokens, or `is_full` says so."""
+    """Compacts the conversation of a run if it has more than `threshold` tokens, or if `is_full` returns True."""
 
     def __init__(self, threshold: int, is_full: Callable[[], bool] = lambda: False) -> None:
         self._threshold = threshold
         self._is_full = is_full
-        self._counted: tuple[int, int] | None = None  # tokens as the server counted them, of so many items
+        self._counted: tuple[int, int] | None = None  # tokens as the server counted them, and the number of items then
 
     def note(self, count: int, usage: Usage | None) -> None:
-        """The model was asked with so many items."""
+        """Record the token count of a request with `count` items."""
         self._counted = None if usage is None else (usage.prompt_tokens, count)
 
     def is_due(self, conversation: Conversation, items: list[Item]) -> bool:
-        """Whether to compact it now. `items` are those of the conversation without the instructions."""
+        """Whether to compact now. `items` are the conversation's items without the instructions."""
         if not self._is_full() and self._tokens(conversation, items) <= self._threshold:
             return False
         kept, _ = kept_beside_summary(items)
         return len(kept) < len(items)
 
     def shortened(self, items: list[Item], summary: str) -> list[Item]:
-        """The items with a summary in place of what is old."""
+        """The items with a summary in place of the old ones."""
         self._counted = None
         return list(shortened(items, summary))
 

@@ -1,4 +1,4 @@
-"""The way to a model: from its URL and name, or what the environment says, to a `Model` that agents can use."""
+"""Connects to a model: from its URL and name, or environment variables, to a `Model` for agents."""
 
 import os
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ def _asked_in(name: str, mode: Mode | None, dialect: str | None) -> tuple[Mode, 
     if dialect == AUTO:
         found = by_name(name)
         dialect = found.dialect if found else UNKNOWN
-    get_dialect(dialect)  # raises for a name that is none
+    get_dialect(dialect)  # raises for an unknown name
     return mode or "prompt", dialect
 
 

@@ -1,7 +1,7 @@
-"""What a person says of the calls that wait: for which call, whether it can be said, and what becomes of that call.
+"""A person's decisions on waiting calls: which call each is for, whether it is valid, and how it changes the call.
 
-A call in a run of another agent is known by the id of the call that it runs in, `/` and its own id. No id that a run
-gives has a `/` in it (see `State.new_id`).
+A call in a nested run has the id of the outer call, `/` and its own id. No other id of a run contains a `/` (see
+`State.new_id`).
 """
 
 from collections.abc import Container, Mapping
@@ -21,7 +21,7 @@ _MAX_FAULT: Final = 300
 
 
 def nested_id(outer: str, inner: str) -> str:
-    """How a person knows a call of a nested run."""
+    """The id of a nested run's call in `decisions`."""
     return f"{outer}{ID_BETWEEN}{inner}"
 
 
@@ -41,8 +41,8 @@ def own_and_nested(
 
 
 def check_decisions(agent: Agent[Any], state: State, decisions: object) -> None:
-    """Raises `RequestError` where a decision is none, or for no call that was asked about. The arguments of a call
-    within a tool that runs agents by itself are judged when that tool runs them: nobody knows them before.
+    """Raises `RequestError` for an invalid decision, or one for a call that does not wait. Arguments for a call in a
+    tool that runs agents itself are checked when the tool runs them; the agents are unknown before.
     """
     if not isinstance(decisions, Mapping):
         raise RequestError(
@@ -65,7 +65,7 @@ def check_decisions(agent: Agent[Any], state: State, decisions: object) -> None:
 
 
 def _check_arguments(agent: Agent[Any], state: State, decisions: Mapping[str, Any], param: str) -> None:
-    """Raises `RequestError` for arguments that do not fit, in runs of agents that are tools, too."""
+    """Raises `RequestError` for invalid arguments, also in runs of agents that are tools."""
     tools = agent.member(state.counts.agent).tools
     called = {call.id: tools.get(call.name) for call in open_calls(state.items)}
     own, nested = own_and_nested(decisions, state.nested)
@@ -84,14 +84,14 @@ def _check_arguments(agent: Agent[Any], state: State, decisions: Mapping[str, An
 
 
 def _is_yes(given: object) -> bool:
-    """Whether it says how a call may run. Whoever says `always` with anything but True may mean a no."""
+    """Whether a decision is a valid approval. `always` must be True: any other value could mean a no."""
     if not isinstance(given, Mapping) or not given or not given.keys() <= {"arguments", "always"}:
         return False
     return given.get("always", True) is True and isinstance(given.get("arguments", {}), dict)
 
 
 def decided(call: ReadyCall, given: object) -> ReadyCall | ToolEnded:
-    """The call as the person wants it, or its rejection; no answer is one."""
+    """The call as the person approved it, or its rejection; a missing decision is a rejection."""
     if given is True:
         return call
     if not isinstance(given, Mapping):
@@ -100,12 +100,12 @@ def decided(call: ReadyCall, given: object) -> ReadyCall | ToolEnded:
     if "arguments" not in given:
         return call
     found = changed(call, given["arguments"])
-    assert isinstance(found, ReadyCall)  # it was checked
+    assert isinstance(found, ReadyCall)  # `check_decisions` ran before
     return found
 
 
 def changed(call: ReadyCall, arguments: Mapping[str, Any]) -> ReadyCall | str:
-    """The call with the arguments that a person gave it, of which the model is told; or what is wrong with them."""
+    """The call with arguments from a person, and a note for the model; or the error in them."""
     found = fitted(msgspec.structs.replace(call.ready, arguments=arguments), call.tool)
     if isinstance(found, str):
         return found

@@ -230,7 +230,7 @@ class RunResult(Struct, Generic[T], frozen=True):
         """The answer. Raises `RequestError` if there is none."""
         if self.stop != "completed":
             raise RequestError(self.unfinished, param="output")
-        answer: Any = self.maybe_output  # which may be None, if its type allows that
+        answer: Any = self.maybe_output  # None is possible, if its type allows it
         return answer  # type: ignore[no-any-return]
 
     def to_messages(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Runs the calls of one turn: side by side up to a cap, a sequential tool alone, each within its time.
+"""Runs the calls of one turn: in parallel up to a limit, a sequential tool alone, each within its timeout.
 
-Time-outs hold whatever a tool does: a task that swallows its cancellation is left alone, and so is a thread. What a
-tool raises is an outcome, a CancelledError of its own too. Hidden arguments are filled here and never disclosed.
+Timeouts hold whatever a tool does: a task that swallows its cancellation is abandoned, and so is a thread. An exception
+of a tool is an outcome, even a CancelledError of its own. Hidden arguments are filled here and never disclosed.
 """
 
 import asyncio
@@ -192,7 +192,7 @@ class Execution:
         return "failed", _FAILED
 
     async def _value(self, call: ReadyCall, context: Context) -> Any:
-        """What the function returns, awaited and, of a generator, its last value."""
+        """The function's result, awaited if needed; for a generator its last value."""
         tool = call.tool
         with tool_span(call.ready.name, call.ready.id, tool.definition.description):
             allowed = await self._before(call, context)
@@ -310,7 +310,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 async def _settled(value: Any, tool: Tool, context: Context) -> Any:
-    """The value that something returned comes to, if it has to be awaited or drained for it."""
+    """Await or drain a returned value until a plain one remains."""
     while True:
         if inspect.isasyncgen(value):
             value = await _drained_async(value, context)
@@ -323,7 +323,7 @@ async def _settled(value: Any, tool: Tool, context: Context) -> Any:
 
 
 def _drained(value: Any, context: Context) -> Any:
-    """The value, of a generator its last one; those before it are progress."""
+    """The value, or a generator's last one; the earlier ones are reported as progress."""
     if not inspect.isgenerator(value):
         return value
     kept: list[Any] = []
@@ -350,7 +350,7 @@ async def _drained_async(value: Any, context: Context) -> Any:
 
 
 def _in_words(how: Callable[[Exception], str], error: Exception) -> str:
-    """What the program says of an exception. If it fails to say it, one failure does not become another one."""
+    """The program's text for an exception, or a general one if its function fails."""
     try:
         words: object = how(error)
     except Exception as raised:

@@ -1,7 +1,8 @@
 """JSON Schemas of a function's arguments, and the conversion of JSON values to the annotated types.
 
-msgspec makes the schemas and converts the values; griffe reads the docstrings. What msgspec refuses, or tells a model
-less well, is a `CustomType` to it, which it asks for its schema and hands the values. No signature is known here.
+msgspec builds the schemas and converts the values; griffe reads the docstrings. A type that msgspec rejects, or
+describes poorly to a model, is replaced by a `CustomType` with its own schema and conversion. Signatures are read
+elsewhere.
 """
 
 import enum
@@ -38,21 +39,21 @@ _WHERE: Final = re.compile(r" - at (`key` in )?`\$([^`]*)`")
 
 
 class CustomType(type):
-    """A type that msgspec asks us about: its schema, and what it makes of a JSON value (raises `ValueError`)."""
+    """A type that msgspec passes to our hooks: its schema, and how to `read` a JSON value (raises `ValueError`)."""
 
     schema: Schema
     read: Callable[[Any], Any]
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return True  # msgspec looks whether a value is one: all are that `read` made
+        return True  # msgspec checks the type of the result of `read`
 
 
 def convert(value: Any, type_: Any) -> Any:
-    """A JSON value as a type that `Types` made. Raises `msgspec.ValidationError`: expected, got, where."""
+    """Convert a JSON value to a type that `Types` made. Raises `msgspec.ValidationError`: expected, got, path."""
     try:
         return msgspec.convert(value, type_, str_keys=True, dec_hook=_read)
     except ValidationError as error:
-        where = _WHERE.findall(str(error))  # each object within another says where, from the inside to the outside
+        where = _WHERE.findall(str(error))  # nested objects add their paths from the inside to the outside
         path = "".join(step for _, step in reversed(where))
         raise ValidationError(_WHERE.sub("", str(error)) + (f" - at {where[0][0]}`${path}`" if where else "")) from None
 
@@ -67,7 +68,7 @@ def _read(type_: Any, value: Any) -> Any:
 def _schema_of(type_: Any) -> Schema:
     if isinstance(type_, CustomType):
         return type_.schema
-    raise NotImplementedError  # msgspec says that it knows no such type
+    raise NotImplementedError  # msgspec raises its own error for an unknown type
 
 
 def _custom(schema: Schema, read: Callable[[Any], Any]) -> CustomType:
@@ -91,10 +92,10 @@ _NOT_GIVEN: Final = _custom(_NULL, lambda value: UNSET if convert(value, None) i
 
 
 class Types:
-    """Annotations as types for msgspec. `definitions` are those that contain themselves, for `$defs`.
+    """Converts annotations to types for msgspec. `definitions` are the recursive ones, for `$defs`.
 
-    `strict`: objects have the form of OpenAI's strict mode, where what is optional is required and may be null. Without
-    `requires_all` it may be left out, too.
+    `strict`: objects have the form of OpenAI's strict mode, in which optional fields are required and nullable. Without
+    `requires_all` they may be omitted, too.
     """
 
     def __init__(self, *, strict: bool = False, requires_all: bool = True) -> None:
@@ -102,7 +103,7 @@ class Types:
         self._strict = strict
         self._requires_all = requires_all
         self._made: dict[Any, Any] = {}
-        self._met: set[Any] = set()  # again; while it was made: within itself
+        self._met: set[Any] = set()  # recursive types: used again while they were built
 
     def of(self, annotation: Any, *, is_optional: bool = False, documented: str = "", default: str = "") -> Any:
         """The type for an annotation, which `documented` and `default` describe too. Raises `TypeError` if none can."""
@@ -190,7 +191,7 @@ class Types:
         return type_
 
     def _union(self, members: Sequence[Any]) -> Any:
-        """The first that fits; msgspec has no unions of objects, nor of what is a string in JSON."""
+        """The first member that fits; msgspec has no unions of objects, or of types that are strings in JSON."""
         unique = {repr(schema): schema for schema in map(self.schema, members)}
         schemas = sorted(unique.values(), key=_NULL.__eq__)  # null last
 
@@ -207,7 +208,7 @@ class Types:
         return Any if {} in schemas else _custom(made, read)
 
     def _named(self, key: Any, make: Callable[[], Any]) -> Any:
-        """A type that may contain itself: then it is defined once, and referred to."""
+        """A type that may be recursive: if so, it is defined once and referenced."""
         if key in self._made:
             self._met.add(self._made[key])
             return self._made[key]
@@ -263,7 +264,7 @@ class Types:
 
 
 def _choice(pairs: Sequence[tuple[Any, Any]]) -> Any:
-    """One of some JSON values, in the order of the source; each stands for a Python value."""
+    """One of some JSON values, in the order of the source, each with its Python value."""
     values = [value for value, _ in pairs]
     kinds = {_JSON_TYPES.get(type(value)) for value in values}
     if None in kinds or not values:
@@ -280,7 +281,7 @@ def _choice(pairs: Sequence[tuple[Any, Any]]) -> Any:
 
 
 def read_docstring(text: str | None) -> tuple[str, dict[str, str]]:
-    """What a docstring says without its parameters or attributes, and of each; in Google, NumPy or Sphinx style."""
+    """A docstring's text and its descriptions by parameter or attribute; in Google, NumPy or Sphinx style."""
     text = inspect.cleandoc(text or "")
     if "\n" not in text:  # no sections: griffe need not be loaded
         return text, {}
@@ -299,7 +300,7 @@ def _text(section: Any) -> str:
     if isinstance(section.value, str):
         return section.value.strip()
     items = section.value if isinstance(section.value, list) else [section.value]
-    # An example is a pair. What has a title is a note, a warning, …, and its annotation says that again.
+    # An example is a pair. Sections with a title are notes, warnings, …; their annotation repeats the title.
     pairs = [one if isinstance(one, tuple) else (one.annotation, one.description) for one in items]
     is_plain = section.title or section.kind.value == "examples"
     lines = [": ".join(str(part).strip() for part in pair[bool(is_plain) :] if part) for pair in pairs]

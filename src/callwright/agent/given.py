@@ -1,7 +1,6 @@
-"""What a program gives to make agents, hooks and tools: what is of a wrong kind is told when it is given, with its
-place and what is expected there. Else a run would fail of it, much later.
+"""Validates the arguments of agents, hooks and tools when they are created, not in a later run.
 
-Knows no agent.
+Errors name the argument and the expected type. This module imports no agent.
 """
 
 import inspect
@@ -13,7 +12,7 @@ from callwright.tolerant_json.codec import NotJsonError, encode
 
 
 def check_text(place: str, given: object, *, may_be_none: bool = False) -> None:
-    """`place` says where it is given: `Agent(name=…)`."""
+    """Raise `RequestError` unless `given` is a string. `place` names the argument: `Agent(name=…)`."""
     if not isinstance(given, str) and not (may_be_none and given is None):
         raise wrong(place, "a text", given)
 
@@ -24,13 +23,16 @@ def check_flag(place: str, given: object, *, may_be_none: bool = False) -> None:
 
 
 def check_function(place: str, given: object, what: str, arguments: int, *, may_take_none: bool = False) -> None:
-    """`what` it is in words: "a function of the call". It takes so many arguments; `may_take_none`: or none at all."""
+    """Raise `RequestError` unless `given` is callable with `arguments` arguments (or 0 if `may_take_none`).
+
+    `what` describes it: "a function of the call".
+    """
     if not callable(given):
         raise wrong(place, what, given)
     try:
         signature = inspect.signature(given)
     except (TypeError, ValueError) as error:
-        if not may_take_none:  # else nobody looks whether it takes one
+        if not may_take_none:  # with `may_take_none` the caller reads the signature
             return
         why = "one whose parameters cannot be read. Write a function of your own around it"
         raise RequestError(f"{place}: expected {what}, got {why}.", param=_param(place)) from error
@@ -42,7 +44,7 @@ def check_function(place: str, given: object, what: str, arguments: int, *, may_
 
 
 def check_listed(place: str, given: Any, what: str, kind: type | None = None) -> Any:
-    """What was given, if it is a list (of one kind)."""
+    """Return `given`. Raises `RequestError` unless it is a list (with items of `kind`)."""
     name = _param(place)
     if not isinstance(given, Iterable) or isinstance(given, str):
         got = type(given).__name__
@@ -55,7 +57,7 @@ def check_listed(place: str, given: Any, what: str, kind: type | None = None) ->
 
 
 def check_json(place: str, given: object) -> None:
-    """An object whose values JSON can hold."""
+    """Raise `RequestError` unless `given` is a mapping of names to JSON values."""
     if not isinstance(given, Mapping):
         raise wrong(place, "names and values, such as {'temperature': 0.2}", given)
     for name, value in given.items():
@@ -69,12 +71,12 @@ def check_json(place: str, given: object) -> None:
 
 
 def wrong(place: str, expected: str, given: object) -> RequestError:
-    """The error of what was given instead."""
+    """The error for an argument of the wrong type."""
     return RequestError(f"{place}: expected {expected}, got {in_words(given)}.", param=_param(place))
 
 
 def in_words(given: object) -> str:
-    """What it is, and its value where that is short and tells something."""
+    """The type of an argument, and its value if that is informative."""
     if given is None or isinstance(given, type):
         return repr(given)
     kind = type(given).__name__

@@ -1,4 +1,4 @@
-"""What a program does before and after the model and the tools: look, change, refuse, end the run.
+"""Hooks before and after the model and the tools: they observe, change, refuse, or end the run.
 
 A guardrail is a hook that raises `EndRun`. Hooks are called in the order in which an agent has them; each may be async.
 """
@@ -12,11 +12,11 @@ from msgspec import Struct
 from callwright.agent.given import check_function
 from callwright.errors import RequestError
 
-# Hooks that give what they are given; `before_tool` may give other things, and answers are of any type.
+# Hooks that return the type of their argument; `before_tool` may return other types, and answers have any type.
 _ALIKE: Final = ("before_model", "after_model", "after_tool")
 
 
-class EndRun(Exception):  # noqa: N818  # what the program wants
+class EndRun(Exception):  # noqa: N818  # control flow, not an error
     """Raised by a hook or a tool: the run ends with `stopped`, and with this text as its detail."""
 
 
@@ -49,7 +49,7 @@ class Hooks(Struct, frozen=True, kw_only=True):
 
 
 async def apply(hooks: Sequence[Hooks], name: str, value: Any, context: object) -> Any:
-    """What the hooks of this name make of a value, one after the other."""
+    """Pass a value through the hooks of this name, in order, and return the result."""
     for one in hooks:
         hook = getattr(one, name)
         if hook is None:

@@ -1,8 +1,8 @@
 """The loop of an agent as a generator: no I/O, no clock, no async.
 
-It yields the commands of `callwright.agent.commands` and gets their results by `.send()`, and it yields events, which
-get nothing. `Interrupt`, thrown in wherever it stands, ends it: each call that is open gets its output, so that the
-conversation can go on. The last event is `RunEnded`, always.
+It yields the commands of `callwright.agent.commands`, whose results it gets by `.send()`, and events, which have none.
+`Interrupt`, thrown in at any point, ends it: each open call gets an output, so that the conversation can continue. The
+last event is always `RunEnded`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -55,9 +55,9 @@ _CUT_OFF: Final[Mapping[str | None, Ended]] = {
 
 
 class Loop:
-    """One run, or the rest of one. `decisions` are for the calls it waits on, by id; None = it is no such run. Without
-    a `compaction` the conversation stays as long as it is. `limits` are the first agent's if there are no others.
-    `seconds` tells for how long it runs, not counting what was before a person decided.
+    """One run, or the rest of one. `decisions` are for the calls that wait, by id; None: the run is a new one. Without
+    `compaction` the conversation is never shortened. `limits` default to the first agent's. `seconds` returns the run's
+    duration since it started or was resumed.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class Loop:
         self._is_resumed = decisions is not None
         self._answer_of = answer_of
         self._nudges = 0
-        self._seen: int  # in how many of the items searches for tools were looked for
+        self._seen: int  # the number of items already scanned for tool searches
         self._take_over(agent.member(state.counts.agent))
 
     def _take_over(self, agent: Agent[Any]) -> None:
-        """The agent has the conversation now. What it is told is known when it is asked."""
+        """Make this agent the current one. Instructions from a function are computed before its first request."""
         self._agent = agent
         self._instructions: str | None = agent.instructions if isinstance(agent.instructions, str) else None
         self._answer_check = self._answer_of(agent)
-        self._found: dict[str, None] = {}  # the deferred tools that the model may call, in the order of their finding
+        self._found: dict[str, None] = {}  # the deferred tools that the model may call, in the order found
         self._seen = 0
         self._allowed = agent.allowed_tools
         if isinstance(agent.tool_choice, NamedTool):
-            self._find([agent.tool_choice.name])  # nobody has to search for what is named
+            self._find([agent.tool_choice.name])  # a named tool needs no search
         if self._allowed is not None:
             more = (*agent.handoffs, *([SEARCH_TOOL.name] if SEARCH_TOOL.name in agent.tools else []))
             self._allowed = (*self._allowed, *(name for name in more if name not in self._allowed))
@@ -152,7 +152,7 @@ class Loop:
         return turn
 
     def _read(self, turn: Turn) -> _Steps:
-        """Run the calls of a turn, or take its answer; answers why the run ends, or None to ask again."""
+        """Run the calls of a turn, or take its answer. Returns why the run ends, or None to ask again."""
         check, calls, text = self._answer_check, _complete(turn), turn.content or ""
         is_cut_off = turn.finish_reason in _CUT_OFF
         if not calls and not is_cut_off and (turn.calls or not text.strip()):
@@ -166,7 +166,7 @@ class Loop:
         return (yield from self._run_calls(turn, calls))
 
     def _nudge(self) -> Ended | None:
-        """Have the model asked again that said nothing, or nothing whole."""
+        """Ask the model again after an empty or incomplete answer."""
         self._nudges += 1
         if self._nudges > _MAX_NUDGES:
             return "failed", "the model made no call and said nothing, however often it was asked"
@@ -211,7 +211,7 @@ class Loop:
         return self._conversation()
 
     def _agreed(self, said: str) -> Generator[Step, Any, bool]:
-        """Whether the hooks of the agent agree with the answer, which was `said` so."""
+        """Whether the agent's hooks accept the answer; `said` is its text."""
         check = self._answer_check
         if not any(hooks.after_output for hooks in self._agent.hooks):
             return True
@@ -246,11 +246,11 @@ class Loop:
         return self._answer_check.shaped(asked, may_end=not forced)
 
     def _find(self, names: Iterable[str]) -> None:
-        """Show these tools from now on, behind those that are there."""
+        """Show these deferred tools from now on, after those already shown."""
         self._found |= {name: None for name in names if self._agent.tools[name].options.deferred}
 
     def _take(self, turn: Turn, calls: Sequence[tuple[int, Call]]) -> list[tuple[int, Call]]:
-        """Put a turn into the conversation; answers the calls as they stand there, each with an id of its own."""
+        """Append a turn to the conversation. Returns its calls, each with a unique id."""
         self._nudges = 0
         items = self._state.items
         self._state.text = turn.content or ""
@@ -298,10 +298,10 @@ class Loop:
 
 
 def _complete(turn: Turn) -> list[tuple[int, Call]]:
-    """The calls of a turn that the model wrote to their end, each with its index."""
+    """The complete calls of a turn, each with its index."""
     return [(index, call) for index, call in enumerate(turn.calls) if call.complete]
 
 
 def _query(arguments: str) -> str:
-    """What a search asked for; its arguments are those of a readable call."""
+    """The query of a search; its arguments are those of a readable call."""
     return str(decode(arguments).get("query", ""))

@@ -78,7 +78,7 @@ class CallRuns(Struct, frozen=True):
 
 
 class Resumed(Struct, frozen=True):
-    """A nested run that waited, the decisions, and what it had `spent` by then, which is already counted. `runs`: the
+    """A nested run that waited, the decisions, and its use (`spent`) by then, which is already counted. `runs`: the
     other runs of its call.
     """
 
@@ -157,12 +157,12 @@ class SubRuns:
         return result
 
     def _note(self, before: Spent, result: Any) -> None:
-        """Count a run, without what it had spent `before` it waited, which its result includes."""
+        """Count a run, without its use `before` it waited, which its result includes."""
         usage, turns = result.usage.minus(before.usage), result.turns - before.turns
         self.spent = self.spent.plus(Spent(usage, turns, result.call_count - before.calls))
 
     def _left_now(self, before: Spent) -> Any:
-        """The limits of the next run, including what it has spent `before`."""
+        """The limits of the next run, including its use `before` it waited."""
         left = self._left
         used = {
             "turns": self.spent.turns - before.turns,

@@ -1,7 +1,7 @@
 """The type of an agent's answer: its description for the model, and the conversion of the model's output to a value.
 
-Three ways lead to it. `schema`: the server is told the form of the text (`response_format`), or gets a grammar. `tool`:
-the model answers by a call of one more tool. `text`: the prompt contains the schema, and the text is checked.
+There are three ways. `schema`: the request has a `response_format`, or a grammar. `tool`: the model answers by calling
+one more tool. `text`: the prompt contains the schema, and the text is checked.
 The same check applies to all three, and errors are reported to the model: where, expected, got.
 """
 
@@ -26,7 +26,7 @@ Way: TypeAlias = Literal["schema", "tool", "text"]
 
 FINAL_TOOL: Final = "final_answer"
 _NAME: Final = "answer"
-# What no object can hold in its root (OpenAI's strict mode, arguments of a call) stands under this name in one.
+# The root must be an object (OpenAI's strict mode, arguments of a call): other types are wrapped under this name.
 _WRAPPED: Final = "value"
 _ABOUT_TOOL: Final = "Give the answer. Call it once, when you know all of it; it ends your work."
 _MAX_TOLD: Final = 3
@@ -37,8 +37,8 @@ class MisfitError(Exception):
 
 
 class Output:
-    """The type of an answer. `given` is a type (what a parameter of a tool may be), or a JSON Schema; then the value is
-    plain JSON. Raises `RequestError` for what has no form in JSON.
+    """The type of an answer. `given` is a type (any that a tool's parameter may have) or a JSON Schema; with a schema
+    the value is plain JSON. Raises `RequestError` for a type without a JSON form.
     """
 
     def __init__(self, given: Any, description: str | None = None) -> None:
@@ -87,7 +87,7 @@ class Output:
         return self._converted(given)
 
     def partial(self, text: str) -> Any:
-        """The value of an incomplete text so far, as plain JSON; None if there is none."""
+        """The value of an incomplete text so far, as plain JSON; None without a value."""
         found = partial_value(text)
         return found.get(_WRAPPED) if self._is_wrapped and isinstance(found, Mapping) else found
 
@@ -95,7 +95,7 @@ class Output:
         return self.value_of(given[_WRAPPED] if self._is_wrapped else given)
 
     def value_of(self, given: Any) -> Any:
-        """The value that plain JSON stands for, which fits the schema. Raises `MisfitError`."""
+        """Convert plain JSON that fits the schema. Raises `MisfitError`."""
         if self._type is None:
             return given
         try:
@@ -105,8 +105,8 @@ class Output:
 
 
 def chosen_way(wanted: OutputWay, mode: str, *, has_tools: bool, takes_choice: bool) -> Way:
-    """The way for a model that is asked in this mode. A server that reads calls itself mostly makes none while it holds
-    the text to a form, so there the answer is a call, too.
+    """The way for a model in this mode. Most servers with native tool calling produce no calls while they constrain the
+    text, so for them the answer is a call, too.
     """
     if wanted not in get_args(OutputWay):
         expected = ", ".join(map(repr, get_args(OutputWay)))
@@ -119,7 +119,7 @@ def chosen_way(wanted: OutputWay, mode: str, *, has_tools: bool, takes_choice: b
 
 
 def partial_value(text: str) -> Any:
-    """The first JSON value of a text, as far as it was written: what may still become another value is left out."""
+    """The first JSON value of an incomplete text, without parts that more text could still change."""
     for node in find_json(text):
         try:
             return node.value(completed=True)
@@ -129,8 +129,8 @@ def partial_value(text: str) -> Any:
 
 
 def _schemas(given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema of a type as it is asked for, strict where it can be, and as it is held to: what is optional may be
-    left out, whatever was asked for.
+    """The requested schema of a type, strict if possible, and the one for validation, in which optional fields may be
+    omitted.
     """
     asked, held = _schema(given, Types(strict=True)), _schema(given, Types(strict=True, requires_all=False))
     if strict_problems(_rooted(asked)):

@@ -1,7 +1,7 @@
-"""Results of nested runs, kept while another run of the same call waits for a person, and given again after it.
+"""Stores results of nested runs while another run of the same call waits for a person, and restores them later.
 
-Their tools have run, and do not run once more; neither do hooks, which have judged the answer: what one made of it is
-kept as JSON. What only a program can read of them (`calls`, `problems`, an output without a form in JSON) is not kept.
+Their tools and hooks do not run again: an output that a hook changed is stored as JSON. Data for programs only
+(`calls`, `problems`, an output without a JSON form) is dropped.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ def _done(asked: Agent[Any], result: RunResult[Any]) -> Done:
 
 
 def replayed(agent: Agent[Any], done: Done) -> RunResult[Any]:
-    """The result that a run of this agent had."""
+    """Rebuild the result of a finished run of this agent."""
     answered = agent.member(done.agent)
     output: Any = None
     if done.stop == "completed":
@@ -52,7 +52,7 @@ def replayed(agent: Agent[Any], done: Done) -> RunResult[Any]:
     return RunResult(
         last_text=done.text,
         items=tuple(read_messages(done.messages)),
-        stop=done.stop,  # type: ignore[arg-type]  # it was one
+        stop=done.stop,  # type: ignore[arg-type]  # it was written from one
         detail=done.detail,
         usage=done.usage,
         turns=done.turns,
@@ -63,7 +63,7 @@ def replayed(agent: Agent[Any], done: Done) -> RunResult[Any]:
 
 
 def _is_told(answered: Agent[Any], result: RunResult[Any]) -> bool:
-    """Whether the output is what the text says."""
+    """Whether the output equals the parsed text."""
     try:
         return bool(_read(answered, result.last_text) == result.maybe_output)
     except MisfitError:
@@ -71,12 +71,12 @@ def _is_told(answered: Agent[Any], result: RunResult[Any]) -> bool:
 
 
 def _read(answered: Agent[Any], text: str) -> Any:
-    """The output that a text says."""
+    """Parse the output from a text."""
     return text if answered.output is None else answered.output.read(text)
 
 
 def _made(answered: Agent[Any], output: str) -> Any:
-    """The output that a hook made: of the type of the answers if it fits that, else as plain JSON."""
+    """Restore an output that a hook changed: as the output type if it fits, else as plain JSON."""
     plain = decode(output)
     try:
         return plain if answered.output is None else answered.output.value_of(plain)

@@ -1,6 +1,7 @@
-"""What a tool returned, as the model reads it: text, cut to a size, and parts that are no text.
+"""A tool's result in the form that the model reads: text, truncated to a size, and other parts.
 
-Cut when it is recorded, never later, so that the prompt keeps its prefix. The whole value stays with the program.
+Truncated when it is recorded, never later, so that the prefix of the prompt stays the same. The program has the whole
+value.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -16,11 +17,11 @@ from callwright.tolerant_json.codec import encode
 _DONE: Final = "done"
 _LESS: Final = "Ask for less if you need more of it"
 _CONTENT: Final = 'expected a text, or a list of texts and of parts with a type ({"type": "image_url", …})'
-_HEAD: Final = 2 / 3  # of what is kept, so much comes from the beginning
+_HEAD: Final = 2 / 3  # the share of the beginning in a truncated text; the rest is its end
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What the model reads: `text`, and parts (Chat shape) that follow all outputs. `is_cut`: some of it is missing."""
+    """The output for the model: `text`, and parts (Chat shape) to add after all outputs. `is_cut`: it is truncated."""
 
     text: str
     media: tuple[MediaPart, ...] = ()
@@ -28,7 +29,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 def write_result(value: Any, most: int) -> Output:
-    """The output for a value, in `most` characters and a few words. Raises `TypeError` for what has no form as text."""
+    """The output for a value, in `most` characters and a note. Raises `TypeError` for a value without a text form."""
     if isinstance(value, Result):
         if value.content is None:
             return write_result(_DONE if value.data is None else value.data, most)
@@ -47,7 +48,7 @@ def write_result(value: Any, most: int) -> Output:
 
 
 def cut_text(text: str, most: int) -> str:
-    """A text in `most` characters, and how much of it is missing."""
+    """A text in `most` characters, with a note of the number left out."""
     return _text(text, most).text
 
 
@@ -63,7 +64,7 @@ def _text(text: str, most: int) -> Output:
 
 
 def _list(items: Sequence[Any], most: int) -> Output:
-    """JSON that is cut between items."""
+    """A JSON list, truncated between items."""
     texts = [json_text(item) for item in items]
     if sum(map(len, texts)) + len(texts) + 1 <= most:
         return Output(f"[{','.join(texts)}]")
@@ -76,7 +77,7 @@ def _list(items: Sequence[Any], most: int) -> Output:
 
 
 def _fitting(texts: Sequence[str], most: int) -> int:
-    """How many of them fit."""
+    """The number of texts that fit."""
     for number, text in enumerate(texts):
         most -= len(text) + 1
         if most < 0:
@@ -85,7 +86,7 @@ def _fitting(texts: Sequence[str], most: int) -> int:
 
 
 def _parts(parts: Sequence[str | Mapping[str, Any]], most: int) -> Output:
-    """Texts joined; each other part is named at its place and comes later."""
+    """Join the texts; each other part is named in its place, and goes to `media`."""
     texts: list[str] = []
     media: list[MediaPart] = []
     if isinstance(parts, Mapping | bytes) or not isinstance(parts, Sequence):
@@ -121,7 +122,7 @@ def json_text(value: Any) -> str:
 
 
 def _builtin(value: Any) -> Any:
-    """A value that msgspec does not know: a pydantic model, or anything with words of its own."""
+    """A value that msgspec does not know: a pydantic model, or any type with its own `__str__` or `__repr__`."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):

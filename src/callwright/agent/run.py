@@ -50,7 +50,7 @@ OnEnd: TypeAlias = Callable[[RunResult], None]
 
 async def run(
     agent: Agent[T],
-    input: Input,  # noqa: A002  # what the field calls it
+    input: Input,  # noqa: A002  # the usual name
     *,
     history: RunResult | Sequence[Mapping[str, Any]] | None = None,
     session: "Session | None" = None,
@@ -149,7 +149,7 @@ def _elsewhere(work: Coroutine[Any, Any, RunResult]) -> RunResult:
     def body() -> None:
         try:
             came.append(asyncio.run(work))
-        except BaseException as error:  # raised again where it was asked for
+        except BaseException as error:  # raised again in the calling thread
             came.append(error)
 
     thread = threading.Thread(target=body, name="callwright run_sync")

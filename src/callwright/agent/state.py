@@ -1,4 +1,4 @@
-"""What a run has come to: the conversation and what was counted. Plain JSON data where it waits for a person."""
+"""The state of a run: the conversation and the counts. Plain JSON data while it waits for a person."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -13,12 +13,12 @@ from callwright.openai_format.messages import read_messages, write_messages
 
 NOT_RUN: Final = "This call was not run."
 INTERRUPTED: Final = "Interrupted while it ran; its effect is unknown."
-ID_BETWEEN: Final = "/"  # stands between the id of a call and that of one in a run within it
+ID_BETWEEN: Final = "/"  # separates the id of a call from that of a call in its nested run
 _VERSION: Final = 1
 
 
 class Counts(msgspec.Struct, forbid_unknown_fields=True):
-    """What a run has used, and what it counts to end one that goes in circles."""
+    """The usage of a run, and the counts that detect one that loops."""
 
     turns: int = 0
     calls: int = 0
@@ -41,16 +41,16 @@ class _Pending(msgspec.Struct):
     messages: list[dict[str, Any]]
     counts: Counts
     answered: dict[str, tuple[str, str]] = {}  # status and text, by call
-    media: dict[str, list[dict[str, Any]]] = {}  # parts of what is answered that are no text, by call
+    media: dict[str, list[dict[str, Any]]] = {}  # parts of the answers other than text, by call
     nested: dict[str, dict[str, Any]] = {}  # runs that wait, by the call that they run in
     runs: dict[str, CallRuns] = {}  # and the others of these calls
     changed: dict[str, dict[str, Any]] = {}  # the arguments that a person gave these calls
 
 
 class State:
-    """The items so far and the counts: `retries` in a row and what was `told` last by tool, `repeats` by call, the
+    """The items so far and the counts: `retries` in a row and the last error (`told`) by tool, `repeats` by call, the
     tools that may `always` run, whether a forced choice was `released`, `failures` in a row, the `agent` that has the
-    conversation. Of a turn with nested runs that wait: what of it is `answered`, with which `media`, the `nested`
+    conversation. For a turn whose nested runs wait: the outputs `answered` so far with their `media`, the `nested`
     runs, the other `runs` of their calls, and the arguments that a person `changed` in these calls.
     """
 
@@ -101,7 +101,7 @@ class State:
         return made
 
     def resumed(self, decisions: Mapping[str, Mapping[str, Any]]) -> dict[str, Resumed]:
-        """The nested runs, as they go on with these decisions for each. Raises `RequestError` for what is none."""
+        """The nested runs to resume, each with its decisions. Raises `RequestError` for an invalid pending run."""
         found: dict[str, Resumed] = {}
         for id_, pending in self.nested.items():
             counts = State.from_pending(pending).counts
@@ -110,7 +110,7 @@ class State:
         return found
 
     def new_id(self, wanted: str) -> str:
-        """The id for a call: the wanted one, if no other call has it and it is not like that of a nested one."""
+        """The id for a call: the wanted one, unless another call has it or it looks like that of a nested call."""
         if self._ids is None:
             self._ids = {item.id for item in self.items if isinstance(item, Call)}
         number = len(self._ids)
@@ -129,8 +129,8 @@ def open_calls(items: Sequence[Item]) -> list[Call]:
 
 
 def with_outputs(items: Sequence[Item], told: Mapping[str, str]) -> list[Item]:
-    """The items with an output for each call: behind its calls and the outputs that are there; where `told` by id has
-    no words for it, it was not run.
+    """Add an output for each call that has none, after its batch of calls and their outputs. The text is the one in
+    `told`, by id, or else that the call was not run.
     """
     missing = {call.id for call in open_calls(items)}
     made: list[Item] = []

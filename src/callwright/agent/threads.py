@@ -1,7 +1,7 @@
-"""Functions that block, each in a daemon thread of its own: nobody waits for one that was given up.
+"""Runs each blocking function in its own daemon thread.
 
-A thread cannot be stopped, only left alone: neither the event loop nor the end of the process waits for it. Those that
-were left and still run are counted, and no new one is begun when there are too many.
+A thread cannot be stopped, only abandoned: neither the event loop nor the end of the process waits for it. Abandoned
+threads that still run are counted, and above a limit no new one is started.
 """
 
 import asyncio
@@ -11,22 +11,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-# A process has room for some hundred threads; tools that hang are called again and again.
+# A process has room for a few hundred threads, and models call a tool that hangs again and again.
 MAX_LEFT: Final = 64
 _left: set[threading.Thread] = set()
 
 
 class TooManyLeftError(RuntimeError):
-    """Too many calls that were given up still run."""
+    """Too many abandoned calls are still running."""
 
 
 def threads_left() -> int:
-    """How many calls that were given up still run in this process."""
+    """The number of abandoned calls that still run in this process."""
     return sum(thread.is_alive() for thread in list(_left))
 
 
 async def in_thread(function: Callable[[], Any], name: str) -> Any:
-    """Call the function in a thread of its own, with the context variables of here. Raises what it raises."""
+    """Call the function in its own thread, with the caller's context variables. Its exceptions are raised here."""
     if threads_left() >= MAX_LEFT:
         raise TooManyLeftError(f"{MAX_LEFT} calls that were given up still run")
     loop = asyncio.get_running_loop()

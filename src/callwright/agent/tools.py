@@ -380,7 +380,7 @@ class _FunctionReader:
 
 
 class _Annotated:
-    """Stand-in for a function whose return annotation cannot be evaluated, and need not be."""
+    """Placeholder for a function whose return annotation cannot be evaluated, and need not be."""
 
     def __init__(self, annotations: dict[str, Any]) -> None:
         self.__annotations__ = annotations

@@ -21,15 +21,15 @@ from callwright.errors import ConfigError, reason_of
 from callwright.tolerant_json.codec import encode
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-# So many of the reasons why rows have errors are told, each as far as that.
+# The number of reasons shown for errors in rows, and the characters of each.
 _REASONS: Final = 5
 _REASON_CHARS: Final = 200
-# So much is shown of an example.
+# The characters shown of an example.
 _DETAIL_CHARS: Final = 80
 _EXCERPT_CHARS: Final = 60
 # The exit status of a command that was interrupted.
 _STOPPED: Final = 130
-# So many stand in the counts for machines.
+# The number of reasons in the counts for machines.
 _COUNTED_REASONS: Final = 100
 
 FailOn: TypeAlias = Literal["all", "error", "problem"]

@@ -1,4 +1,4 @@
-"""Standard input and output of `callwright bulk`: files while it works, as its parts are read and written anywhere."""
+"""Standard input and output of `callwright bulk`, as temporary files: a job reads and writes parts of files."""
 
 import hashlib
 import shutil
@@ -18,8 +18,8 @@ _PIECE: Final = 1 << 20
 
 @contextmanager
 def streams(sources: Sequence[Path], target: Path) -> Iterator[tuple[tuple[Path, ...], Path, Source | None]]:
-    """The inputs and the output as files, and what standard input is known as: by what it holds, so that the same can
-    be gone on with. What was made for standard output goes there at the end. Raises `ConfigError`.
+    """The inputs and the output as files, and the identity of standard input: a hash of its content, so that a job on
+    the same input can be continued. Standard output is written at the end. Raises `ConfigError`.
     """
     if STREAM not in (*sources, target):
         yield tuple(sources), target, None

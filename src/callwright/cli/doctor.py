@@ -1,4 +1,4 @@
-"""`callwright doctor`: what a model server can do, and the configuration to use."""
+"""`callwright doctor`: finds a model server's abilities, and the configuration to use."""
 
 import asyncio
 import os
@@ -173,7 +173,7 @@ def _columns(pairs: list[tuple[str, str]], columns: int) -> Iterator[str]:
 
 
 def _row(result: ProbeResult, names: int, columns: int) -> Iterator[str]:
-    """A result: the evidence goes on below itself."""
+    """A result; long evidence is wrapped in its column."""
     indent = 2 + names + 2 + _STATUS_WIDTH + 2
     first, *more = textwrap.wrap(result.evidence, columns - indent, break_on_hyphens=False) or [""]
     status = click.style(result.status.ljust(_STATUS_WIDTH), fg=_COLOURS[result.status])

@@ -1,4 +1,4 @@
-"""Loading what a command needs: what modules make stays, so the garbage collector would look through it for nothing."""
+"""Imports without garbage collection: modules live on, so the collector would scan their objects for nothing."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Modules are imported meanwhile: nothing is collected, which takes a sixth off the start of the gateway."""
+    """Disable garbage collection during imports, which makes the start of the gateway a sixth faster."""
     collects = gc.isenabled()
     gc.disable()
     try:

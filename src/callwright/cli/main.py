@@ -1,6 +1,6 @@
-"""The command `callwright`: its parts by name, and what becomes of an error.
+"""The command `callwright`: its subcommands by name, and its error handling.
 
-A command's module is loaded when it is run, so that no command waits for what others need.
+A command's module is loaded when it is run, so that no command waits for the imports of others.
 """
 
 import errno
@@ -13,13 +13,13 @@ import click
 from callwright.cli.loading import loading
 from callwright.errors import CallwrightError, ConfigError, RequestError, reason_of
 
-# A full disk, a full quota: of the machine, wherever a command writes.
+# A full disk or quota is a problem of the machine, whichever file a command writes.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Later(click.Command):
-    """A command before it is loaded: what the list of commands says of it, and where it is; it is called there as the
-    command is, or what stands behind a colon.
+    """A command before it is loaded: its text in the list of commands, and its module. Its function has the command's
+    name, or the name after a colon.
     """
 
     def __init__(self, name: str, about: str, module: str) -> None:
@@ -55,7 +55,7 @@ _COMMANDS: Final = tuple(
 
 
 class _Commands(click.Group):
-    """A group that maps our errors to one line and an exit status: 2 for what the caller can mend, 1 for the rest."""
+    """A group that maps our errors to one line and an exit status: 2 if the caller can fix them, else 1."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,4 +1,4 @@
-"""What the commands share: options of the same meaning, and what is read from them or from the files they name."""
+"""Shared code of the commands: common options, and readers for their values and files."""
 
 import codecs
 import json
@@ -21,25 +21,25 @@ from callwright.upstreams.base import Server
 from callwright.wire.errors import json_fault
 
 T = TypeVar("T")
-# What stands in a file with tools, for `read_json`.
+# The expected content of a file with tools, for `read_json`.
 TOOLS: Final = (
     'a list of tools as JSON, such as [{"type": "function", "function": {"name": "get_time", "parameters": {…}}}]'
 )
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-# Options that have another name than their setting.
+# Options whose name differs from that of their setting.
 _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}
-# Where an error names the model of the one entry that options make, or one of its settings as a file has it.
+# The parts of an error that name the model built from options, or one of its settings in the notation of a file.
 _MODEL: Final = re.compile(r"^Model '[^']*': ")
 _SETTING: Final = re.compile(r"\b(upstream|name|dialect|mode|server) = '([^']*)'|\b(api_key_env)\b")
-# What an error begins with, where it is about one setting.
+# The setting at the start of an error about it.
 _SUBJECT: Final = re.compile(
     r"^(dialect|record|server|store|upstream|workers)(?=[:' ])|^The environment (?=variable)", re.I
 )
 
 
 def complete_dialect(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """What a shell completes the name of a dialect to."""
+    """Shell completions for the name of a dialect."""
     return [name for name in dialect_names() if name.startswith(incomplete)]
 
 
@@ -71,18 +71,18 @@ def server_options(command: Command) -> Command:
 
 
 def model_settings(given: Mapping[str, str | None]) -> dict[str, str]:
-    """What was given of `--upstream`, `--model` and these. The dialect is that of a template where none is named."""
+    """The given options among `--upstream`, `--model` and these. With a template the dialect defaults to `auto`."""
     found = {name: value for name, value in given.items() if value is not None}
     return {"dialect": AUTO, **found} if "template" in found else found
 
 
 def option_of(setting: str) -> str:
-    """The option that sets a setting, without its dashes."""
+    """The option of a setting, without its dashes."""
     return _OPTIONS.get(setting, setting)
 
 
 def checked(given: Mapping[str, Any], kind: type[T]) -> T:
-    """Options of the command line by the rules of the configuration."""
+    """Validate options of the command line like settings of a configuration."""
     try:
         return read_settings(given, kind)
     except SlipError as error:
@@ -91,7 +91,7 @@ def checked(given: Mapping[str, Any], kind: type[T]) -> T:
 
 @contextmanager
 def told_as_options() -> Iterator[None]:
-    """Tell what is wrong with a model that options made in their words: `--dialect json`, not `dialect = 'json'`."""
+    """Rewrite errors about a model built from options in terms of these: `--dialect json`, not `dialect = 'json'`."""
     try:
         yield
     except ConfigError as error:
@@ -101,7 +101,7 @@ def told_as_options() -> Iterator[None]:
 
 @contextmanager
 def told_of(option: str) -> Iterator[None]:
-    """Begin what is told of an error with the option that it is about."""
+    """Prefix error messages with the option that they are about."""
     try:
         yield
     except (ConfigError, RequestError) as error:
@@ -118,7 +118,7 @@ def _as_option(found: re.Match[str]) -> str:
 
 
 def named_value(text: str) -> tuple[str, Any]:
-    """The name and the value of `--option NAME=VALUE`: JSON where it is JSON, else text. Raises `ConfigError`."""
+    """The name and the value of `--option NAME=VALUE`: parsed as JSON if valid, else text. Raises `ConfigError`."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f"--option {text}: expected NAME=VALUE.")
@@ -129,8 +129,8 @@ def named_value(text: str) -> tuple[str, Any]:
 
 
 def read_json(file: IO[bytes], expected: str) -> Any:
-    """The JSON value in a file. `expected` says what it should be, with an example. Raises `RequestError`."""
-    text = file.read().removeprefix(codecs.BOM_UTF8)  # which editors and shells on Windows write
+    """The JSON value in a file. `expected` describes the expected value, with an example. Raises `RequestError`."""
+    text = file.read().removeprefix(codecs.BOM_UTF8)  # written by editors and shells on Windows
     try:
         return decode(text)
     except NotJsonError as error:
@@ -139,6 +139,6 @@ def read_json(file: IO[bytes], expected: str) -> Any:
 
 
 def state_folder() -> Path:
-    """The folder of the user's own in which we keep our state."""
+    """The user's folder for the state of Callwright."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "callwright"

@@ -1,4 +1,4 @@
-"""`callwright parse`: what a model wrote, read as the library reads it."""
+"""`callwright parse`: parses a model's output as the library does."""
 
 import json
 from contextlib import nullcontext

@@ -1,6 +1,6 @@
-"""What long work tells of itself on standard error: in a terminal by rich, elsewhere in plain lines.
+"""Progress of long work on standard error: in a terminal with rich, elsewhere in plain lines.
 
-rich is loaded where it is used: it takes its time, and is for people only.
+rich is imported only when needed: it is slow to load, and only terminals use it.
 """
 
 import sys
@@ -13,13 +13,13 @@ import click
 
 from callwright.cli.terminal import is_terminal
 
-# Where nobody watches, how far the work is stands in a line so often.
+# Seconds between progress lines outside a terminal.
 _EVERY_S: Final = 5.0
 
 
 @contextmanager
 def status(about: str) -> Iterator[Callable[[str], None]]:
-    """What is done meanwhile is told: in a terminal on one line that goes at the end, elsewhere each on its own."""
+    """Yields a function that shows the current step: in a terminal on one temporary line, elsewhere on a new line."""
     if not is_terminal(sys.stderr):
         click.echo(f"{about} …", err=True)
         yield lambda text: click.echo(f"  {text}", err=True)
@@ -32,8 +32,8 @@ def status(about: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[int, str], None]]:
-    """How far some work is: told `(done, text)` when `done` more of the `total` bytes are done. In a terminal it is a
-    bar, elsewhere a line every few seconds, whether or not more was done.
+    """Yields a function to call with `(done, text)` after `done` more of the `total` bytes. In a terminal it shows a
+    bar, elsewhere a line every few seconds, with or without progress.
     """
     if not is_terminal(sys.stderr):
         with _Lines(total) as lines:
@@ -56,9 +56,7 @@ def progress_bar(total: int) -> Iterator[Callable[[int, str], None]]:
 
 @contextmanager
 def live(lines: Callable[[], Sequence[str]]) -> Iterator[None]:
-    """What stands in `lines` is shown while it changes: in a terminal in place, as much as there is room for; elsewhere
-    its first line every few seconds.
-    """
+    """Show the current `lines`: in a terminal in place, as many as fit; elsewhere the first line every few seconds."""
     if is_terminal(sys.stderr):
         from rich.console import Console
         from rich.live import Live
@@ -87,7 +85,7 @@ def live(lines: Callable[[], Sequence[str]]) -> Iterator[None]:
 
 
 class _Lines:
-    """A line every few seconds, from a thread of its own."""
+    """Prints a line every few seconds, from its own thread."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -105,7 +103,7 @@ class _Lines:
         self._thread.join()
 
     def advance(self, done: int, text: str) -> None:
-        """So many more bytes are done."""
+        """Record that `done` more bytes are done."""
         self._done += done
         self._text = text
 

@@ -1,4 +1,4 @@
-"""`callwright serve`: the gateway, from a configuration or from options that stand for one."""
+"""`callwright serve`: starts the gateway, from a configuration file or from options."""
 
 import asyncio
 import re
@@ -176,19 +176,19 @@ def _run(config: Config, *, from_file: bool) -> None:
 
 
 def _short(dialect: str) -> str:
-    """What is shown of a dialect's name: that of a template has a number that says nothing to a reader."""
+    """A dialect's name for display: that of a template without its number, which means nothing to a reader."""
     return TEMPLATE if dialect.startswith(TEMPLATE_PREFIX) else dialect
 
 
 async def _check_store(config: StoreConfig | None) -> None:
-    """Open the store once, so that what is wrong with it is told before anything is served."""
+    """Open the store once, so that errors in it are reported before the gateway starts."""
     from callwright.gateway.store.store import Store
 
     if config is not None and config.url != "none":
         store = Store(config.url)
         try:
             await store.open()
-        except ConfigError as error:  # it may be the place that nobody named
+        except ConfigError as error:  # it may be the default store
             raise ConfigError(f"{error} Name another with --store URL, or keep nothing with --store none.") from error
         await store.close()
 

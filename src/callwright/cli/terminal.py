@@ -1,4 +1,4 @@
-"""What commands print with: the width there is, counts in words, tables of one line a row."""
+"""Output helpers of the commands: the terminal's width, counts in words, tables with one line per row."""
 
 import shutil
 import sys
@@ -11,12 +11,12 @@ _GAP: Final = "  "
 
 
 def width() -> int:
-    """How many columns to use of the terminal."""
+    """The number of terminal columns to use."""
     return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size((100, 24)).columns))
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Whether a person sees what is written there, as it is written."""
+    """Whether the stream is shown to a person live."""
     return stream.isatty()
 
 
@@ -36,8 +36,8 @@ def shortened(words: Sequence[str], room: int) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Sequence[str]]]) -> Iterator[str]:
-    """Lines for rows of cells, each a list of words. In a terminal a row is one line, and what has no room is left out,
-    from the widest columns first; elsewhere nothing is left out.
+    """Lines for rows of cells, each a list of words. In a terminal a row is one line, and long cells are shortened, the
+    widest columns first; elsewhere nothing is shortened.
     """
     widths = [
         max(len(head), *(len(", ".join(row[place])) for row in rows)) if rows else len(head)

@@ -1,7 +1,7 @@
-"""What an MCP server may send: bytes and values of one answer, its list of tools, the schemas of these.
+"""Limits on the data of an MCP server: bytes and values of one answer, its list of tools, their schemas.
 
-The SDK reads answers as long as they are, a line of a process among them. So each is counted where its bytes come in:
-over HTTP in the stream of the response, from a process in the decoder of its output, which the SDK lets one choose.
+The SDK reads answers of any size, also lines from a process. So the bytes are counted on arrival: over HTTP in the
+stream of the response, from a process in the decoder of its output, which the SDK makes configurable.
 """
 
 import codecs
@@ -16,7 +16,7 @@ from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 
 TOO_MUCH: Final = "The tool's server sent more than"
-# The encoding of a process's output: UTF-8 in whole lines, each of which is bounded.
+# The encoding of a process's output: UTF-8 in whole lines, each limited in size.
 OUTPUT: Final = "callwright_mcp_utf_8"
 _VALUES: Final = b",[{"
 _LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+")
@@ -24,14 +24,14 @@ _BETWEEN_EVENTS: Final = re.compile(rb"(?:\r\n|\r|\n){2}")
 
 
 class _Count:
-    """Counts what came of one answer."""
+    """Counts the bytes and values of one answer."""
 
     def __init__(self, limits: Bounds) -> None:
         self._limits = limits
         self._bytes = self._values = 0
 
     def maybe_fault(self, piece: bytes) -> str | None:
-        """What is wrong, in words, with a further piece."""
+        """Count one more piece. Returns an error text above a limit, else None."""
         self._bytes += len(piece)
         if self._bytes > self._limits.max_answer_bytes:
             return f"{TOO_MUCH} {self._limits.max_answer_bytes:,} bytes in one answer (`max_answer_bytes`)."
@@ -42,7 +42,7 @@ class _Count:
 
 
 def list_fault(tools: list[Any], sizes: int) -> str | None:
-    """What is too much in a list of tools, as the SDK has them, which take `sizes` bytes together."""
+    """An error text for a list of the SDK's tools above a limit, else None. They take `sizes` bytes together."""
     if sizes > bounds.MAX_SCHEMA_BYTES:
         return f"its tools take more than {bounds.MAX_SCHEMA_BYTES:,} bytes"
     for tool in tools:
@@ -58,11 +58,11 @@ def bounded_responses(limits: Bounds) -> Callable[[Any], Any]:
     """A hook for the responses of an `httpx2.AsyncClient` that asks for no compression."""
     import httpx2
 
-    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc]  # Any, where the package is not installed
+    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc]  # Any, if the package is not installed
         def __init__(self, response: Any) -> None:
             self._stream = response.stream
             self._is_of_events = response.headers.get("content-type", "").startswith("text/event-stream")
-            # What a server says unasked has no end; its events have.
+            # The stream of notifications (GET) is endless, so its events are counted separately.
             self._has_end = response.request.method != "GET"
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -71,7 +71,7 @@ def bounded_responses(limits: Bounds) -> Callable[[Any], Any]:
                 if not self._has_end and _BETWEEN_EVENTS.search(piece):
                     count = _Count(limits)
                 if fault := count.maybe_fault(piece):
-                    # The SDK hands on the words of these errors, of each kind of answer another.
+                    # The SDK forwards the texts of these errors, a different one for each kind of answer.
                     raise httpx2.SSEError(fault) if self._is_of_events else httpx2.StreamError(fault)
                 yield piece
 
@@ -95,8 +95,8 @@ _bounded: ContextVar[tuple[Bounds, Callable[[str], None]]] = ContextVar("callwri
 
 @contextmanager
 def bounded_output(limits: Bounds, failed: Callable[[str], None]) -> Iterator[None]:
-    """What is started within reads what comes as `OUTPUT` within these limits. `failed` is told once what is wrong, in
-    words; nothing more is read then.
+    """Apply these limits to `OUTPUT` decoders created within the context. `failed` is called once with an error text;
+    nothing more is read after it.
     """
     token = _bounded.set((limits, failed))
     try:
@@ -106,7 +106,7 @@ def bounded_output(limits: Bounds, failed: Callable[[str], None]) -> Iterator[No
 
 
 class _Lines(codecs.IncrementalDecoder):
-    """Decodes whole lines: a long one is put together once, not with each piece of it."""
+    """Decodes whole lines: a long line is decoded once, not with each piece."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)

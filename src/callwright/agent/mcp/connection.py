@@ -169,7 +169,7 @@ class Connection:
                 raise
             is_unknown = False
         except Exception as error:
-            if TOO_MUCH in str(error):  # what was sent was run
+            if TOO_MUCH in str(error):  # the server has run the call
                 owner.end_call()
                 raise failure(str(error)) from error
             code = getattr(error, "code", None)
@@ -373,18 +373,18 @@ class _Owner:
         return await answer_of(self._elicit, self.server_name or str(self._target), params)
 
     async def _heard(self, message: Any) -> None:
-        """What a server of the protocol before 2026 says unasked."""
+        """Handle a notification of a server with a protocol before 2026."""
         if type(message).__name__ == "ToolListChangedNotification" and not self._listing:
-            task = asyncio.create_task(self._listed_again())  # its answer comes behind this message
+            task = asyncio.create_task(self._listed_again())  # its answer arrives after this message
             self._listing.add(task)
             task.add_done_callback(self._listing.discard)
 
     async def _listen(self, client: Any) -> None:
-        """Hear of changes of the list from a server of the protocol of 2026, if it tells them."""
+        """Subscribe to changes of the tool list, if a server with the protocol of 2026 offers that."""
         capabilities = client.server_capabilities
         if not (capabilities and capabilities.tools and capabilities.tools.list_changed):
             return
-        with suppress(Exception):  # older servers tell it unasked; of a connection that is lost the calls tell
+        with suppress(Exception):  # older servers send notifications; the calls report a lost connection
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
                     await self._listed_again()
@@ -398,7 +398,7 @@ class _Owner:
         self._grown(self)
 
     def _errors(self) -> TextIO:
-        """What a process writes to as its standard error: it goes to the log, its last lines are kept."""
+        """A pipe for a process's standard error, which is logged; its last lines are stored."""
         reading, writing = os.pipe()
 
         def read() -> None:
@@ -427,7 +427,7 @@ class _Owner:
 
 
 async def _listed(client: Any) -> tuple[list[Any], dict[str, str]]:
-    """The tools, and each as one text. Raises `ConfigError` for more than is read."""
+    """The tools, and each as JSON by name. Raises `ConfigError` above the limits."""
     found: list[Any] = []
     forms: dict[str, str] = {}
     size = 0
@@ -447,7 +447,7 @@ async def _listed(client: Any) -> tuple[list[Any], dict[str, str]]:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What went wrong, out of the groups that it comes in."""
+    """The first error inside nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

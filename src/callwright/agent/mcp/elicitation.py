@@ -1,4 +1,4 @@
-"""What an MCP server asks a person in the middle of a call (elicitation), and the way back of the answer."""
+"""Elicitation: an MCP server's questions to a person during a call, and their answers."""
 
 import inspect
 import logging
@@ -18,9 +18,9 @@ _MAX_MESSAGE: Final = 4_000
 
 
 class Question(Struct, frozen=True):
-    """What a `server` wants of a person. `message` are its words, those of a stranger.
+    """A question of a `server` to a person. `message` is its text, which is untrusted.
 
-    With a `schema` it wants values: a flat object. With a `url` the person is to go there; never fetch it unasked.
+    With a `schema` it asks for values: a flat object. With a `url` the person should visit it; never fetch it unasked.
     """
 
     server: str
@@ -29,13 +29,13 @@ class Question(Struct, frozen=True):
     url: str | None = None
 
 
-# Answers a question: the values by name (of a URL, True); None or False where the person does not want to. It may be
-# async; else it runs in a thread.
+# Answers a question: the values by name (True for a visited URL); None or False if the person declines. It may be
+# async; it is called in a thread.
 Elicit: TypeAlias = Callable[[Question], Any]
 
 
 async def answer_of(elicit: Elicit, server: str, params: Any) -> Any:
-    """The `ElicitResult` for what a server asks. Whatever goes wrong here is a cancellation, and is logged."""
+    """The `ElicitResult` for a server's question. Any error here is logged, and cancels the question."""
     from mcp import types
 
     schema = getattr(params, "requested_schema", None)

@@ -1,4 +1,4 @@
-"""What an MCP server answered to a call, as a result of the runtime. It knows the shapes and nothing of the protocol.
+"""Converts an MCP server's result of a call to one of the runtime. It knows the shapes, not the protocol.
 
 Source of the shapes: `CallToolResult` of the Model Context Protocol, 2026-07-28 and before.
 """
@@ -16,15 +16,14 @@ _WRAPPED: Final = "result"
 
 
 class _ToolError(Failed):
-    """The tool itself says that it failed; traces call it as the conventions do."""
+    """The tool reported an error; the error type is that of the tracing conventions."""
 
     error_type = "tool_error"
 
 
 def result_of(answer: Any, *, describe_media: bool = False) -> Any:
-    """The value of a call: structured where there is one (the text mostly repeats it), else the text; with images and
-    sounds both in a `Result`, or with words in their place (`describe_media`). Raises `Failed` for an answer that is an
-    error.
+    """The value of a call: the structured content, which the text usually repeats, or else the text. Images and sounds
+    are added in a `Result`, or described in words (`describe_media`). Raises `Failed` for an error result.
     """
     parts = [_part(block, describe_media=describe_media) for block in answer.content]
     texts = [part for part in parts if isinstance(part, str)]
@@ -40,8 +39,8 @@ def result_of(answer: Any, *, describe_media: bool = False) -> Any:
 
 
 def _unwrapped(structured: Any, texts: Sequence[str]) -> Any:
-    """The value that a server's SDK put into an object because it is none: the SDKs call it `result`. Taken out where
-    the texts say the same.
+    """Unwrap a value that a server's SDK put into an object, as `result`, because it was not one itself. Only if the
+    texts have the same value.
     """
     if not isinstance(structured, Mapping) or structured.keys() != {_WRAPPED}:
         return structured
@@ -59,7 +58,7 @@ def _says(text: str, value: Any) -> bool:
 
 
 def failure(words: str) -> Failed:
-    """A failure that the model reads about, in a few words."""
+    """A failure with a truncated text for the model."""
     return Failed(cut_text(words, _MAX_FAULT))
 
 
@@ -68,7 +67,7 @@ def _text(value: Any) -> str:
 
 
 def _part(block: Any, *, describe_media: bool) -> str | dict[str, Any]:
-    """Text, or a part in the Chat shape; words for what no part can hold."""
+    """Text, or a part in the Chat shape; a description for any other kind."""
     match block.type:
         case "text":
             return str(block.text)

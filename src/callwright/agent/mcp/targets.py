@@ -1,4 +1,4 @@
-"""Where an MCP server is: a command that starts it, or a URL; how it is named in words, and how it is reached."""
+"""The address of an MCP server: a command or a URL, its name in messages, and its transport."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from callwright.agent.mcp.bounds import bounded_responses
 from callwright.settings.bounds import Bounds
 from callwright.upstreams.base_urls import without_credentials
 
-# What brings the programs that servers are usually started by.
+# The packages that install the usual launchers of servers.
 _BRINGS: Final = {"npx": "Node.js", "uvx": "uv"}
 _PLACE: Final = re.compile(r"\w+://[^/?#\s]*")
-_SECRET: Final = 6  # words of a header from this length on may be a key
+_SECRET: Final = 6  # the minimum length of a word in a header that may be a key
 
 
 class Command(Struct, frozen=True):
-    """A server that is started here and speaks over its standard input and output.
+    """A server that is started as a process and communicates over its standard input and output.
 
     It gets HOME, PATH and the like, and `env`; nothing else of this process's environment.
     """
@@ -34,7 +34,7 @@ class Command(Struct, frozen=True):
 
 
 class Url(Struct, frozen=True):
-    """A server that is there, asked over streamable HTTP."""
+    """A running server, used over streamable HTTP."""
 
     url: str
     headers: Mapping[str, str] = {}
@@ -46,7 +46,7 @@ class Url(Struct, frozen=True):
         return place if self.url in (place, f"{place}/") else f"{place}/…"
 
     def without_secrets(self, words: str) -> str:
-        """Words of others, which may quote the URL or a header."""
+        """Hide the URL and the header values in a text from elsewhere."""
         words = words.replace(self.url, str(self))
         for value in self.headers.values():
             for part in value.split():
@@ -55,7 +55,7 @@ class Url(Struct, frozen=True):
 
 
 def missing_program(target: Command) -> str:
-    """What is not there of a command, and what to do."""
+    """The missing part of a command, and what to do about it."""
     program = target.words[0]
     if target.cwd is not None and not Path(target.cwd).is_dir():
         return f"there is no folder {target.cwd!r} to start it in"
@@ -69,15 +69,15 @@ def missing_program(target: Command) -> str:
 async def http_transport(
     target: Url, bounds: Bounds, answered: Callable[[Any], Awaitable[None]]
 ) -> AsyncGenerator[Any, None]:
-    """The transport of the SDK to a URL. `answered` hears of each response."""
+    """The transport of the SDK to a URL. `answered` is called with each response."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    # How long an answer may take is the runtime's matter.
+    # The runtime limits the time of an answer.
     timeout = httpx2.Timeout(30.0, read=None)
     async with (
         httpx2.AsyncClient(
-            headers={**target.headers, "accept-encoding": "identity"},  # an answer is as large as it looks
+            headers={**target.headers, "accept-encoding": "identity"},  # the limits count the bytes received
             timeout=timeout,
             event_hooks={"response": [answered, bounded_responses(bounds)]},
         ) as http,

@@ -3,9 +3,9 @@
     async with mcp_tools("python examples/mcp/clock.py") as tools:
         result = await callwright.run(callwright.Agent(model="simulated", tools=tools), "What time is it in Oslo?")
 
-It needs the official SDK: `.venv/bin/python -m pip install '.[mcp]'`. Arguments are checked against the tool's schema
-before the server hears of the call. What a server says of its tools are words of a stranger: a person must approve all
-calls but those of tools that say they only read, unless `approve` says otherwise.
+It needs the official SDK: `.venv/bin/python -m pip install '.[mcp]'`. Arguments are validated against the tool's schema
+before the call is sent. The server's descriptions of its tools are untrusted: by default a person must approve all
+calls except those of tools declared read-only; `approve` changes that.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ from callwright.errors import ConfigError
 from callwright.settings.bounds import Bounds
 from callwright.settings.extras import missing_package
 
-# Which calls a person must approve: all, none, or those of tools that do not say that they only read.
+# Which calls a person must approve: all (True), no calls (False), or those of tools not declared read-only.
 ApproveMcp: TypeAlias = bool | Literal["writes"]
 
 _MAX_NAME: Final = 64
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
-# Where the function of a tool gets its context: no argument of a server can have that name.
+# The name under which a tool's function gets its context: no argument of a server can have it.
 _CONTEXT: Final = " context"
 
 
@@ -85,7 +85,7 @@ async def mcp_tools(
 
 
 def needs_sdk() -> None:
-    """Raises `ConfigError` where the SDK is missing."""
+    """Raises `ConfigError` if the SDK is missing."""
     if importlib.util.find_spec("mcp") is None:
         raise missing_package("mcp", "Tools of MCP servers")
 
@@ -177,8 +177,8 @@ def _tools(
 def server_tool(
     connection: Connection, listed: Any, definition: FunctionTool, options: ToolOptions, *, describe_media: bool = False
 ) -> Tool:
-    """A tool of a server, which is `listed` so, as one that a model may call by another name. `describe_media`: its
-    images and sounds are told in words.
+    """Convert a tool of a server (`listed`: its entry in the list) to one that a model may call by another name.
+    `describe_media`: describe its images and sounds in words.
     """
     return Tool(
         _function(connection, listed, describe_media=describe_media),
@@ -190,7 +190,7 @@ def server_tool(
 
 
 def _named(wanted: str, taken: Mapping[str, Tool]) -> str:
-    """A name that OpenAI takes and no other tool has: a mark of the real one stands at its end where it was changed."""
+    """A unique name that OpenAI accepts; a changed name ends with a hash of the real one."""
     name = _OTHER.sub("_", wanted)
     if len(name) <= _MAX_NAME and name not in taken:
         return name

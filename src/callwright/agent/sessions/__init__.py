@@ -1,1 +1,1 @@
-"""Conversations that go on over runs and processes, kept in a database."""
+"""Conversations that span runs and processes, stored in a database."""

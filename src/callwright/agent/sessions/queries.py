@@ -1,7 +1,7 @@
-"""What a session asks its database: each function is one transaction, given the connection that runs it.
+"""The database queries of a session: each function is one transaction, on the given connection.
 
-Whoever changes a session holds it: its row names the run and the process of that. A holder that is dead, or that was
-silent for long, has lost it: what it writes later is refused.
+A run holds the session that it changes: the session's row names the run and its process. A holder that is dead, or
+silent for too long, loses the session, and its later writes are refused.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from callwright.database.makers import Maker, is_dead
 from callwright.database.tables import SESSION_MESSAGES, SESSIONS, as_now, lock, now
 from callwright.errors import SessionError
 
-# Who has a session and was silent for so long has lost it, even if its process lives.
+# Seconds of silence after which a run loses its session, even if its process lives.
 LOST_S: Final = 60
 _NEW: Final = "cw-sess"
 _FREE: Final = {"holder": None, "place": None, "pid": None, "started": None, "seen_at": None}
 
 
 def hold(connection: Connection, id_: str, run: Maker) -> tuple[list[bytes], int]:
-    """Take hold of a session: its messages, and how many bytes they have. Raises `SessionError` if another has it."""
+    """Acquire a session. Returns its messages and their size in bytes. Raises `SessionError` if another run has it."""
     _hold(connection, id_, run)
     messages = latest(connection, id_, None)
     return messages, sum(map(len, messages))
@@ -29,7 +29,7 @@ def hold(connection: Connection, id_: str, run: Maker) -> tuple[list[bytes], int
 def _hold(connection: Connection, id_: str, run: Maker) -> None:
     row = _row(connection, id_)
     if row is None:
-        lock(connection, _NEW)  # another may make it, too
+        lock(connection, _NEW)  # another run may create it at the same time
         row = _row(connection, id_)
     if row is None:
         connection.execute(insert(SESSIONS), {"id": id_, "size": 0, "changed_at": now(connection)})
@@ -46,17 +46,17 @@ def _hold(connection: Connection, id_: str, run: Maker) -> None:
 
 
 def free(connection: Connection, id_: str, run: Maker) -> None:
-    """Let go of it, if it is held still."""
+    """Release the session, if this run still holds it."""
     connection.execute(update(SESSIONS).where(_held(id_, run)).values(_FREE))
 
 
 def seen(connection: Connection, id_: str, run: Maker) -> None:
-    """Note that the run that holds it goes on."""
+    """Record that the run that holds the session is alive."""
     connection.execute(update(SESSIONS).where(_held(id_, run)).values(seen_at=as_now(connection)))
 
 
 def add(connection: Connection, id_: str, run: Maker, messages: Sequence[bytes], most_bytes: int) -> None:
-    """Append messages. Raises `SessionError` where the session was lost, or has no room."""
+    """Append messages. Raises `SessionError` if the session was lost, or has no room."""
     more = sum(map(len, messages))
     at = as_now(connection)
     room = update(SESSIONS).where(_held(id_, run), SESSIONS.c.size + more <= most_bytes)
@@ -83,7 +83,7 @@ def add(connection: Connection, id_: str, run: Maker, messages: Sequence[bytes],
 
 
 def replace(connection: Connection, id_: str, run: Maker, messages: Sequence[bytes], most_bytes: int) -> None:
-    """Put messages in place of all that are there. Raises as `add` does."""
+    """Replace all messages. Raises as `add` does."""
     _empty(connection, id_, run)
     add(connection, id_, run, messages, most_bytes)
 
@@ -96,7 +96,7 @@ def latest(connection: Connection, id_: str, limit: int | None) -> list[bytes]:
 
 
 def pop(connection: Connection, id_: str, run: Maker) -> bytes | None:
-    """Take the last message out; None if there is none. Raises `SessionError` if another has the session."""
+    """Remove and return the last message, or None. Raises `SessionError` if another run has the session."""
     _hold(connection, id_, run)
     ours = SESSION_MESSAGES.c.session_id == id_
     newest = select(SESSION_MESSAGES).where(ours).order_by(SESSION_MESSAGES.c.position.desc()).limit(1)

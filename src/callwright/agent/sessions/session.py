@@ -147,8 +147,8 @@ class Session:
 
     @asynccontextmanager
     async def held(self, pending: Sequence[Mapping[str, Any]] | None = None) -> AsyncGenerator[HeldSession, None]:
-        """The session for one run, which no other has meanwhile. `pending`: the messages of a run that waited, and
-        goes on.
+        """The session for one run, which holds it exclusively. `pending`: the messages of a run that waited and is
+        resumed.
         """
         run = _new_run()
         async with self._database() as database:
@@ -167,7 +167,7 @@ class Session:
         try:
             await database.write(queries.free, self.session_id, run)
         except StoreError:
-            return  # another finds this run silent; what has failed before is told by whoever wanted to keep something
+            return  # the session expires by silence; a failed write was already reported to its caller
 
     async def _beat(self, database: Transactions, run: Maker) -> None:
         while True:

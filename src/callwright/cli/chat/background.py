@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that the main thread can wait for a line or for Ctrl-C meanwhile."""
+"""An event loop in its own thread, so that the main thread can wait for a line or for Ctrl-C."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ _CLOSING_S: Final = 10.0
 
 
 class Background:
-    """The loop, as a context manager. What was entered in it is left at its end, the last one first."""
+    """The loop, as a context manager. At its end it exits the entered contexts, in reverse order."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -34,12 +34,12 @@ class Background:
         self._loop.close()
 
     def enter(self, context: AbstractAsyncContextManager[T]) -> T:
-        """Enter a context manager until the end."""
+        """Enter a context manager, which is exited at the end."""
         return self.call(self._entered.enter_async_context(context))
 
     def call(self, work: Coroutine[Any, Any, T], on_interrupt: asyncio.Event | None = None) -> T:
-        """Wait for a coroutine, and answer what it asks meanwhile. Ctrl-C sets the event, if there is one, or cancels;
-        the second one always cancels.
+        """Wait for a coroutine, and run the questions it asks in the meantime. Ctrl-C sets the event, if given, or
+        cancels; the second one always cancels.
         """
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         future.add_done_callback(lambda _: self._asked.put(None))
@@ -58,18 +58,18 @@ class Background:
 
     def _wait(self, future: Future[T]) -> T:
         while not future.done():
-            if (question := self._asked.get()) is not None:  # None: look whether it is done
+            if (question := self._asked.get()) is not None:  # None: the future is done
                 question()
         return future.result()
 
     async def ask(self, question: Callable[[], T]) -> T | None:
-        """For what runs in the loop: what a function answers in the thread that waits for it, where a person can be
-        asked. None where Ctrl-C was the answer.
+        """Called in the loop: run a function in the waiting thread, which can ask a person. Returns its result, or None
+        after Ctrl-C.
         """
         answer: Future[T | None] = Future()
 
         def asked() -> None:
-            if not answer.set_running_or_notify_cancel():  # nobody wants to know any more
+            if not answer.set_running_or_notify_cancel():  # the asking task was cancelled
                 return
             try:
                 answer.set_result(question())

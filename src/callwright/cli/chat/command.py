@@ -42,7 +42,7 @@ _NOBODY: Final = (
     "Nobody is there to approve this call, so it was not run. Start the chat with --yes to allow all calls."
 )
 _FIRST_LINE: Final = 90
-# How long a call of an MCP server may take that can ask the person: so long may the answer take.
+# The timeout of a call that may ask the person, which includes the time for the answer.
 _PATIENCE_S: Final = 600.0
 
 
@@ -88,7 +88,7 @@ def chat(
       callwright chat --session alice
       echo "What is the weather in Oslo?" | callwright chat --tools tools.py
     """
-    logging.getLogger().addHandler(logging.NullHandler())  # what is to be seen stands in the talk
+    logging.getLogger().addHandler(logging.NullHandler())  # the chat shows everything itself
     functions: list[Tool] = []
     hidden: dict[str, Any] = {}
     for number, path in enumerate(tools):
@@ -115,7 +115,7 @@ def chat(
 
 
 def _session(background: Background, name: str) -> "Session":
-    from callwright.agent.sessions.session import Session  # a chat without one loads no database
+    from callwright.agent.sessions.session import Session  # a chat without a session loads no database
 
     with told_as_options():
         return background.enter(Session(name, f"sqlite:///{state_folder() / 'sessions.db'}"))
@@ -138,14 +138,14 @@ def _config(upstream: str | None = None, **given: str) -> ModelConfig:
         settings |= {"name": name, "upstream": "simulated", "media": "tell"}
     else:
         settings = {"name": given.get("model", default_name(upstream)), "upstream": upstream, **given}
-        if is_file(upstream):  # which has no name of its own for it
+        if is_file(upstream):  # it needs no model name
             settings.pop("model", None)
     return checked(settings, ModelConfig)
 
 
 @asynccontextmanager
 async def _model(config: ModelConfig) -> AsyncGenerator[Model, None]:
-    """The model. Asks the server for its names where none was given."""
+    """The model. Without a name, the first that the server lists."""
     with told_as_options():
         models = build_models(Config(models=(config,)))
     model = models[config.name]
@@ -189,7 +189,7 @@ class _Chat:
         self._history: RunResult | None = None
 
     def run(self) -> None:
-        """Until the input ends. A server that fails ends it only where nobody sits before it."""
+        """Run until the end of the input. An error of the server ends it only outside a terminal."""
         screen = self._screen
         if screen.is_interactive:
             with suppress(ImportError):

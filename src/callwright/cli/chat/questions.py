@@ -1,6 +1,6 @@
-"""What an MCP server asks a person in the middle of a call, as questions in the terminal: a line for each value.
+"""Asks a person the questions of an MCP server during a call, in the terminal: a line for each value.
 
-The words are those of a stranger: the server is named, no address is opened, and nothing is answered unasked.
+The texts are untrusted: the server is named, no URL is opened, and nothing is answered without the person.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _NO_ANSWER: Final = "[no answer]"
 
 
 def asking_in(screen: Screen, background: Background) -> Elicit | None:
-    """Asks the person before the screen, in the thread that waits for the run; None where nobody is there."""
+    """A function that asks the person, in the thread that waits for the run; None without a terminal."""
     if not screen.is_interactive:
         return None
     one_at_a_time = asyncio.Lock()
@@ -67,7 +67,7 @@ def _values(screen: Screen, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(name: str, about: Mapping[str, Any], *, is_required: bool) -> str:
-    """A property in words: its title, what it may be, what it is if nothing is said."""
+    """The prompt for a property: its title, description, choices and default."""
     words = [plain(str(about.get("title") or name))]
     if about.get("description"):
         words.append(f"- {plain(str(about['description']))}")
@@ -83,7 +83,7 @@ def _prompt(name: str, about: Mapping[str, Any], *, is_required: bool) -> str:
 
 
 def _choices(about: Mapping[str, Any]) -> list[Any]:
-    """What a value, or each item of a list, may be."""
+    """The valid choices for a value, or for each item of a list."""
     if isinstance(items := about.get("items"), Mapping):
         return _choices(items)
     if isinstance(about.get("enum"), list):
@@ -93,7 +93,7 @@ def _choices(about: Mapping[str, Any]) -> list[Any]:
 
 
 def _read(line: str, about: Mapping[str, Any]) -> Any:
-    """A line as the value that a property wants; the line itself where it is none."""
+    """Convert a line to the type of a property; the line itself if it does not fit."""
     match about.get("type"):
         case "boolean":
             return _YES.get(line.lower(), line)

@@ -1,7 +1,7 @@
-"""What a chat shows: the events of a run as lines of text, and its questions to the person.
+"""Shows a chat: the events of a run as lines of text, and questions to the person.
 
-In a terminal with colours, reasoning and a prompt; otherwise plain text, without reasoning. Whatever a model or a tool
-writes, no control character of it reaches the terminal.
+In a terminal with colours, reasoning and a prompt; otherwise plain text, without reasoning. Control characters from
+models and tools never reach the terminal.
 """
 
 import os
@@ -35,20 +35,20 @@ from callwright.cli.terminal import counted
 
 _RESULT_LINES: Final = 4
 _MIN_WIDTH: Final = 40
-# Control characters but tab and line feed, and those that turn the direction of text: what is approved must be what is
-# seen.
+# Control characters except tab and line feed, and those that change the direction of text: a person must see exactly
+# the text that they approve.
 _UNSEEN: Final = dict.fromkeys(
     (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"
 )
 
 
 def plain(text: str) -> str:
-    """A text of a stranger, fit for a terminal."""
+    """An untrusted text, made safe for a terminal."""
     return text.replace("\r\n", "\n").translate(_UNSEEN)
 
 
 class Screen:
-    """Shows a chat. `is_interactive`: a person sits before it."""
+    """Shows a chat. `is_interactive`: a person uses it in a terminal."""
 
     def __init__(self) -> None:
         self.is_interactive = sys.stdin.isatty() and sys.stdout.isatty()
@@ -74,7 +74,7 @@ class Screen:
         self._at_start = True
 
     def end_line(self) -> None:
-        """Begin a line, if none is begun."""
+        """End the open line, if there is one."""
         self._style = None
         if not self._at_start:
             click.echo()
@@ -91,10 +91,10 @@ class Screen:
     # --- events ---
 
     def show(self, event: RunEvent) -> None:
-        """Show what happens, if it is to be seen."""
+        """Show an event, unless its kind is hidden."""
         match event:
             case ContentDelta(text):
-                # A blank before the first word, as some models write it, is no line of its own.
+                # A blank before the first word, as some models write it, gets no line of its own.
                 text = plain(text).lstrip("\n") if self._open("text") else plain(text)
                 self.write(text)
             case ReasoningDelta(text) if self.is_interactive:
@@ -119,7 +119,7 @@ class Screen:
                 self._fold("<- ", text, fg="green")
             case ToolEnded(status=status, text=text, exception=error):
                 self._fold("<- ", f"{status}: {text}", fg="red")
-                if error is not None and not isinstance(error, Failed | Retry):  # the model does not hear of it
+                if error is not None and not isinstance(error, Failed | Retry):  # the model does not see it
                     self.line(f"   {self._cut(plain(_raised(error)))}", fg="red", dim=True)
             case Compacted(count=count):
                 self.line(f"[{counted(count, 'item')} of the conversation were summed up]", dim=True)
@@ -151,19 +151,19 @@ class Screen:
     # --- questions ---
 
     def ask(self, prompt: str, **style: Any) -> str:
-        """A line of the person. Raises `EOFError` and `KeyboardInterrupt`."""
+        """Read a line from the person. Raises `EOFError` and `KeyboardInterrupt`."""
         self.end_line()
         if not self.is_interactive:
             line = sys.stdin.readline()
             if not line:
                 raise EOFError
             return line.rstrip("\n")
-        if self._has_colours:  # marked as taking no place, for the editing of the line
+        if self._has_colours:  # marked as zero-width, for readline
             prompt = f"\001{click.style('', reset=False, **style)}\002{prompt}\001\033[0m\002"
         return input(prompt)
 
     def ask_approval(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """`yes`, `no`, `always`, or the words of the person, who says no."""
+        """`yes`, `no`, `always`, or another text, which refuses the call with a reason."""
         text = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
         self.line(f"{plain(name)} wants to run with", bold=True)
         self.line(plain(text))
@@ -173,7 +173,7 @@ class Screen:
 
 
 def _raised(error: BaseException) -> str:
-    """What a tool raised, and where."""
+    """An exception of a tool, with its place."""
     frames = traceback.extract_tb(error.__traceback__)
     words = "".join(traceback.format_exception_only(error)).strip().replace("\n", " ")
     return f"{words} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else words

@@ -1,7 +1,7 @@
 """The tools in a Python file of the user, for `callwright chat`.
 
-Those made with `callwright.tool`; where there are none, all public functions of the file with type hints, but `main`.
-What is wrong in the file is told with its line.
+Those made with `callwright.tool`, or else all public functions of the file with type hints, except `main`. Errors in
+the file are reported with their line.
 """
 
 import importlib.util
@@ -43,7 +43,7 @@ def load_tools(path: Path, number: int = 0) -> tuple[list[Tool], dict[str, Any]]
 
 
 def _run(path: Path, name: str) -> ModuleType:
-    """Import the file, as if it stood in its folder."""
+    """Import the file, with its folder on the import path."""
     if path.suffix != ".py" or not path.is_file():
         got = "is none" if path.exists() else "is not there"
         raise ConfigError(f"--tools: expected a Python file such as tools.py, got {str(path)!r}, which {got}.")
@@ -51,7 +51,7 @@ def _run(path: Path, name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses and type hints look for it
+    sys.modules[name] = module  # dataclasses and type hints need it there
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -67,7 +67,7 @@ def _run(path: Path, name: str) -> ModuleType:
 
 
 def _where(path: Path, error: BaseException) -> str:
-    """The file and the last line of it that was run."""
+    """The file, and the last line of it that ran."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)

@@ -10,7 +10,7 @@ from callwright.errors import ConfigError
 
 
 class Transcript:
-    """The conversation in a file, one Chat message a line. It is whole after each turn."""
+    """The conversation in a file, one Chat message a line. It is complete after each turn."""
 
     def __init__(self, path: Path, system: str) -> None:
         if path.exists() and not (path.is_file() and path.stat().st_size == 0):
@@ -21,11 +21,11 @@ class Transcript:
         self._write(path, [])
 
     def keep(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Write the conversation as it stands now."""
+        """Write the current conversation."""
         self._write(self._current, messages)
 
     def begin_anew(self) -> None:
-        """The next conversation goes into a file of its own: chat-2.jsonl behind chat.jsonl."""
+        """Start a new file for the next conversation: chat-2.jsonl after chat.jsonl."""
         while os.path.lexists(self._current):
             self._number += 1
 

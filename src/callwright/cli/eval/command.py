@@ -144,7 +144,7 @@ def measure(ctx: click.Context, /, targets: Sequence[str], **given: Any) -> None
 
 
 class _Options(Struct, frozen=True, kw_only=True):
-    """What the command was given, by the names of its options."""
+    """The options of the command, by name."""
 
     config: Path | None
     model: str | None
@@ -164,7 +164,7 @@ class _Options(Struct, frozen=True, kw_only=True):
     fail_under: float | None
 
     def asked(self) -> Asked:
-        """How it is asked."""
+        """The options that apply to all ways."""
         ways = tuple(read_way(way) for way in dict.fromkeys(self.ways))
         return Asked(ways, self.model, self.dialect, self.api_key_env, dict(map(named_value, self.fields)))
 
@@ -182,8 +182,8 @@ async def _measured(at: str | None, options: _Options, cases: Sequence[Case], pl
 
 
 def _measured_on_ray(target: Target, options: _Options, cases: Sequence[Case], plan: Plan) -> str:
-    """Ask on Ray. Answers which servers kept failing, where some did: what the others have answered is told all the
-    same.
+    """Measure on Ray. Returns the errors of servers that failed repeatedly, or an empty string; results of the others
+    are reported anyway.
     """
     with ResultFile(options.out, plan) as results:
         missed = _told_cost(cases, target, results)
@@ -201,7 +201,7 @@ def _measured_on_ray(target: Target, options: _Options, cases: Sequence[Case], p
 
 
 def _reported(out: Path, cases: Sequence[Case], target: Target) -> Summary:
-    """All that the folder holds, and its page."""
+    """Summarize all results in the folder, and write its page."""
     plan, results = read_results(out)
     found = _ordered(results, cases, list(target.askers))
     summary = summary_of(found)
@@ -210,7 +210,7 @@ def _reported(out: Path, cases: Sequence[Case], target: Target) -> Summary:
 
 
 def _ordered(found: Sequence[Result], cases: Sequence[Case], ways: Sequence[str]) -> list[Result]:
-    """The results as the ways and the cases stand, not as they came; those of ways that were not asked now are last."""
+    """Sort results by way and case, not by time; ways that were not measured now are last."""
     places = {case.id: place for place, case in enumerate(cases)}
     order = {way: place for place, way in enumerate(ways)}
     return sorted(found, key=lambda one: (order.get(one.way, len(order)), one.way, places[one.case]))
@@ -231,7 +231,7 @@ async def _target(at: str | None, options: _Options) -> Target:
 
 
 class _Progress:
-    """The table that grows: what was there, and what has come."""
+    """The growing table: earlier results and new ones."""
 
     def __init__(self, results: ResultFile, left: int) -> None:
         self._found = dict(results.done)
@@ -240,12 +240,12 @@ class _Progress:
         self._begun_s = time.monotonic()
 
     def told(self, result: Result) -> None:
-        """One more is done."""
+        """Add a new result."""
         self._asked += 1
         self._found[result.key] = result
 
     def lines(self) -> list[str]:
-        """How far it is, and the table."""
+        """The progress, and the table."""
         return [self._how_far(), "", *lines_of(summary_of(list(self._found.values())))]
 
     def _how_far(self) -> str:
@@ -257,7 +257,7 @@ class _Progress:
 
 
 def _told_cost(cases: Sequence[Case], target: Target, results: ResultFile) -> list[tuple[str, Case]]:
-    """What is missing; what it will cost is said before it begins."""
+    """Return the missing cases, after printing their cost."""
     missed = missing(cases, target.askers, results, target.together)
     if missed:
         ways = f"{len(target.askers)} ways" if len(target.askers) > 1 else "one way"
@@ -268,7 +268,7 @@ def _told_cost(cases: Sequence[Case], target: Target, results: ResultFile) -> li
 
 
 async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, at_once: int) -> None:
-    """Ask, with a table that grows. Ctrl-C ends it; what is done is kept."""
+    """Measure, with a growing table. Ctrl-C ends it; finished results remain stored."""
     progress = _Progress(results, len(_told_cost(cases, target, results)))
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

@@ -1,7 +1,7 @@
-"""Models of a configuration measured on a Ray cluster: a task for each server, which asks it as one machine would.
+"""Measures models of a configuration on a Ray cluster: one task per server, with the load of one machine.
 
-Results come back one by one, so what is done is kept when a worker or this process ends. Workers need Callwright, the
-keys that the configuration names and the files that it names, under the same paths.
+Results are returned one by one, so finished ones are stored even if a worker or this process ends. Workers need
+Callwright, and the keys and files that the configuration names, under the same paths.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from callwright.turn.records import Record
 
 
 class Part(Struct, frozen=True):
-    """What one task does: some ways of one server, and the ids of the cases that are missing in each."""
+    """The work of one task: some ways of one server, and the ids of the missing cases of each."""
 
     entries: tuple[ModelConfig, ...]
     missing: Mapping[str, tuple[str, ...]]
@@ -36,7 +36,7 @@ class Part(Struct, frozen=True):
 
 
 class _Sent(Struct, frozen=True):
-    """What a task sends: a result with its turns, or why the task ended before its end."""
+    """A message from a task: a result with its turns, or why the task ended early."""
 
     result: Result | None = None
     records: tuple[Record, ...] = ()
@@ -51,7 +51,7 @@ def parts_of(
     at_once: int,
     timeout_s: float,
 ) -> list[Part]:
-    """A part for each server, so that no server is asked more at once than it should be."""
+    """One part per server, so that the limit on concurrent requests applies to each server."""
     by_server: dict[str, list[ModelConfig]] = {}
     for entry in entries:
         by_server.setdefault(str(entry.upstream), []).append(entry)
@@ -67,8 +67,8 @@ def parts_of(
 
 
 def measured(parts: Sequence[Part]) -> Iterator[tuple[Result, tuple[Record, ...]]]:
-    """Results as they come, each with its turns. A server that keeps failing ends its own part only; then the others
-    are finished before it raises `UpstreamError`. Raises `ConfigError` where Ray does not start, or a worker died.
+    """Results as they arrive, each with its turns. If a server fails repeatedly only its own part ends; the others are
+    finished before `UpstreamError` is raised. Raises `ConfigError` if Ray does not start, or if a worker died.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -76,13 +76,13 @@ def measured(parts: Sequence[Part]) -> Iterator[tuple[Result, tuple[Record, ...]
     except ImportError as error:
         raise missing_package("ray", "The engine ray") from error
     if not ray.is_initialized():
-        # A task waits for its server most of the time: so many CPUs as there are parts.
+        # A task mostly waits for its server: one CPU for each part, whatever the machine has.
         own: dict[str, Any] = (
             {} if "RAY_ADDRESS" in os.environ else {"num_cpus": len(parts), "include_dashboard": False}
         )
         try:
             ray.init(log_to_driver=False, **own)
-        except Exception as error:  # it has no type of its own for this
+        except Exception as error:  # Ray has no exception type for this
             raise ConfigError(f"Ray did not start: {error}") from error
 
     @ray.remote(num_returns="streaming")  # type: ignore[untyped-decorator]
@@ -116,7 +116,7 @@ def measured(parts: Sequence[Part]) -> Iterator[tuple[Result, tuple[Record, ...]
 
 
 def worked(part: Part) -> Iterator[_Sent]:
-    """Do a part, in a thread of its own."""
+    """Do a part, in its own thread."""
     sent: queue.Queue[_Sent | None] = queue.Queue()
 
     def work() -> None:
@@ -144,7 +144,7 @@ async def _work(part: Part, sent: "queue.Queue[_Sent | None]") -> None:
 
 
 class _Sending:
-    """`Results` that are sent; those that nobody misses are done."""
+    """A `Results` that sends them; cases that are not missing count as done."""
 
     def __init__(self, part: Part, wanted: Mapping[str, set[str]], sent: "queue.Queue[_Sent | None]") -> None:
         self._sent = sent

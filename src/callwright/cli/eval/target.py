@@ -1,4 +1,4 @@
-"""What is measured: a server, a file, the models of a configuration, the simulated model; each in some ways."""
+"""Targets of a measurement: a server, a file, the models of a configuration, the simulated model; each in some ways."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ from callwright.upstreams.base_urls import without_credentials
 
 _PROBING_S = 60.0
 _SHORT: Final = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 8}
-# The server's own reading, which others stand beside.
+# The server's own parsing, which the `reread` ways are compared with.
 _BESIDE: Final = f"{DIRECT}:chat"
 
 
 class Asked(Struct, frozen=True):
-    """What the options say of every way: `fields` go into each request, `api_key_env` names the server's key."""
+    """Options for all ways: `fields` go into each request, `api_key_env` is the variable of the server's key."""
 
     ways: tuple[Way, ...] = ()
     model: str | None = None
@@ -47,7 +47,7 @@ class Asked(Struct, frozen=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The key as a header. Raises `ConfigError` where there is none."""
+        """The key as a header. Raises `ConfigError` if the variable is not set."""
         if self.api_key_env is None:
             return {}
         key = os.environ.get(self.api_key_env)
@@ -57,8 +57,8 @@ class Asked(Struct, frozen=True):
 
 
 class Target(Struct):
-    """What is asked: its name, who asks in each way, and the entry of a configuration that each way stands for.
-    `together` are ways that read the same answers.
+    """A target: its name, and the asker and the configuration entry of each way. `together` are ways that parse the
+    same answers.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Target(Struct):
     together: tuple[str, ...] = ()
 
     async def open(self) -> None:
-        """Load what takes time. Raises `ConfigError`."""
+        """Load the models. Raises `ConfigError`."""
         await open_models(self.models)
 
     async def close(self) -> None:
-        """Close connections, and give back memory."""
+        """Close connections, and free memory."""
         for asker in self.askers.values():
             await asker.close()
 
@@ -86,7 +86,7 @@ def simulated_target(asked: Asked, faults: str) -> Target:
 
 
 def config_target(path: Path, asked: Asked) -> Target:
-    """The models of a configuration, each as it is configured; `--model` chooses one."""
+    """The models of a configuration, with their settings; `--model` selects one."""
     if asked.ways or asked.dialect or asked.api_key_env:
         raise ConfigError("--config says how each model is asked: leave out --way, --dialect and --key-env.")
     models = load_config(path).models
@@ -104,7 +104,7 @@ def config_target(path: Path, asked: Asked) -> Target:
 
 
 def file_target(path: str, asked: Asked) -> Target:
-    """A model in a file: as its template says, with and without grammars, or in the given ways. It is loaded once."""
+    """A model in a file, loaded once: by its template, with and without grammars, or in the given ways."""
     ways = asked.ways or (read_way("raw:auto"), read_way("raw:auto+constrain=off"))
     if others := [way.name for way in ways if way.mode != "raw"]:
         raise ConfigError(f"--way {others[0]}: a model in a file is asked in mode raw only.")
@@ -156,7 +156,7 @@ async def url_target(url: str, asked: Asked) -> Target:
 
 
 async def _tells(server: WireAsker) -> bool:
-    """Whether a server tells what its model wrote, where it is asked for that."""
+    """Whether a server returns the model's raw output on request."""
     try:
         _, written = await server.ask_for_written(_SHORT, "")
     except (UpstreamError, RequestError):
@@ -167,7 +167,7 @@ async def _tells(server: WireAsker) -> bool:
 
 
 def _direct(base: str, name: str, ways: Sequence[Way], asked: Asked) -> dict[str, Asker]:
-    """Who asks the server itself; beside readings of ours it tells what its model wrote."""
+    """The askers for the server itself; for `reread` ways it also returns the model's raw output."""
     reread = [way for way in ways if way.mode == REREAD]
     found: dict[str, Asker] = {
         way.name: WireAsker(base, name, _wire(way), asked.headers, asked.fields)
@@ -189,7 +189,7 @@ def _wire(way: Way) -> WireName:
 
 
 def _entry(way: Way, server: Mapping[str, Any], model: str | None) -> ModelConfig:
-    """The entry of a configuration that a way stands for."""
+    """The configuration entry of a way."""
     if way.mode in (DIRECT, REREAD):
         raise ConfigError(f"--way {way.name}: only a server can be asked directly. Give its URL.")
     named = {} if model is None else {"model": model}
@@ -197,7 +197,7 @@ def _entry(way: Way, server: Mapping[str, Any], model: str | None) -> ModelConfi
 
 
 def models_target(name: str, entries: Sequence[ModelConfig], asked: Asked) -> Target:
-    """Models as a configuration has them."""
+    """The target for configured models."""
     with told_as_options():
         models = build_models(Config(models=tuple(entries)))
     return _asked_by(name, models, entries, asked)
