@@ -43,7 +43,7 @@ PAGE: Final = ROOT / "docs" / "contributing" / "oracles.md"
 MARK: Final = "<!-- oracles -->\n\n"
 _POINT: Final = re.compile(r"(?<=\d)_(?=\d)")
 _SPACES: Final = re.compile(r"[-_\s/]")
-_TITLE: Final = "| dialect | prompts are held against | calls | not exact |\n|---|---|---|---|\n"
+_TITLE: Final = "| dialect | prompts are compared with | calls | not exact |\n|---|---|---|---|\n"
 
 
 class Public(Struct, frozen=True):

@@ -28,7 +28,7 @@ _FAULTS: Final = (
 _WAYS: Final = ("raw:hermes", "raw:hermes+retries=0", "prompt:json", "native")
 _RANDOM_WAYS: Final = {
     "raw:hermes+constrain=off+retries=0": "without a grammar",
-    "raw:hermes+retries=0": "held by a grammar",
+    "raw:hermes+retries=0": "with a grammar",
 }
 _TOKENS: Final = 300
 _SHOWN: Final = "missing"  # what a case failed for that is shown
@@ -100,9 +100,9 @@ def _page(faulty: str, table: str, random: str, counted: Iterator[str]) -> str:
     plain = "\n".join(line.rstrip() for line in table.strip().splitlines())
     return f"""# A measured example
 
-What [`callwright eval`](../eval.md) says of two models, as `scripts/eval-report` has written it.
+The output of [`callwright eval`](../eval.md) for two models, written by `scripts/eval-report`.
 
-## A model that goes wrong in known ways
+## A model with known faults
 
 The [simulated model](../simulated.md) with seven faults: which are repaired, which are retried, and which remain.
 
@@ -115,18 +115,18 @@ The [simulated model](../simulated.md) with seven faults: which are repaired, wh
 {plain}
 ```
 
-The beginning of its `report.html`:
+The start of its `report.html`:
 
-![Shares with their intervals by way of asking, quality against cost, a small plot for each group](../images/eval.png)
+![Shares of correct cases with their intervals for each way, quality against cost, a small plot for each group](../images/eval.png)
 
-And a case that was not right, with what the model wrote in each attempt:
+A failed case, with the model's output in each attempt:
 
-![A failing case: the request, the output in the colours of what became of it](../images/eval-case.png)
+![A failed case: the request, and the output coloured by how it was parsed](../images/eval-case.png)
 
 ## A model that writes noise
 
-llama.cpp in this process, with [random weights](../embedded.md). Its output is noise, so a valid call is one that a
-grammar enforced.
+llama.cpp in this process, with [random weights](../embedded.md). Its output is noise, so any valid call is the work
+of the grammar.
 
 <!-- not run: scripts/eval-report does -->
 ```sh
@@ -136,16 +136,16 @@ scripts/tiny_gguf random.gguf
 
 {chr(10).join(counted)}
 
-- A grammar guarantees the form: no call that is demanded comes out invalid, and none is made where none may be.
-- It guarantees no end: a text goes on until the limit of tokens, here {_TOKENS}. What was cut is not made.
-- It guarantees no sense: any values that fit the schema, and a named tool again and again.
-- Where nothing is demanded it guarantees nothing: noise is text.
+- A grammar guarantees the form: required calls are never invalid, and forbidden calls are never made.
+- It does not guarantee an end: a string can continue up to the token limit, here {_TOKENS}. Truncated calls are not sent.
+- It does not guarantee sense: values fit the schema but are arbitrary, and a named tool is called again and again.
+- Without a requirement it guarantees nothing: noise is text.
 """
 
 
 def _random_table(results: Sequence[Result]) -> Iterator[str]:
     """What came of each kind of demand, in each way."""
-    yield "| demanded | | cases | a valid call | cut before its end | no call | an invalid call | right |"
+    yield "| required | | cases | a valid call | cut before its end | no call | an invalid call | right |"
     yield "|---|---|---|---|---|---|---|---|"
     kinds = {case.id: _demand(case.tool_choice) for case in suite("full", 0, ["demands"])}
     for kind in dict.fromkeys(kinds.values()):
