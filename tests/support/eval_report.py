@@ -117,7 +117,7 @@ The [simulated model](../simulated.md) with seven faults: which are repaired, wh
 
 The start of its `report.html`:
 
-![Shares of correct cases with their intervals for each way, quality against cost, a small plot for each group](../images/eval.png)
+![Correct cases with intervals for each way, quality against cost, a plot for each group](../images/eval.png)
 
 A failed case, with the model's output in each attempt:
 
@@ -137,7 +137,7 @@ scripts/tiny_gguf random.gguf
 {chr(10).join(counted)}
 
 - A grammar guarantees the form: required calls are never invalid, and forbidden calls are never made.
-- It does not guarantee an end: a string can continue up to the token limit, here {_TOKENS}. Truncated calls are not sent.
+- It does not guarantee an end: a string can reach the token limit, here {_TOKENS}. Truncated calls are not sent.
 - It does not guarantee sense: values fit the schema but are arbitrary, and a named tool is called again and again.
 - Without a requirement it guarantees nothing: noise is text.
 """
