@@ -1,6 +1,6 @@
-"""One case while it is played: the next request, what was answered, the calls executed, until there is a verdict.
+"""One case while it is played: the next request, the answers, the calls executed, until there is a verdict.
 
-Knows no model: whoever asks one drives it, and gives back its turns.
+Knows no model: the caller asks one, and passes its turns to `Play.take`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from callwright.tolerant_json.codec import encode
 
 
 class Play:
-    """A case being played. `turns` are the answers so far, `asked_again` counts what their makers say."""
+    """A case being played. `turns` are the answers so far, `asked_again` counts the retries reported for them."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -39,7 +39,7 @@ class Play:
         return dict(self._body)
 
     def take(self, turn: Turn, *, asked_again: int = 0) -> None:
-        """What was answered. Its calls are executed; what cannot be gets its error as a client would give it."""
+        """Add an answer and execute its calls; a call that cannot run gets an error such as a client would send."""
         step = len(self.turns)
         calls = [self._named(call, f"call_{step}_{number}") for number, call in enumerate(turn.calls)]
         turn = replace(turn, calls=tuple(calls))
