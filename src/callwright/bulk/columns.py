@@ -1,4 +1,4 @@
-"""What the columns of a table hold that is made of rows with any fields: found out row by row, merged part by part."""
+"""The types of a table's columns, for rows with any fields: inferred row by row, merged part by part."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -15,7 +15,7 @@ _JSON_COLUMNS: Final = ("messages", "input", "tools", "tool_choice")
 
 
 def kinds_of(rows: Iterable[Row]) -> dict[str, ColumnKind]:
-    """What the fields of these rows hold, in the order in which they come."""
+    """The kinds of these rows' fields, in order of first appearance."""
     found: dict[str, ColumnKind] = {}
     for row in rows:
         for name, value in row.items():
@@ -24,7 +24,7 @@ def kinds_of(rows: Iterable[Row]) -> dict[str, ColumnKind]:
 
 
 def merged_kinds(each: Iterable[Mapping[str, ColumnKind]]) -> dict[str, ColumnKind]:
-    """What the fields of all parts hold."""
+    """The kinds of the fields of all parts."""
     found: dict[str, ColumnKind] = {}
     for kinds in each:
         for name, kind in kinds.items():

@@ -26,7 +26,7 @@ def held(path: Path, what: str) -> Iterator[None]:
 
 
 def _is_ours(descriptor: int, path: Path) -> bool:
-    """Whether this process holds the lock now, of the file that stands there now: one that is done removes it."""
+    """Whether this process holds the lock of the file now at the path: a finished process removes it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(descriptor).st_ino == path.stat().st_ino
