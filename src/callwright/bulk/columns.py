@@ -63,7 +63,7 @@ def cell(value: Any, kind: str) -> Any:
 
 
 def from_columns(row: Row) -> Row:
-    """A row of a table as the object that it was."""
+    """Convert a row of a table back to the original object."""
     return {name: _from_column(name, value) for name, value in row.items()}
 
 
@@ -77,7 +77,7 @@ def _from_column(name: str, value: Any) -> Any:
 
 
 def _without_nothing(value: Any) -> Any:
-    """A nested value without the members that only other rows have."""
+    """A nested value without null members, which only other rows have."""
     match value:
         case dict():
             return {key: _without_nothing(member) for key, member in value.items() if member is not None}

@@ -61,8 +61,8 @@ def _from_messages(row: Mapping[str, Any], source: str) -> Conversation:
 def read_turns(
     messages: Sequence[Any], dialect: str | None, ends: Mapping[int, str] = {}, **asked: Any
 ) -> Iterator[tuple[Json, Turn | None]]:
-    """The messages, the calls in the text of an assistant as calls and results with the ids of theirs; and how the text
-    of each was read. Without a dialect no text is read. `ends`: the reasons why messages ended, by their places;
+    """Return the messages, with calls parsed out of an assistant's text and their ids in the results, and how the text
+    of each was parsed. Without a dialect no text is parsed. `ends`: the reasons why messages ended, by their places;
     `asked` is for `callwright.parse`.
     """
     waiting: list[str] = []

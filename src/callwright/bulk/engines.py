@@ -20,7 +20,7 @@ from callwright.settings.extras import missing_package
 
 Engine: TypeAlias = Literal["local", "ray", "daft"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
-# Less than that is done sooner than a second process has started.
+# Smaller inputs are done before a second process could start.
 _ALONE_BYTES: Final = 2_000_000
 
 

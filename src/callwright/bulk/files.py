@@ -83,7 +83,7 @@ def format_of(path: Path) -> Format:
 
 
 def unpack(path: Path, to: Path) -> None:
-    """Unpack a file into another, whole or not at all. Raises `ConfigError` for one that is no gzip."""
+    """Unpack a file into another, atomically. Raises `ConfigError` if it is not valid gzip."""
     half = half_of(to)
     try:
         with gzip.open(path, "rb") as packed, half.open("wb") as file:
@@ -95,7 +95,7 @@ def unpack(path: Path, to: Path) -> None:
 
 
 def part_bytes_of(paths: Sequence[Path]) -> int:
-    """How large the parts of these files should be. Raises `ConfigError` for one that cannot be read."""
+    """The size in bytes of the parts of these files. Raises `ConfigError` for one that cannot be read."""
     size = 0
     for path in paths:
         try:
@@ -156,7 +156,7 @@ def read_rows(path: Path, part: Part) -> Iterator[Sequence[Row | BadLine]]:
 
 
 def _bare(line: bytes) -> bytes:
-    """A line without blanks around it, and without the mark with which programs of Windows begin a file."""
+    """A line without surrounding white space and without a byte order mark."""
     return line.strip().removeprefix(codecs.BOM_UTF8)
 
 

@@ -1,5 +1,5 @@
-"""Parquet files: ranges of rows of a row group, read and written some rows at a time, so that memory stays flat
-whatever a row group holds.
+"""Parquet files: ranges of rows of a row group, read and written some rows at a time, so that memory use does not
+depend on the size of a row group.
 
 In added columns, values other than texts and booleans are JSON text.
 """
@@ -35,7 +35,7 @@ def _opened(path: Path) -> Any:
 
 
 def bytes_of(path: Path) -> int:
-    """How much a file holds in its columns."""
+    """The size of a file's columns, in bytes."""
     with _opened(path) as file:
         return sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
 

@@ -79,14 +79,14 @@ class Work(Struct, frozen=True):
         return {**lost, **tools, field: "string", "error": "string"}
 
     def given(self, row: Row) -> Row:
-        """A row under our names, with its tools or ours."""
+        """A row with the standard field names, and its own tools or those of the batch."""
         known = {name: value for name, path in self.fields.items() if (value := value_at(row, path)) is not None}
         row = {**row, **known}
         tools = tools_of(row)
         return {**row, "tools": self.tools if tools is None else tools}
 
     def check(self) -> None:
-        """Raise `ConfigError` for work that no row could be given."""
+        """Raise `ConfigError` for settings that are invalid for every row."""
         try:
             self._check()
         except RequestError as error:

@@ -96,7 +96,7 @@ class Asker:
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None, None]:
-        """For a request made by other means: waits for its turn, raises `TimeoutError` when its time is over."""
+        """Slot for a request made by other means: waits until one is free, raises `TimeoutError` on timeout."""
         async with self._free:
             self.requests += 1
             async with asyncio.timeout(max(0.0, self.left_s)):
@@ -143,7 +143,7 @@ def dig(value: object, *path: str | int) -> Any:
 
 
 def clipped(text: str, limit: int = _SHOWN) -> str:
-    """A text of a server or a model on one line: short, and without what would move a cursor."""
+    """A text of a server or a model on one line: truncated, without control characters that move the cursor."""
     line = "".join(char if char.isprintable() else "\ufffd" for char in re.sub(r"\s+", " ", text).strip())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 

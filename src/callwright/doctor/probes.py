@@ -80,7 +80,7 @@ class Target(Struct, frozen=True):
         return (self.base if in_v1 else self.root) + path
 
     def limit(self, tokens: int) -> int:
-        """How many tokens an answer may have."""
+        """The maximum number of tokens of an answer."""
         return _LONG_LIMIT if self.thinks else tokens
 
     @property
@@ -195,7 +195,7 @@ async def _tools(target: Target) -> ProbeResult:
 
 
 async def tools_streamed(target: Target) -> ProbeResult:
-    """Whether the server makes calls of what its model writes, in a stream."""
+    """Whether the server parses calls from its model's output, in a stream."""
     conversation = _asking(_WEATHER)
     upstream = ChatUpstream(target.base, target.asker.headers, target.timeouts)
     generation = GenerationRequest(

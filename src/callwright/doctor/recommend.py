@@ -19,13 +19,13 @@ from callwright.upstreams.base import NO_CONSTRAINTS, Server
 from callwright.upstreams.completions import RAW_SERVERS, ServerKind
 
 _PLAIN: Final = "openai"
-# Servers whose users send what OpenAI refuses only for its form.
+# Servers whose users send requests that OpenAI rejects only for their form.
 _LOCAL: Final = ("vllm", "sglang", "llamacpp", "ollama", "lmstudio")
 _NO_DIALECT: Final = (
     "neither its name nor a template tells more, and json works with any model; its own is better, where you know it: "
     "--dialect D, of those that `callwright dialects` lists"
 )
-# How these servers are started to make calls themselves.
+# The options with which these servers parse calls themselves.
 _MAKES_CALLS: Final[Mapping[ServerName, str]] = {
     "vllm": "--enable-auto-tool-choice --tool-call-parser NAME",
     "sglang": "--tool-call-parser NAME",
@@ -38,7 +38,7 @@ _GATEWAY: Final = (
 
 
 class ModeChoice(Struct, frozen=True):
-    """A setting, and why it is this one."""
+    """A setting and the reason for it."""
 
     value: str
     reason: str
@@ -161,7 +161,7 @@ def _why_none(findings: Findings) -> str:
 
 
 def _constrain(findings: Findings, probe: str | None) -> tuple[bool, str]:
-    """Whether a demanded call is constrained, and why."""
+    """Whether a required call is constrained, and why."""
     status = findings.status(probe) if probe else None
     if status is None:
         return True, ""

@@ -1,4 +1,4 @@
-"""How a case is asked: a model in this process, as the gateway would ask it. One request, one answer; no judgement."""
+"""Asks a model in this process, as the gateway would. One request, one answer; no judgement."""
 
 import time
 from contextlib import aclosing
@@ -24,7 +24,7 @@ _KEPT_CHARS = 1_000_000
 
 class Answered(Struct, frozen=True):
     """An answer and its cost. `requests`: requests to the server for it, of which `asked_again` were retries because of
-    an answer. Times are in seconds; `first_s`: time to the first token, or None if unknown. `record`: the whole turn.
+    an answer. Times are in seconds; `first_s`: time to the first output; None: unknown. `record`: the whole turn.
     """
 
     turn: Turn
@@ -68,7 +68,7 @@ class ModelAsker:
         self._fields = fields or {}
 
     async def ask(self, body: dict[str, Any], label: str) -> Answered:
-        """See `Asker`. A demand that the model did not meet is an answer without a call, not a failure."""
+        """See `Asker`. If the model does not make a required call, it is an answer without a call, not a failure."""
         request = read_request({"model": self._model.name, **self._fields, **body})
         observations: list[Observation] = []
 

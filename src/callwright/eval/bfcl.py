@@ -6,8 +6,8 @@ accepted values, `""` among them if it may be left out. If no call is right (`ir
 (`relevance`), there is no such file. As in the leaderboard's own check, texts are equal without case, spaces and some
 punctuation.
 
-Read are the categories that are decided by the calls alone. Those of other languages than Python, of several turns, and
-those that are run or searched for need the leaderboard's own programs.
+Only categories decided by the calls alone are read. Those of languages other than Python, of several turns, and those
+with execution or search need the leaderboard's own programs.
 Source: berkeley-function-call-leaderboard in github.com/ShishirPatil/gorilla, TEST_CATEGORIES.md and ast_checker.py.
 """
 

@@ -48,7 +48,7 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
 
 
 class Checked(Struct, frozen=True):
-    """A call that was made, with what could be read of its arguments. `fault`: why it is invalid, if it is."""
+    """A call that was made, with its arguments as far as they parse. `fault`: why it is invalid, if it is."""
 
     call: Call
     arguments: Any
@@ -56,13 +56,13 @@ class Checked(Struct, frozen=True):
 
 
 class Tools:
-    """The tools of a case, as its calls are held to them."""
+    """The tools of a case; validates calls against them."""
 
     def __init__(self, case: Case) -> None:
         self._tools: dict[str, FunctionTool] = {tool.name: tool for tool in read_tools(list(case.tools))}
 
     def check(self, call: Call) -> Checked:
-        """A call with its arguments, held to its tool. An argument that is its schema's default is as if left out."""
+        """Validate a call against its tool. An argument equal to its schema's default counts as left out."""
         tool = self._tools.get(call.name)
         if tool is None:
             return Checked(call, None, f"no tool is called {call.name!r}")

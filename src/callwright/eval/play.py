@@ -31,7 +31,7 @@ class Play:
 
     @property
     def is_over(self) -> bool:
-        """Whether the model need not be asked any more."""
+        """Whether the case is finished, without another request to the model."""
         return bool(self.turns) and (not self.turns[-1].calls or len(self.turns) >= self.case.steps)
 
     def request(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Play:
             self._body["messages"] = [*self._body["messages"], turn.to_chat_message(), *outputs]
 
     def verdict(self) -> Verdict:
-        """What became of it, when it is over."""
+        """The verdict, once the case is finished."""
         return judge(self.case, self.turns, self._checked, self._world, asked_again=self.asked_again)
 
     @property
@@ -61,7 +61,7 @@ class Play:
         return [one.call for one in self._checked]
 
     def _named(self, call: Call, id_: str) -> Call:
-        """The call with the id that its server gave it, unless an earlier one has that, too."""
+        """The call with the server's id for it, unless an earlier call has the same."""
         taken = call.id in self._ids or not call.id
         self._ids.add(call.id)
         return replace(call, id=id_) if taken else call

@@ -55,7 +55,7 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
     @property
     def right(self) -> bool:
-        """Whether the case was answered rightly. What failed was not."""
+        """Whether the answer was right; False for a failed case."""
         return self.verdict is not None and self.verdict.right
 
     @property
@@ -65,7 +65,7 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
 
 class Results(Protocol):
-    """Where results go. `done` are those that are there, without what failed."""
+    """Stores results. `done` are the stored ones without those of failures."""
 
     done: dict[tuple[str, str, str], Result]
 
@@ -119,8 +119,8 @@ class ResultFile:
 
 
 def read_results(path: Path) -> tuple[Plan, list[Result]]:
-    """The plan and the results in a file, or in the folder it is in; of each case the last. A line that was not written
-    to its end is left out. Raises `ConfigError`.
+    """Read the plan and the results of a file, or of its folder; of each case the last. Skips a truncated line. Raises
+    `ConfigError`.
     """
     path = path / RESULTS if path.is_dir() else path
     try:

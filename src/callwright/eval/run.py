@@ -149,7 +149,7 @@ class _Room:
 
     @asynccontextmanager
     async def place(self) -> AsyncGenerator[None, None]:
-        """A place, once there is one."""
+        """Wait for a place, and hold it for the duration of the context."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._busy < self._limit)
             self._busy += 1

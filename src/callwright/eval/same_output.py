@@ -42,12 +42,12 @@ class SameOutputs:
         self._readers: list[Asker] = []
 
     def own(self) -> Asker:
-        """The server's own reading."""
+        """The result of the server's parser."""
         self._readers.append(_OwnReading(self))
         return self._readers[-1]
 
     def ours(self, dialect: str) -> Asker:
-        """Ours, in a dialect: the check included, nothing asked again."""
+        """The result of our parser for a dialect, validated, without retries."""
         self._readers.append(_OurReading(self, dialect, self._today))
         return self._readers[-1]
 
@@ -74,7 +74,7 @@ class SameOutputs:
                 found.task.cancel()  # no way waits for it any more; a no-op if it is done
 
     def lacks(self, body: Body) -> str:
-        """What of a chat body cannot be asked, see `Asker`."""
+        """Name the part of a chat body that cannot be asked, see `Asker`."""
         return self._server.lacks(body)
 
     async def close(self) -> None:

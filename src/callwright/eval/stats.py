@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-# How sure an interval is, and a difference must be.
+# Confidence level of intervals and differences.
 LEVEL: Final = 0.95
 _NORMAL: Final = NormalDist()
 
@@ -37,17 +37,17 @@ class Comparison(Struct, frozen=True):
 
     @property
     def cases(self) -> int:
-        """How many they were."""
+        """The number of cases."""
         return self.both + self.first + self.second + self.none
 
     @property
     def difference(self) -> float:
-        """The share of the second way less that of the first."""
+        """The share of the second way minus that of the first."""
         return (self.second - self.first) / self.cases if self.cases else 0.0
 
     @property
     def is_told(self) -> bool:
-        """Whether the difference is more than chance."""
+        """Whether the difference is statistically significant."""
         return self.p < 1 - LEVEL
 
 
@@ -75,7 +75,7 @@ def mcnemar(first: int, second: int) -> float:
 
 
 def compare(pairs: Iterable[tuple[bool, bool]]) -> Comparison:
-    """Two ways by what became of each case in the first and in the second."""
+    """Compare two ways by the outcome of each case in the first and in the second."""
     counts = {(one, two): 0 for one in (True, False) for two in (True, False)}
     for pair in pairs:
         counts[pair] += 1

@@ -1,4 +1,4 @@
-"""What became of all cases, by way and by group: counts, shares with their intervals, medians, and who is better."""
+"""Summarizes the results by way and by group: counts, shares with their intervals, medians, comparisons of ways."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class PairSummary(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """All of a run."""
+    """The summary of a run."""
 
     ways: list[WaySummary]
     pairs: list[PairSummary]
@@ -80,7 +80,7 @@ class Summary(Struct, frozen=True):
 
 
 def summary_of(results: Sequence[Result]) -> Summary:
-    """The summary of all results, the ways in the order in which they come."""
+    """Summarize results, with ways in order of first appearance."""
     by_way: dict[str, list[Result]] = {}
     for result in results:
         by_way.setdefault(result.way, []).append(result)

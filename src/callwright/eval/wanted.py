@@ -15,7 +15,7 @@ _Predicate: TypeAlias = Callable[[Any, Any, str], str]
 ABSENT: Final[Mapping[str, bool]] = {"$absent": True}
 _SHOWN: Final = 80
 _DIFFERING: Final = 30
-# What binary numbers may differ by where decimal ones are equal.
+# Tolerance for binary numbers whose decimal notations are equal.
 _ROUNDING: Final = 1e-12
 _PUNCTUATION: Final = re.compile(r"[ ,./_*^-]")
 
@@ -74,7 +74,7 @@ def _object(wanted: Mapping[str, Any], given: Any, at: str) -> str:
 
 
 def _may_be_absent(wanted: Any) -> bool:
-    """Whether a key need not be there: nothing is wanted for it, or one of some things, nothing among them."""
+    """Whether a key may be missing: its wanted value is absence, or a choice that includes absence."""
     if not isinstance(wanted, Mapping):
         return False
     return dict(ABSENT) == wanted or (len(wanted) == 1 and dict(ABSENT) in wanted.get("$one_of", ()))
@@ -195,7 +195,7 @@ def _unlike(wanted: Any, given: Any, at: str) -> str:
 
 
 def _alike(one: str, two: str) -> int:
-    """How many characters two texts begin with in common."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((number for number, (mine, other) in pairs if mine != other), min(len(one), len(two)))
 

@@ -82,7 +82,7 @@ class Written(Struct, frozen=True):
 
 
 class _Whole:
-    """Passes a whole answer on; an `EventReader`."""
+    """Returns the whole answer unchanged; an `EventReader`."""
 
     kind: Any = dict[str, Any]
     has_stopped = True

@@ -47,14 +47,14 @@ class Change(_Effect, frozen=True):
 
 
 class Remove(_Effect, frozen=True):
-    """Takes the record away whose key is the argument `key`."""
+    """Removes the record whose key is the argument `key`."""
 
     table: str
     key: str
 
 
 class Move(_Effect, frozen=True):
-    """Takes the number in the argument `amount` from the field of one record and adds it to that of another."""
+    """Subtracts the argument `amount` from the field of one record and adds it to that of another."""
 
     table: str
     source: str

@@ -5,7 +5,7 @@ from callwright.eval.summary import PairSummary, WaySummary
 
 
 def percent(share: float) -> str:
-    """`68.6 %`."""
+    """A share as `68.6 %`."""
     return f"{100 * share:.1f} %"
 
 
