@@ -196,7 +196,7 @@ REASONING: Final[dict[ProblemKind, Explanation]] = {
         'If the prompt leaves reasoning open, set `start="reasoning"`, or the dialect\'s option.',
     ),
 }
-# Why there is no answer.
+# The reasons for a failed answer.
 FAILURES: Final[dict[str, Explanation]] = {
     "unreachable": Explanation(
         "There was no connection to the model server.",

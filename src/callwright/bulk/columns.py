@@ -1,4 +1,4 @@
-"""What the columns of a table hold that is made of rows with any fields: found out row by row, merged part by part."""
+"""The types of a table's columns, for rows with any fields: inferred row by row, merged part by part."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
@@ -15,7 +15,7 @@ _JSON_COLUMNS: Final = ("messages", "input", "tools", "tool_choice")
 
 
 def kinds_of(rows: Iterable[Row]) -> dict[str, ColumnKind]:
-    """What the fields of these rows hold, in the order in which they come."""
+    """The kinds of these rows' fields, in order of first appearance."""
     found: dict[str, ColumnKind] = {}
     for row in rows:
         for name, value in row.items():
@@ -24,7 +24,7 @@ def kinds_of(rows: Iterable[Row]) -> dict[str, ColumnKind]:
 
 
 def merged_kinds(each: Iterable[Mapping[str, ColumnKind]]) -> dict[str, ColumnKind]:
-    """What the fields of all parts hold."""
+    """The kinds of the fields of all parts."""
     found: dict[str, ColumnKind] = {}
     for kinds in each:
         for name, kind in kinds.items():
@@ -63,7 +63,7 @@ def cell(value: Any, kind: str) -> Any:
 
 
 def from_columns(row: Row) -> Row:
-    """A row of a table as the object that it was."""
+    """Convert a row of a table back to the original object."""
     return {name: _from_column(name, value) for name, value in row.items()}
 
 
@@ -77,7 +77,7 @@ def _from_column(name: str, value: Any) -> Any:
 
 
 def _without_nothing(value: Any) -> Any:
-    """A nested value without the members that only other rows have."""
+    """A nested value without null members, which only other rows have."""
     match value:
         case dict():
             return {key: _without_nothing(member) for key, member in value.items() if member is not None}

@@ -1,8 +1,8 @@
 """One transcript in three forms: messages of Chat Completions, items of the Responses API, the text of a dialect.
 
-To a dialect it becomes the whole prompt, as the model would see it. From a dialect come data sets in which the calls of
-an assistant stand in what it said: they are told apart, and each result gets the id of its call. Custom tools and
-namespaces become functions, as models know them.
+To a dialect it becomes the whole prompt, as the model would see it. Data sets in a dialect have the calls of an
+assistant in its text: they are parsed out of it, and each result gets the id of its call. Custom tools and namespaces
+become functions, as models know them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -61,8 +61,8 @@ def _from_messages(row: Mapping[str, Any], source: str) -> Conversation:
 def read_turns(
     messages: Sequence[Any], dialect: str | None, ends: Mapping[int, str] = {}, **asked: Any
 ) -> Iterator[tuple[Json, Turn | None]]:
-    """The messages, the calls in the text of an assistant as calls and results with the ids of theirs; and how the text
-    of each was read. Without a dialect no text is read. `ends`: the reasons why messages ended, by their places;
+    """Return the messages, with calls parsed out of an assistant's text and their ids in the results, and how the text
+    of each was parsed. Without a dialect no text is parsed. `ends`: the reasons why messages ended, by their places;
     `asked` is for `callwright.parse`.
     """
     waiting: list[str] = []
@@ -127,12 +127,12 @@ def _from_items(row: Mapping[str, Any]) -> Conversation:
 
 
 def _flat(tool: FunctionTool) -> Json:
-    """A tool in the Responses shape, in which `strict` has to be told: there it would be true."""
+    """A tool in the Responses shape, with an explicit `strict`: the default there is true."""
     return {"type": "function", **tool.as_openai()["function"], "strict": bool(tool.strict)}
 
 
 def _without_strict(tool: Json) -> Json:
-    """A tool without a `strict` that says nothing."""
+    """A tool without a false `strict`, which is the default."""
     function = {key: value for key, value in tool["function"].items() if key != "strict" or value}
     return {**tool, "function": function}
 

@@ -1,4 +1,4 @@
-"""Where the parts of a job are done: processes of this machine, a Ray cluster, or Daft. All do the same to each part.
+"""Runs the parts of a job: in processes of this machine, a Ray cluster, or Daft. All do the same to each part.
 
 Ray and Daft are extras. Workers on other machines need the files under the same paths.
 """
@@ -20,12 +20,12 @@ from callwright.settings.extras import missing_package
 
 Engine: TypeAlias = Literal["local", "ray", "daft"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
-# Less than that is done sooner than a second process has started.
+# Smaller inputs are done before a second process could start.
 _ALONE_BYTES: Final = 2_000_000
 
 
 def check_workers(engine: Engine, workers: int | None) -> None:
-    """Raises `ConfigError` where an engine would not heed how many are to work."""
+    """Raise `ConfigError` if the engine would ignore the number of workers."""
     if workers is None:
         return
     if engine == "daft":
@@ -40,8 +40,8 @@ def check_workers(engine: Engine, workers: int | None) -> None:
 
 
 def run(job: Job, parts: Sequence[Part], engine: Engine, workers: int | None = None) -> Iterator[Done]:
-    """Do the parts and answer what became of each, as they are done. Without `workers` there is one for each CPU.
-    Raises `ConfigError` for an engine that is not installed, or whose workers died.
+    """Run the parts and yield the result of each when it is done. `workers`: None: one for each CPU, or a single one
+    if all parts together are small. Raises `ConfigError` for an engine that is not installed, or whose workers died.
     """
     alone = sum(part.size for part in parts) < _ALONE_BYTES
     return _RUNS[engine](job, parts, workers or (1 if alone else os.cpu_count()) or 1)

@@ -25,12 +25,12 @@ Format: TypeAlias = Literal["jsonl", "parquet"]
 
 _FORMATS: Final[Mapping[str, Format]] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _PACKED: Final = ".gz"
-# An input has about so many parts, none of which is smaller or larger than that: enough for each worker to have its
-# share and to see that it goes on, few enough to be cheap.
+# The approximate number of parts of an input, and the limits of their size: enough parts to occupy all workers and show
+# progress, few enough to be cheap.
 _PARTS: Final = 32
 _MIN_PART_BYTES: Final = 65_536
 _MAX_PART_BYTES: Final = 8_000_000
-# So much of a JSONL file is read at a time, and the rest of its last line.
+# Bytes of a JSONL file read at a time, in addition to the rest of the last line.
 _READ_BYTES: Final = 1_000_000
 # Outputs are read again: speed matters more than the last tenth of their size.
 _GZIP_LEVEL: Final = 5
@@ -83,7 +83,7 @@ def format_of(path: Path) -> Format:
 
 
 def unpack(path: Path, to: Path) -> None:
-    """Unpack a file into another, whole or not at all. Raises `ConfigError` for one that is no gzip."""
+    """Unpack a file into another, atomically. Raises `ConfigError` if it is not valid gzip."""
     half = half_of(to)
     try:
         with gzip.open(path, "rb") as packed, half.open("wb") as file:
@@ -95,7 +95,7 @@ def unpack(path: Path, to: Path) -> None:
 
 
 def part_bytes_of(paths: Sequence[Path]) -> int:
-    """How large the parts of these files should be. Raises `ConfigError` for one that cannot be read."""
+    """The size in bytes of the parts of these files. Raises `ConfigError` for one that cannot be read."""
     size = 0
     for path in paths:
         try:
@@ -129,7 +129,7 @@ def _spans(path: Path, size: int) -> Iterator[tuple[int, int]]:
     with path.open("rb") as file:
         while begin < end:
             file.seek(min(begin + size, end))
-            file.readline()  # the line that goes on here belongs to this part
+            file.readline()  # a line that crosses the boundary belongs to this part
             yield begin, file.tell()
             begin = file.tell()
 
@@ -156,7 +156,7 @@ def read_rows(path: Path, part: Part) -> Iterator[Sequence[Row | BadLine]]:
 
 
 def _bare(line: bytes) -> bytes:
-    """A line without blanks around it, and without the mark with which programs of Windows begin a file."""
+    """A line without surrounding white space and without a byte order mark."""
     return line.strip().removeprefix(codecs.BOM_UTF8)
 
 
@@ -169,7 +169,7 @@ def _row(line: bytes) -> Row | BadLine:
 
 
 def half_of(path: Path) -> Path:
-    """Where a file is written until it is whole. Each time another: a worker of a killed command may still be at it."""
+    """A temporary path for a file until it is complete. Unique: a worker of a killed command may still be writing."""
     return path.with_name(f"{path.stem}.{secrets.token_hex(4)}.half")
 
 
@@ -177,7 +177,7 @@ def half_of(path: Path) -> Path:
 
 
 class _Lines:
-    """JSONL, packed or not. The same rows make the same bytes: nothing says when."""
+    """Writes JSONL, packed or not. The same rows give the same bytes: there is no timestamp."""
 
     def __init__(self, path: Path, *, packed: bool) -> None:
         self._below = path.open("wb")
@@ -195,8 +195,8 @@ class _Lines:
 
 
 def rows_writer(path: Path, like: Path, schema: Any = None) -> RowWriter:
-    """Writes rows to `path` in the format of the file `like`, a Parquet one with this schema; without one the rows of a
-    Parquet file wait as JSONL until it is known.
+    """Return a writer of rows to `path` in the format of the file `like`: Parquet with this schema, or JSONL. Without a
+    schema the rows of a Parquet file are stored as JSONL until it is known.
     """
     if schema is not None:
         return parquet.Writer(path, schema)
@@ -206,8 +206,8 @@ def rows_writer(path: Path, like: Path, schema: Any = None) -> RowWriter:
 def joined(
     parts: Sequence[Path], path: Path, schema: Any = None, columns: Mapping[str, ColumnKind] | None = None
 ) -> None:
-    """Write the parts one behind the other into a file, whole or not at all: Parquet with this schema, or of rows that
-    wait as JSONL with these `columns`.
+    """Concatenate the parts into a file, atomically. `schema`: that of Parquet parts. `columns`: write Parquet with
+    these columns from parts in JSONL. Neither: concatenate the bytes.
     """
     half = half_of(path)
     try:

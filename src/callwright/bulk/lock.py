@@ -15,7 +15,7 @@ except ImportError:  # Windows has none
 
 @contextmanager
 def held(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock of this file while the block runs. Raises `ConfigError` where another process holds it."""
+    """Hold the lock of this file while the block runs. Raises `ConfigError` if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if fcntl is not None and not _is_ours(descriptor, path):
@@ -26,7 +26,7 @@ def held(path: Path, what: str) -> Iterator[None]:
 
 
 def _is_ours(descriptor: int, path: Path) -> bool:
-    """Whether this process holds the lock now, of the file that stands there now: one that is done removes it."""
+    """Whether this process holds the lock of the file now at the path: a finished process removes it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(descriptor).st_ino == path.stat().st_ino

@@ -1,7 +1,7 @@
-"""Parquet files: ranges of rows of a row group, read and written some rows at a time, so that memory stays flat
-whatever a row group holds.
+"""Parquet files: ranges of rows of a row group, read and written some rows at a time, so that memory use does not
+depend on the size of a row group.
 
-In columns that are added what is no text or boolean is JSON text.
+In added columns, values other than texts and booleans are JSON text.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +12,9 @@ from callwright.bulk.columns import ColumnKind, Row, cell, from_columns
 from callwright.errors import ConfigError
 from callwright.settings.extras import missing_package
 
-# A row group is cut into so many ranges at most: a reader comes to its range through all before it.
+# The most ranges of a row group: to reach its range, a reader must read all rows before it.
 _MAX_RANGES: Final = 32
-# So many rows are read, or become a row group, at a time; fewer where they are large.
+# Rows to read, or to write as a row group, at a time; fewer if they are large.
 _BATCH_ROWS: Final = 10_000
 _BATCH_BYTES: Final = 4_000_000
 # Pages are read from the file as they are needed.
@@ -22,7 +22,7 @@ _BUFFER_BYTES: Final = 1 << 20
 
 
 def library() -> Any:
-    """`pyarrow.parquet`. Raises `ConfigError` where it is not installed."""
+    """`pyarrow.parquet`. Raises `ConfigError` if it is not installed."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -35,7 +35,7 @@ def _opened(path: Path) -> Any:
 
 
 def bytes_of(path: Path) -> int:
-    """How much a file holds in its columns."""
+    """The size of a file's columns, in bytes."""
     with _opened(path) as file:
         return sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
 
@@ -46,7 +46,7 @@ def schema_of(path: Path) -> Any:
 
 
 def spans(path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """The ranges of a file, of about `size` bytes: row group, first row, the row behind the last, bytes."""
+    """The ranges of a file, of about `size` bytes: row group, first row, end row (exclusive), bytes."""
     with _opened(path) as file:
         for group in range(file.num_row_groups):
             told = file.metadata.row_group(group)
@@ -73,8 +73,8 @@ def read_rows(path: Path, group: int, begin: int, end: int) -> Iterator[list[Row
 
 
 def schema_with(paths: Sequence[Path], adds: Mapping[str, str]) -> Any:
-    """The columns of these files as one, with those that rows get and without those that they lose (`""`). Raises
-    `ConfigError` where they cannot be one.
+    """The merged schema of these files, with the columns that rows get and without those that they lose (`""`). Raises
+    `ConfigError` if their schemas conflict.
     """
     import pyarrow
 
@@ -89,7 +89,7 @@ def schema_with(paths: Sequence[Path], adds: Mapping[str, str]) -> Any:
 
 
 def schema_for(columns: Mapping[str, ColumnKind]) -> Any:
-    """The columns for rows whose fields hold this."""
+    """The schema for rows with fields of these kinds."""
     import pyarrow
 
     return pyarrow.schema([pyarrow.field(name, _type(kind)) for name, kind in columns.items()])
@@ -105,7 +105,7 @@ def _type(kind: str) -> Any:
 
 
 class Writer:
-    """Writes rows to a file with a schema. What a text or boolean column cannot hold becomes JSON text."""
+    """Writes rows to a file with a schema. A value that does not fit a text column becomes JSON text."""
 
     def __init__(self, path: Path, schema: Any) -> None:
         import pyarrow
@@ -131,7 +131,7 @@ class Writer:
 
 
 def join(parts: Sequence[Path], path: Path, schema: Any) -> None:
-    """Write files of one schema one behind the other, a row group at a time."""
+    """Concatenate files of one schema, a row group at a time."""
     with library().ParquetWriter(path, schema) as writer:
         for part in parts:
             with _opened(part) as file:

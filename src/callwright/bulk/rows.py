@@ -1,4 +1,4 @@
-"""Does the work on one row, and on a batch of them. A row is a JSON object; what was found goes into further fields.
+"""Processes one row, or a batch of them. A row is a JSON object; results are added as further fields.
 
 | operation | reads | adds |
 |---|---|---|
@@ -51,9 +51,9 @@ _ADDS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 class Work(Struct, frozen=True):
-    """What is to be done to each row, alike for all. `source` and `target` are forms to convert between: `chat`,
-    `responses` or a dialect. `options` are the dialect's, for prompts. `fields`: where rows have our fields, by names
-    or paths with dots. Raises `ConfigError` for what cannot be.
+    """The operation on each row, the same for all. `source` and `target` are forms to convert between: `chat`,
+    `responses` or a dialect. `options` are the dialect's, for prompts. `fields`: names of the fields that rows have in
+    place of ours, or paths with dots. `check` raises `ConfigError` for invalid combinations.
     """
 
     operation: Operation
@@ -79,14 +79,14 @@ class Work(Struct, frozen=True):
         return {**lost, **tools, field: "string", "error": "string"}
 
     def given(self, row: Row) -> Row:
-        """A row under our names, with its tools or ours."""
+        """A row with the standard field names, and its own tools or those of the batch."""
         known = {name: value for name, path in self.fields.items() if (value := value_at(row, path)) is not None}
         row = {**row, **known}
         tools = tools_of(row)
         return {**row, "tools": self.tools if tools is None else tools}
 
     def check(self) -> None:
-        """Raise `ConfigError` for work that no row could be given."""
+        """Raise `ConfigError` for settings that are invalid for every row."""
         try:
             self._check()
         except RequestError as error:
@@ -113,7 +113,7 @@ class Work(Struct, frozen=True):
 
 
 class Batch:
-    """Does some work to rows. It can be pickled, keeps order and number of the rows, and raises nothing."""
+    """Applies an operation to rows. Can be pickled, preserves the order and number of rows, and raises nothing."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -126,7 +126,7 @@ class Batch:
         self._options: dict[str, RenderOptions] = {}  # of each dialect that was rendered, read once
 
     def __call__(self, rows: Sequence[Row]) -> list[Row]:
-        """The rows, each with what was found."""
+        """The rows, each with its results."""
         return [self._one(row) for row in rows]
 
     def __reduce__(self) -> tuple[type["Batch"], tuple[Work]]:
@@ -216,7 +216,7 @@ def _answers(found: Found, dialect: str, asked: Mapping[str, Any]) -> Row:
 
 
 def _history_problems(messages: Sequence[Any]) -> list[Row]:
-    """What the API would refuse. A transcript may end with calls, whose results nobody has yet."""
+    """The problems for which the API would reject a history. A transcript may end with calls without results."""
     last = messages[-1] if messages else None
     calls = last.get("tool_calls") if isinstance(last, Mapping) else None
     ids = [call.get("id") for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
@@ -243,7 +243,7 @@ def _call_problems(messages: Sequence[Any], tools: Sequence[FunctionTool]) -> li
 
 
 def _problem(name: str, arguments: object, tools: Toolset) -> Problem | None:
-    """What is wrong with one call; arguments may be JSON text or a value."""
+    """The problem with one call, or None; arguments may be JSON text or a value."""
     if name not in tools:
         return Problem("unknown_tool", f"no tool is called {name!r}")
     text = arguments if isinstance(arguments, str) else encode(arguments).decode()

@@ -15,8 +15,8 @@ _EXCERPT_CHARS: Final = 160
 
 
 class Tally(Struct, frozen=True):
-    """How many are alike, and the first of them: the number of its row, the problem in words and the begin of the text
-    that has it.
+    """The number of equal ones, and the first of them: the number of its row, the problem in words and the start of the
+    text that has it.
     """
 
     count: int

@@ -1,1 +1,1 @@
-"""What a model server can do, found out by asking it: for `callwright doctor` and for mode `auto`."""
+"""Probes the capabilities of a model server, for `callwright doctor` and for mode `auto`."""

@@ -1,4 +1,4 @@
-"""One server, asked within bounds: of time, of bytes, and of requests at once. Whatever it does, nothing is raised."""
+"""Requests to one server, with limits on time, bytes and parallel requests. Failures are replies, never raised."""
 
 import asyncio
 import re
@@ -27,12 +27,12 @@ from callwright.upstreams.refusals import reported
 _MAX_BYTES: Final = 4_194_304
 _AT_ONCE: Final = 4
 _SHOWN: Final = 100
-_SECRET: Final = 6  # values from this length on are never told
+_SECRET: Final = 6  # values of at least this length are never shown
 _NO_TIME: Final = "not asked: the time for the examination is over"
 
 
 class Reply(Struct, frozen=True):
-    """An answer, or why there is none (`fault`; then `status` is 0). Names of headers are in lower case."""
+    """An answer, or the reason for its absence (`fault`; then `status` is 0). Names of headers are in lower case."""
 
     status: int = 0
     headers: Mapping[str, str] = {}
@@ -41,7 +41,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def json(self) -> Any:
-        """The value of the body; None where it is no JSON."""
+        """The value of the body, or None if it is not JSON."""
         try:
             return decode(self.body)
         except NotJsonError:
@@ -54,7 +54,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """What it says was wrong."""
+        """The fault, or the status and the server's error message."""
         return self.fault or f"HTTP {self.status}: {clipped(reported(self.body).words)}"
 
 
@@ -70,7 +70,7 @@ class Asker:
         values = [part for value in headers.values() for part in value.split()]
         values += credentials_in(url)
         self._secrets = [value.encode() for value in values if len(value) >= _SECRET and value != "Bearer"]
-        # A connection for each request: one that was kept may be closed by the server just when it is asked.
+        # A connection for each request: the server may close an idle one just when the next request is sent.
         self._connections = Connections(self.headers, Timeouts(2 * request_s), keep=False)
 
     async def __aenter__(self) -> Self:
@@ -96,7 +96,7 @@ class Asker:
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None, None]:
-        """For a request made by other means: waits for its turn, raises `TimeoutError` when its time is over."""
+        """Slot for a request made by other means: waits until one is free, raises `TimeoutError` on timeout."""
         async with self._free:
             self.requests += 1
             async with asyncio.timeout(max(0.0, self.left_s)):
@@ -133,7 +133,7 @@ class Asker:
 
 
 def dig(value: object, *path: str | int) -> Any:
-    """What stands at a path of keys and indices; None where there is no such place."""
+    """The value at a path of keys and indices, or None if the path does not exist."""
     for step in path:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
@@ -143,7 +143,7 @@ def dig(value: object, *path: str | int) -> Any:
 
 
 def clipped(text: str, limit: int = _SHOWN) -> str:
-    """A text of a server or a model on one line: short, and without what would move a cursor."""
+    """A text of a server or a model on one line: truncated, without control characters that move the cursor."""
     line = "".join(char if char.isprintable() else "\ufffd" for char in re.sub(r"\s+", " ", text).strip())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 

@@ -36,7 +36,7 @@ from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.base_urls import without_credentials
 
-# `all` is for people who want to know; `mode` asks only what the choice of a mode needs.
+# `all` is for people who want a full report; `mode` runs only the probes needed to choose a mode.
 Depth: TypeAlias = Literal["all", "mode"]
 # Timeout of one request, or half of the total time if that is more.
 _REQUEST_S: Final = 30.0

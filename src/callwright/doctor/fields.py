@@ -1,8 +1,8 @@
 """The fields in which servers take a constraint, and the endpoints that take them, as data.
 
 A server that does not know a field mostly ignores it with 200. So each is asked to hold the answer to a text that
-nobody would write, while the prompt asks for something else. Sources: the request schemas of vLLM 0.33, SGLang 0.5.23,
-llama.cpp b11549, Ollama 0.33, TensorRT-LLM and TGI 3.3.
+no model would write, while the prompt asks for something else. Sources: the request schemas of vLLM 0.33,
+SGLang 0.5.23, llama.cpp b11549, Ollama 0.33, TensorRT-LLM and TGI 3.3.
 """
 
 import json
@@ -24,7 +24,7 @@ Fields: TypeAlias = Mapping[str, Any]
 
 
 class Endpoint(Struct, frozen=True):
-    """A path that generates. `in_v1`: below the base URL, else below the server's root. `text` is where it answers."""
+    """A path that generates. `in_v1`: below the base URL, else below the server's root. `text`: the answer's place."""
 
     name: str
     path: str
@@ -220,7 +220,7 @@ LLGUIDANCE: Final = "/completion: grammar in Lark"
 
 
 def holds(answer: str) -> bool:
-    """Whether an answer is what the constraints leave: the text, or the object, with blanks or cut at its limit."""
+    """Whether an answer obeys the constraints: it is the text, or the object, with blanks or cut at its limit."""
     if answer.strip() == TARGET:
         return True
     squeezed = re.sub(r"\s", "", answer)

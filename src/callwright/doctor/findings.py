@@ -18,8 +18,8 @@ NAMES: Final[dict[ServerName, str]] = {
     "callwright": "Callwright",
     "unknown": "unknown",
 }
-# `works`: a call or a text came as it should. `enforced`: the answer was held to what was asked. `ignored`: the server
-# took the request and did not do it. `refused`: it said that it does not. `error`: it failed. `unclear`: no telling.
+# `works`: a call or a text arrived as it should. `enforced`: the answer obeys the constraint. `ignored`: the server
+# accepted the request without doing it. `refused`: it rejected it. `error`: it failed. `unclear`: undecided.
 Status: TypeAlias = Literal["works", "enforced", "ignored", "refused", "error", "unclear"]
 Group: TypeAlias = Literal["endpoints", "tools", "constraints"]
 
@@ -54,10 +54,11 @@ class ProbeResult(Struct, frozen=True):
 class Findings(Struct, frozen=True, kw_only=True):
     """All that is known of a server and one of its models.
 
-    `url` is the base URL at which it answered, without credentials. `message`: what is wrong with it as a whole, in
-    words of our own; `evidence` is what it answered then.
-    `context` counts tokens. `reasoning` names the field that reasoning comes in. `llguidance`: whether llama.cpp was
-    built with it. `dialect` is how the model writes calls, as far as its name or template tell; so its options.
+    `url` is the base URL at which it answered, without credentials. `message`: the problem with it as a whole, in
+    words of our own; `evidence`: its answer in that case.
+    `context` counts tokens. `reasoning` names the field that has the reasoning. `llguidance`: whether llama.cpp was
+    built with it. `dialect`: the format in which the model writes calls, and its options, both derived from its name
+    or template.
     """
 
     url: str
@@ -93,7 +94,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         return [(name, text) for name, text in given.items() if text]
 
     def answers(self) -> str:
-        """What the server and its model wrote, on one line."""
+        """The output of the server and its model, on one line."""
         answers = [f"{result.probe}: {result.status}, {result.evidence}" for result in self.results]
         return "; ".join(filter(None, (self.evidence, *answers)))
 

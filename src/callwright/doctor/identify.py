@@ -1,8 +1,8 @@
-"""Which server is it: told by what it answers on the paths that are its own.
+"""Identifies a server by its answers on paths that only this kind of server has.
 
-A sign says which server, never what works: that is for the probes. SGLang answers Ollama's paths, so only Ollama's own
-words count for it. The server of transformers says nothing of itself; its list of paths does. LM Studio and
-TensorRT-LLM have no sign.
+A sign identifies the server, not its features: these are for the probes. SGLang answers Ollama's paths, so only
+Ollama's own words count for it. The server of transformers does not name itself; its list of paths identifies it. LM
+Studio and TensorRT-LLM have no sign.
 """
 
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from callwright.doctor.findings import NAMES, Identity, ServerName
 
 # Below the base URL; the others are below the server's root.
 MODELS: Final = "/models"
-# What is asked where the list of models has told which server it is.
+# Paths to ask if the list of models has identified the server.
 OWN_PATHS: Final[Mapping[ServerName, tuple[str, ...]]] = {
     "llamacpp": ("/props",),
     "vllm": ("/version",),
     "sglang": ("/get_server_info",),
     "callwright": ("/healthz",),
 }
-# And where it has not.
+# Paths to ask if it has not.
 PATHS: Final = ("/", "/version", "/get_server_info", "/api/version", "/info")
-# The description of its API, a large page: asked for where none of those has told.
+# The description of its API, a large page: asked for if none of those has identified it.
 API: Final = "/openapi.json"
 # A path that only the server of transformers has.
 _LOADS: Final = "/load_model"
@@ -43,7 +43,7 @@ _VERSIONS: Final[Mapping[ServerName, tuple[str, str]]] = {
     "tgi": ("/info", "version"),
     "callwright": ("/healthz", "version"),
 }
-# Where servers say how many tokens fit: the path, and the place in its answer.
+# Sources of the context length, in tokens: the path, and the place in its answer.
 _CONTEXTS: Final[tuple[tuple[str, tuple[str | int, ...]], ...]] = (
     ("/props", ("default_generation_settings", "n_ctx")),
     ("/get_server_info", ("context_length",)),
@@ -92,7 +92,7 @@ def _known(name: str) -> ServerName:
 
 
 def model_names(models: Any) -> tuple[str, ...] | None:
-    """The names in an answer to `GET /models`; None where it is no such answer."""
+    """The names in an answer to `GET /models`, or None if it is no such answer."""
     data = dig(models, "data")
     if not isinstance(data, list):
         return None
@@ -101,7 +101,7 @@ def model_names(models: Any) -> tuple[str, ...] | None:
 
 
 def context_of(replies: Mapping[str, Reply], model: str | None) -> int | None:
-    """How many tokens fit, where the server says it."""
+    """The context length in tokens, or None if the server does not report it."""
     for path, place in _CONTEXTS:
         if isinstance(found := dig(replies.get(path, Reply()).json, *place), int):
             return found
@@ -115,7 +115,7 @@ def context_of(replies: Mapping[str, Reply], model: str | None) -> int | None:
 
 
 def template_of(replies: Mapping[str, Reply]) -> ChatTemplate | None:
-    """The model's chat template, where the server shows it."""
+    """The model's chat template, or None if the server does not show it."""
     told = replies.get("/props", Reply()).json
     template = dig(told, "chat_template")
     if not isinstance(template, str) or not template:

@@ -1,4 +1,4 @@
-"""The probes: each asks one thing of a server and says what came of it.
+"""The probes: each tests one feature of a server and returns the result.
 
 Their prompts make the right answer unlikely by chance: constraints ask for another text than the prompt, a named tool
 is the one that the prompt does not speak of.
@@ -67,7 +67,7 @@ _STRICT: Final = FunctionTool(
 
 
 class Target(Struct, frozen=True):
-    """What is probed. `base` is the base URL, `root` the server's; `thinks`: the model reasons before it answers."""
+    """The server and model to probe. `base`: base URL; `root`: the server's URL; `thinks`: the model reasons first."""
 
     asker: Asker
     base: str
@@ -80,7 +80,7 @@ class Target(Struct, frozen=True):
         return (self.base if in_v1 else self.root) + path
 
     def limit(self, tokens: int) -> int:
-        """How many tokens an answer may have."""
+        """The maximum number of tokens of an answer."""
         return _LONG_LIMIT if self.thinks else tokens
 
     @property
@@ -94,7 +94,7 @@ class Target(Struct, frozen=True):
 
 
 async def chat(target: Target) -> tuple[ProbeResult, str | None]:
-    """Whether there is a chat endpoint, and the field that reasoning comes in."""
+    """Whether there is a chat endpoint, and the field that has the reasoning."""
     reply = await _chat(target, [{"role": "user", "content": "Say hello."}], _LIMIT)
     if failed := _failed("endpoints", CHAT, reply):
         return failed, None
@@ -125,9 +125,7 @@ async def completions(target: Target) -> ProbeResult:
 
 
 async def raw_call(target: Target, dialect: str, flavour: ServerKind, *, constrain: bool = True) -> list[ProbeResult]:
-    """Whether a prompt that is rendered here comes back as a call that is read here, and whether control tokens
-    survive on the way.
-    """
+    """Whether the answer to a prompt rendered here parses as a call, and whether control tokens survive on the way."""
     upstream = CompletionsUpstream(target.base, target.asker.headers, target.timeouts, flavour=flavour)
     heard = _Overheard(upstream)
     model = Model(target.model, heard, target.model, mode="raw", dialect=dialect, retries=0, constrain=constrain)
@@ -156,7 +154,7 @@ async def raw_call(target: Target, dialect: str, flavour: ServerKind, *, constra
 
 
 def _survival(controls: tuple[str, ...], call: ProbeResult, text: str) -> ProbeResult:
-    """What came of the control tokens. A call can be read without them where the prompt has forced its begin."""
+    """Whether control tokens survive. A call can be parsed without them if the prompt has forced its start."""
     if seen := next((control for control in controls if control in text), None):
         return ProbeResult("endpoints", CONTROLS, "works", f"{seen} comes through")
     if not controls:
@@ -167,7 +165,7 @@ def _survival(controls: tuple[str, ...], call: ProbeResult, text: str) -> ProbeR
 
 
 class _Overheard:
-    """An upstream that keeps the text that it hands on, and the control tokens of the prompt."""
+    """An upstream that records the text it forwards, and the control tokens of the prompt."""
 
     def __init__(self, upstream: CompletionsUpstream) -> None:
         self._upstream = upstream
@@ -197,7 +195,7 @@ async def _tools(target: Target) -> ProbeResult:
 
 
 async def tools_streamed(target: Target) -> ProbeResult:
-    """Whether the server makes calls of what its model writes, in a stream."""
+    """Whether the server parses calls from its model's output, in a stream."""
     conversation = _asking(_WEATHER)
     upstream = ChatUpstream(target.base, target.asker.headers, target.timeouts)
     generation = GenerationRequest(
@@ -334,7 +332,7 @@ async def _chat(
 
 
 def _failed(group: Group, probe: str, reply: Reply) -> ProbeResult | None:
-    """The result where there is no answer to read."""
+    """The result if there is no answer to read, else None."""
     if reply.fault:
         return ProbeResult(group, probe, "error", reply.fault)
     if reply.status >= 500 or reply.status in (401, 403, 429):
@@ -355,7 +353,7 @@ def _failure(group: Group, probe: str, error: CallwrightError | TimeoutError) ->
 
 
 def _note(event: Event | Usage, calls: list[str], arguments: list[str]) -> None:
-    """Keep the names of calls, and the arguments of the first."""
+    """Collect the names of calls, and the arguments of the first."""
     match event:
         case CallStarted(_, name):
             calls.append(name)

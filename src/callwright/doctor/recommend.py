@@ -1,7 +1,7 @@
-"""What to do with a server, from what was found out about it: the mode and the rest of a `[[models]]` entry.
+"""Recommends settings for a server from the findings about it: the mode and the rest of a `[[models]]` entry.
 
-A prompt that is rendered here, with the model's own control tokens, is best: no template and no parser of the server
-stands between. Then the server's own calls; then tools as text, which any chat endpoint can do.
+A prompt that is rendered here, with the model's own control tokens, is best: it needs no template and no parser of the
+server. Then the server's own calls; then tools as text, which any chat endpoint can do.
 """
 
 import json
@@ -19,13 +19,13 @@ from callwright.upstreams.base import NO_CONSTRAINTS, Server
 from callwright.upstreams.completions import RAW_SERVERS, ServerKind
 
 _PLAIN: Final = "openai"
-# Servers whose users send what OpenAI refuses only for its form.
+# Servers whose users send requests that OpenAI rejects only for their form.
 _LOCAL: Final = ("vllm", "sglang", "llamacpp", "ollama", "lmstudio")
 _NO_DIALECT: Final = (
     "neither its name nor a template tells more, and json works with any model; its own is better, where you know it: "
     "--dialect D, of those that `callwright dialects` lists"
 )
-# How these servers are started to make calls themselves.
+# The options with which these servers parse calls themselves.
 _MAKES_CALLS: Final[Mapping[ServerName, str]] = {
     "vllm": "--enable-auto-tool-choice --tool-call-parser NAME",
     "sglang": "--tool-call-parser NAME",
@@ -38,16 +38,16 @@ _GATEWAY: Final = (
 
 
 class ModeChoice(Struct, frozen=True):
-    """A setting, and why it is this one."""
+    """A setting and the reason for it."""
 
     value: str
     reason: str
 
 
 class Advice(Struct, frozen=True):
-    """How a model should be asked; `usable` is false where there is no way. `toml` is its entry in a configuration;
-    `instead` says what to do where none is needed. Reasons name probes and what came of them, never what a server or
-    its model wrote: that stands with the results.
+    """The recommended settings for a model; `usable` is false if no mode works. `toml` is its entry in a configuration;
+    `instead`: the advice if it needs no entry. Reasons name probes and their status, never the output of a server or
+    its model: that is in the results.
     """
 
     usable: bool
@@ -71,7 +71,7 @@ def server_kind_of(server: Server) -> ServerKind:
 
 
 def constraining(mode: Mode, dialect: str | None, server: Server) -> str | None:
-    """The probe of the field in which calls are constrained; None where none is sent, or nobody knows how."""
+    """The probe of the field that constrains calls; None if no field is sent, or none is known for the server."""
     if server in NO_CONSTRAINTS or (mode == "native" and server != "ollama"):
         return None
     if mode == "raw":
@@ -87,7 +87,7 @@ def advice(
     server: Server | None = None,
     api_key_env: str | None = None,
 ) -> Advice:
-    """How to ask. `without` are modes that have failed; `server` is what the user says that it is."""
+    """Recommend settings. `without` are modes that have failed; `server`: its kind as configured by the user."""
     mode = _mode(findings, without)
     if mode is None:
         return Advice(usable=False, choices={"mode": ModeChoice("none", _why_none(findings))})
@@ -108,7 +108,7 @@ def advice(
         return Advice(True, chosen, dialect, asked, constrain, choices, instead=_GATEWAY.format(url=findings.url))
     settings = {name: choice.value for name, choice in choices.items()}
     if dialect is not None and dialect.startswith(TEMPLATE_PREFIX):
-        # What was found of the server's own template has no name elsewhere: mode auto finds it again.
+        # The dialect derived from the server's own template has no name to configure: mode auto derives it again.
         choices["dialect"] = ModeChoice(TEMPLATE, findings.dialect_reason)
         settings = {"mode": AUTO}
     if asked in _LOCAL or findings.server in _LOCAL:
@@ -134,7 +134,7 @@ def _mode(findings: Findings, without: Collection[Mode]) -> ModeChoice | None:
 
 
 def raw_works(findings: Findings) -> bool:
-    """Whether mode raw does what it should: a call is read, and by its control tokens."""
+    """Whether mode raw works: a call is parsed, and its control tokens survive."""
     return bool(findings.dialect) and all(findings.status(probe) == "works" for probe in (CONTROLS, RAW_CALL))
 
 
@@ -161,7 +161,7 @@ def _why_none(findings: Findings) -> str:
 
 
 def _constrain(findings: Findings, probe: str | None) -> tuple[bool, str]:
-    """Whether a demanded call is constrained, and why."""
+    """Whether a required call is constrained, and why."""
     status = findings.status(probe) if probe else None
     if status is None:
         return True, ""

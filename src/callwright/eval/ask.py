@@ -1,4 +1,4 @@
-"""How a case is asked: a model in this process, as the gateway would ask it. One request, one answer; no judgement."""
+"""Asks a model in this process, as the gateway would. One request, one answer; no judgement."""
 
 import time
 from contextlib import aclosing
@@ -18,13 +18,13 @@ from callwright.turn.records import Record, record_of
 from callwright.turn.run import run_turn
 from callwright.wire.chat.request import read_request
 
-# What a server sends in one turn is kept so far, in characters, to be shown where a case failed.
+# Characters of a server's output stored per turn, to be shown for failed cases.
 _KEPT_CHARS = 1_000_000
 
 
 class Answered(Struct, frozen=True):
-    """An answer, and what it cost. `requests` went to the server for it, `asked_again` of them because of what it had
-    answered. Times are in seconds; `first_s` is None where nobody can tell. `record`: the turn word for word.
+    """An answer and its cost. `requests`: requests to the server for it, of which `asked_again` were retries because of
+    an answer. Times are in seconds; `first_s`: time to the first output; None: unknown. `record`: the whole turn.
     """
 
     turn: Turn
@@ -40,13 +40,13 @@ class Asker(Protocol):
     """Asks one model in one way."""
 
     async def ask(self, body: dict[str, Any], label: str) -> Answered:
-        """Ask with the body of a chat request, without the model; `label` is what a record of it is called. Raises
-        `UpstreamError` if the server fails and `RequestError` if it says that the request is wrong.
+        """Ask with the body of a chat request, without the model; `label` names its record. Raises `UpstreamError` if
+        the server fails and `RequestError` if it rejects the request.
         """
         ...
 
     def lacks(self, body: dict[str, Any]) -> str:
-        """What of a body this way has no words for, so that it cannot be asked; empty where it can."""
+        """Name the part of a body that this way cannot express; empty if it can ask it."""
         ...
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class ModelAsker:
         self._fields = fields or {}
 
     async def ask(self, body: dict[str, Any], label: str) -> Answered:
-        """See `Asker`. A demand that the model did not meet is an answer without a call, not a failure."""
+        """See `Asker`. If the model does not make a required call, it is an answer without a call, not a failure."""
         request = read_request({"model": self._model.name, **self._fields, **body})
         observations: list[Observation] = []
 
@@ -111,6 +111,6 @@ class ModelAsker:
 
 
 def _counted(seen: Observation) -> Usage | None:
-    """The tokens of a turn of which nothing went out, as its server has counted them."""
+    """The server's token counts for a turn of which nothing was sent to the client."""
     told = [delta for asked in seen.asked if asked.raw for _, delta in asked.raw.deltas if isinstance(delta, Usage)]
     return reduce(Usage.plus, told) if told else None

@@ -1,13 +1,13 @@
-"""Cases of the Berkeley Function Calling Leaderboard, read from its files where the user has them.
+"""Cases of the Berkeley Function Calling Leaderboard, read from the user's copy of its files.
 
 A file has a JSON object a line: `id`, `question` (turns of messages) and `function` (tools, with types of their own
-names). What is right stands beside it, in `possible_answer/` under the same name: for each call its arguments, each
-with the values that are right, `""` among them where it may be left out. Where no call is right (`irrelevance`) or any
-call will do (`relevance`), there is no such file. As in the leaderboard's own check, texts are equal without case,
-spaces and some punctuation.
+names). The expected calls are in `possible_answer/` under the same name: for each call its arguments, each with the
+accepted values, `""` among them if it may be left out. If no call is right (`irrelevance`) or any call will do
+(`relevance`), there is no such file. As in the leaderboard's own check, texts are equal without case, spaces and some
+punctuation.
 
-Read are the categories that are decided by the calls alone. Those of other languages than Python, of several turns, and
-those that are run or searched for need the leaderboard's own programs.
+Only categories decided by the calls alone are read. Those of languages other than Python, of several turns, and those
+with execution or search need the leaderboard's own programs.
 Source: berkeley-function-call-leaderboard in github.com/ShishirPatil/gorilla, TEST_CATEGORIES.md and ast_checker.py.
 """
 
@@ -122,7 +122,7 @@ def _name(name: str) -> str:
 
 
 def _schema(given: Json) -> dict[str, Any]:
-    """A schema in JSON Schema's words. What else stands in it, such as a default, is told in the description."""
+    """A schema in JSON Schema's words. Other keys, such as a default, are added to the description."""
     schema = {name: value for name, value in given.items() if name in _KEPT}
     schema["type"] = _TYPES.get(str(given.get("type")), "string")
     if isinstance(given.get("properties"), Mapping):
@@ -143,7 +143,7 @@ def _wanted_call(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> WantedCall
 
 
 def _one_of(values: Sequence[Any]) -> dict[str, Any]:
-    """Any of the values; `""` among them says that there need be none."""
+    """Any of the values; `""` among them means that the argument may be left out."""
     rights = [_right(value) for value in values]
     return {"$one_of": [*rights, dict(ABSENT)] if "" in values else rights}
 

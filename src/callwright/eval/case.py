@@ -1,6 +1,6 @@
-"""A case: what a model is asked, and what must hold when it has answered. Data, as a line of JSON or a table of TOML.
+"""A case: a request to a model and the expectations on its answer. Data, as a line of JSON or a table of TOML.
 
-Messages, tools, choice and format stand as Chat Completions has them, so that each way of asking gets the same.
+Messages, tools, choice and format are those of Chat Completions, so that each way of asking gets the same.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ class WantedCall(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Must(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What must hold; all that is given. `calls`: these and no others, in any order; none at all where it is empty.
-    `may`: tools that may be called beside, because they only read. `some`: at least one call. `state`: the tables of
-    the world afterwards. `answer`: the schema that the last text fits as JSON; `value`: what that JSON is; `text`: what
-    the last text is, as a predicate.
+    """The expectations of a case; all that are given must hold. `calls`: exactly these, in any order; no call if empty.
+    `may`: tools that may be called in addition, because they only read. `some`: at least one call. `state`: the tables
+    of the world afterwards. `answer`: the schema that the last text fits as JSON; `value`: the value of that JSON;
+    `text`: the last text, as a predicate.
     """
 
     calls: tuple[WantedCall, ...] | None = None
@@ -49,8 +49,8 @@ class Must(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Case(Struct, frozen=True, dict=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One case. `id` is its own, `group` what it is counted with. `steps`: how often the model is asked at most, its
-    calls run in between. `effects` say what the tools do in a world that begins with `tables`.
+    """One case. `id` is unique; results are counted by `group`. `steps`: the maximum number of requests to the model,
+    with its calls run in between. `effects` define the tools' actions in a world that begins with `tables`.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Case(Struct, frozen=True, dict=True, forbid_unknown_fields=True, omit_defa
 
     @cached_property
     def digest(self) -> str:
-        """What tells two cases of one id apart."""
+        """Fingerprint of the whole case: differs between two cases with one id."""
         return hashlib.blake2s(encode(self), digest_size=8).hexdigest()
 
     def request(self) -> dict[str, Any]:

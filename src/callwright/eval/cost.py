@@ -1,4 +1,4 @@
-"""What a run will cost, before it begins: requests, and about how many tokens of prompt."""
+"""Estimates the cost of a run before it begins: requests, and roughly the tokens of their prompts."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,9 +12,9 @@ _CHARS_PER_TOKEN: Final = 4
 
 
 class Cost(Struct, frozen=True):
-    """For one way. Where cases take several steps a model may need more or fewer: `least` to `most` requests. Tokens
-    are a quarter of the characters of the requests, those of the later steps like those of the first; what is mended
-    by asking again comes on top.
+    """The cost of one way. If cases take several steps a model may need more or fewer: `least` to `most` requests.
+    Tokens are a quarter of the characters of the requests, those of the later steps like those of the first. Retries
+    are not included.
     """
 
     cases: int

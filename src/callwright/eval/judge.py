@@ -1,7 +1,7 @@
-"""From what a model answered to a case to a verdict. Pure: the calls were executed, the world is as they left it.
+"""Judges the answers of a model to a case. Pure: the calls were executed, the world is as they left it.
 
-A call is judged here once more, by strict JSON, the tool's schema and its grammar: what the gateway says of its own
-work counts for nothing.
+Each call is validated again, by strict JSON, the tool's schema and its grammar: the gateway's own verdict does not
+count.
 """
 
 from collections import Counter
@@ -23,11 +23,11 @@ _INPUT: Final = "input"
 
 
 class Verdict(Struct, frozen=True, omit_defaults=True):
-    """What became of a case. `right`: all that must hold holds; `why` is the first thing that does not.
+    """The verdict on a case. `right`: all requirements hold; `why` is the first one that does not.
 
-    `wanted` and `made` count calls. Of the made ones `false` were asked for by nobody, `wrong` have other arguments
-    than wanted, `invalid` hold not even their schema, or name no tool; of the wanted ones `lost` were not made.
-    `problems`: what was wrong with the answers, by kind; `asked_again`: so often the model was asked again for that.
+    `wanted` and `made` count calls. Of the made ones `false` were not wanted, `wrong` have other arguments than
+    wanted, `invalid` violate their schema, or name no tool; of the wanted ones `lost` were not made.
+    `problems`: the problems of the answers, by kind; `asked_again`: the number of retries because of them.
     """
 
     right: bool
@@ -43,12 +43,12 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
 
     @property
     def clean(self) -> bool:
-        """Right as the model wrote it: nothing was mended, nobody asked again."""
+        """Right as the model wrote it: without repairs and retries."""
         return self.right and not self.problems and not self.asked_again
 
 
 class Checked(Struct, frozen=True):
-    """A call that was made, with what could be read of its arguments. `fault`: why it is invalid, if it is."""
+    """A call that was made, with its arguments as far as they parse. `fault`: why it is invalid, if it is."""
 
     call: Call
     arguments: Any
@@ -56,13 +56,13 @@ class Checked(Struct, frozen=True):
 
 
 class Tools:
-    """The tools of a case, as its calls are held to them."""
+    """The tools of a case; validates calls against them."""
 
     def __init__(self, case: Case) -> None:
         self._tools: dict[str, FunctionTool] = {tool.name: tool for tool in read_tools(list(case.tools))}
 
     def check(self, call: Call) -> Checked:
-        """A call with its arguments, held to its tool. An argument that is its schema's default is as if left out."""
+        """Validate a call against its tool. An argument equal to its schema's default counts as left out."""
         tool = self._tools.get(call.name)
         if tool is None:
             return Checked(call, None, f"no tool is called {call.name!r}")
@@ -84,7 +84,7 @@ class Tools:
         return Checked(call, arguments)
 
     def told(self, checked: Checked) -> Mapping[str, Any]:
-        """What a valid call says beyond the defaults."""
+        """The arguments of a valid call that differ from the schema's defaults."""
         tool = self._tools[checked.call.name]
         places = (tool.parameters or {}).get("properties") or {}
         return {
@@ -114,7 +114,7 @@ def judge(
         *_state_whys(case, world),
         *_text_whys(case, turns),
     ]
-    # An invalid call that was told so, and then made right, is no failure where the work may take several steps.
+    # With several steps, an invalid call is no failure if the model corrected it after the error.
     if faults and (case.steps == 1 or must.state is None):
         whys = faults + whys
     return Verdict(

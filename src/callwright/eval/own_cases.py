@@ -1,6 +1,6 @@
 """Cases of one's own: a YAML or TOML file, a JSONL file with a case a line, files of BFCL, or recorded turns.
 
-A turn that `serve --record` has written becomes a case in which the same calls must be made that went out then.
+A turn that `serve --record` has written becomes a case that requires the calls sent to the client then.
 """
 
 import tomllib
@@ -27,7 +27,7 @@ _CHAT_FIELDS: Final = ("tools", "tool_choice", "parallel_tool_calls", "response_
 
 
 class _File(Struct, forbid_unknown_fields=True):
-    """A YAML or TOML file: cases, and the tools of those that have none, or the JSON file that these stand in."""
+    """A YAML or TOML file: cases, and the tools of those that have none, or the JSON file that has these tools."""
 
     cases: tuple[Case, ...]
     tools: tuple[dict[str, Any], ...] = ()
@@ -35,7 +35,7 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def read_cases(path: Path) -> list[Case]:
-    """The cases of a file. Raises `ConfigError` that says which case is wrong, and how."""
+    """The cases of a file. Raises `ConfigError` that names the invalid case and the reason."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,6 +1,6 @@
-"""One case while it is played: the next request, what was answered, the calls executed, until there is a verdict.
+"""One case while it is played: the next request, the answers, the calls executed, until there is a verdict.
 
-Knows no model: whoever asks one drives it, and gives back its turns.
+Knows no model: the caller asks one, and passes its turns to `Play.take`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from callwright.tolerant_json.codec import encode
 
 
 class Play:
-    """A case being played. `turns` are the answers so far, `asked_again` counts what their makers say."""
+    """A case being played. `turns` are the answers so far, `asked_again` counts the retries reported for them."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -31,7 +31,7 @@ class Play:
 
     @property
     def is_over(self) -> bool:
-        """Whether the model need not be asked any more."""
+        """Whether the case is finished, without another request to the model."""
         return bool(self.turns) and (not self.turns[-1].calls or len(self.turns) >= self.case.steps)
 
     def request(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class Play:
         return dict(self._body)
 
     def take(self, turn: Turn, *, asked_again: int = 0) -> None:
-        """What was answered. Its calls are executed; what cannot be gets its error as a client would give it."""
+        """Add an answer and execute its calls; a call that cannot run gets an error such as a client would send."""
         step = len(self.turns)
         calls = [self._named(call, f"call_{step}_{number}") for number, call in enumerate(turn.calls)]
         turn = replace(turn, calls=tuple(calls))
@@ -52,7 +52,7 @@ class Play:
             self._body["messages"] = [*self._body["messages"], turn.to_chat_message(), *outputs]
 
     def verdict(self) -> Verdict:
-        """What became of it, when it is over."""
+        """The verdict, once the case is finished."""
         return judge(self.case, self.turns, self._checked, self._world, asked_again=self.asked_again)
 
     @property
@@ -61,7 +61,7 @@ class Play:
         return [one.call for one in self._checked]
 
     def _named(self, call: Call, id_: str) -> Call:
-        """The call with the id that its server gave it, unless an earlier one has that, too."""
+        """The call with the server's id for it, unless an earlier call has the same."""
         taken = call.id in self._ids or not call.id
         self._ids.add(call.id)
         return replace(call, id=id_) if taken else call

@@ -1,6 +1,6 @@
-"""What became of each case in each way, a line of JSON each, in a folder: what stands there need not be asked again.
+"""The result of each case in each way, as lines of JSON in a folder: cases with a result are not asked again.
 
-`results.jsonl` begins with what the run is of. `turns.jsonl` has the turns of cases that were not right, as
+`results.jsonl` begins with the plan of the run. `turns.jsonl` has the turns of cases that were not right, as
 `callwright replay` reads them.
 """
 
@@ -24,8 +24,8 @@ _VERSION: Final = 1
 
 
 class Plan(Struct, frozen=True):
-    """What a run is of. `target`: which model, as people call it; `cases`: the digest of all cases; `size`, `seed`: how
-    they were made, or the file that they are from.
+    """The plan of a run. `target`: the model, as people call it; `cases`: the digest of all cases; `size`, `seed`: how
+    they were generated, or the file that they are from.
     """
 
     target: str
@@ -55,27 +55,27 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
     @property
     def right(self) -> bool:
-        """Whether the case was answered rightly. What failed was not."""
+        """Whether the answer was right; False for a failed case."""
         return self.verdict is not None and self.verdict.right
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is the result of."""
+        """The way, the case and its digest."""
         return self.way, self.case, self.digest
 
 
 class Results(Protocol):
-    """Where results go. `done` are those that are there, without what failed."""
+    """Stores results. `done` are the stored ones without those of failures."""
 
     done: dict[tuple[str, str, str], Result]
 
     def add(self, result: Result, records: Iterable[Record] = ()) -> None:
-        """Keep a result, with the turns of its case."""
+        """Store a result, with the turns of its case."""
         ...
 
 
 class ResultFile:
-    """The results in a folder, to which more are added. Raises `ConfigError` where it holds those of another run."""
+    """The results in a folder, to which more are added. Raises `ConfigError` if it holds those of another run."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder
@@ -119,8 +119,8 @@ class ResultFile:
 
 
 def read_results(path: Path) -> tuple[Plan, list[Result]]:
-    """The plan and the results in a file, or in the folder it is in; of each case the last. A line that was not written
-    to its end is left out. Raises `ConfigError`.
+    """Read the plan and the results of a file, or of its folder; of each case the last. Skips a truncated line. Raises
+    `ConfigError`.
     """
     path = path / RESULTS if path.is_dir() else path
     try:
@@ -146,14 +146,14 @@ def read_results(path: Path) -> tuple[Plan, list[Result]]:
 
 
 def read_records(folder: Path) -> Mapping[str, list[Record]]:
-    """The turns in a folder, by what they are called: `WAY CASE`."""
+    """The turns in a folder, by their label, `WAY CASE`."""
     found: dict[str, list[Record]] = {}
     path = folder / TURNS
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             record = decode(line, Record)
         except NotJsonError:
-            continue  # the last one, which was not written to its end
+            continue  # the last one, which is truncated
         found.setdefault(record.request_id or "", []).append(record)
     return found
 
@@ -164,7 +164,7 @@ def _append(file: IO[bytes], value: Struct) -> None:
 
 
 def _end_in_line(path: Path) -> None:
-    """Take away what was not written to its end, so that what is added begins on a line of its own."""
+    """Remove a truncated last line, so that added lines begin on a line of their own."""
     text = path.read_bytes()
     whole = text.rfind(b"\n") + 1
     if whole != len(text):

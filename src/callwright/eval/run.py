@@ -1,7 +1,7 @@
-"""Cases in each way, some at once, with a verdict for each; what is done already is not asked again.
+"""Runs each case in each way, several in parallel, and judges the answers; cases with a result are skipped.
 
-A server that is overloaded gets less at once, and each request that it refused again, later. One that fails every time
-ends the run.
+If the server is overloaded, fewer requests run in parallel, and each refused one is retried later. A server that fails
+every time ends the run.
 """
 
 import asyncio
@@ -19,15 +19,15 @@ Told: TypeAlias = Callable[[Result], None]
 _OVERLOADED: Final = (429, 503, 529)
 _ASKED_AGAIN: Final = 6
 _PAUSE_S: Final = 0.25
-# So many failures in a row are no accident.
+# This number of consecutive failures is no accident.
 _MOST_FAILED: Final = 12
 
 
 def missing(
     cases: Sequence[Case], ways: Mapping[str, Asker], results: Results, together: Collection[str] = ()
 ) -> list[tuple[str, Case]]:
-    """What is not done yet and can be asked, with the way to ask it. `together`: ways that read the same answers, so
-    that all of them are asked where one is missing.
+    """Return the cases without a result that a way can ask, each with the way. `together`: ways that read the same
+    answers; if one of them lacks a result, all of them are asked.
     """
     found: list[tuple[str, Case]] = []
     for case in _mixed(cases):
@@ -50,8 +50,8 @@ async def run(
     told: Told = lambda _: None,
     together: Collection[str] = (),
 ) -> None:
-    """Ask what is not done yet, `at_once` cases at most, each for so many seconds. `told` is called with each result;
-    `together` as for `missing`. Raises `UpstreamError` if the server keeps failing.
+    """Run the cases without a result, at most `at_once` in parallel, each for at most `timeout_s` seconds. Calls `told`
+    with each result; `together` as for `missing`. Raises `UpstreamError` if the server fails every time.
     """
     room = _Room(at_once)
     waiting = iter(missing(cases, ways, results, together))
@@ -110,7 +110,7 @@ async def played(case: Case, way: str, asker: Asker) -> tuple[Result, list[Answe
 async def _patiently(
     case: Case, way: str, asker: Asker, room: "_Room", timeout_s: float
 ) -> tuple[Result, list[Answered]]:
-    """Play a case; again where the server is overloaded. What fails otherwise is a result, too."""
+    """Play a case; retry while the server is overloaded. Other failures are results."""
     tries = 0
     while True:
         try:
@@ -129,7 +129,7 @@ async def _patiently(
 
 
 def _mixed(cases: Sequence[Case]) -> list[Case]:
-    """The first case of each group, then the second of each: the begin of a run says something of all."""
+    """The first case of each group, then the second of each, so that the start of a run covers all groups."""
     numbers: dict[str, int] = {}
     placed: list[tuple[int, int, Case]] = []
     for place, case in enumerate(cases):
@@ -139,7 +139,7 @@ def _mixed(cases: Sequence[Case]) -> list[Case]:
 
 
 class _Room:
-    """How many cases are played at once: half as many after a refusal, one more after as many answers."""
+    """The number of cases played in parallel: halved after a refusal, raised by one after that number of answers."""
 
     def __init__(self, most: int) -> None:
         self._most = self._limit = most
@@ -149,7 +149,7 @@ class _Room:
 
     @asynccontextmanager
     async def place(self) -> AsyncGenerator[None, None]:
-        """A place, once there is one."""
+        """Wait for a place, and hold it for the duration of the context."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._busy < self._limit)
             self._busy += 1
@@ -161,12 +161,12 @@ class _Room:
                 self._changed.notify_all()
 
     async def shrink(self, tries: int) -> None:
-        """The server is overloaded: less at once, and a pause that grows."""
+        """Halve the limit because the server is overloaded, and pause, longer with each try."""
         self._limit, self._well = max(1, self._limit // 2), 0
         await asyncio.sleep(_PAUSE_S * 2**tries)
 
     def grow(self) -> None:
-        """It has answered."""
+        """Count an answer of the server."""
         self._well += 1
         if self._well >= self._limit < self._most:
             self._limit, self._well = self._limit + 1, 0

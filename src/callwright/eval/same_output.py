@@ -42,12 +42,12 @@ class SameOutputs:
         self._readers: list[Asker] = []
 
     def own(self) -> Asker:
-        """The server's own reading."""
+        """The result of the server's parser."""
         self._readers.append(_OwnReading(self))
         return self._readers[-1]
 
     def ours(self, dialect: str) -> Asker:
-        """Ours, in a dialect: the check included, nothing asked again."""
+        """The result of our parser for a dialect, validated, without retries."""
         self._readers.append(_OurReading(self, dialect, self._today))
         return self._readers[-1]
 
@@ -71,10 +71,10 @@ class SameOutputs:
             if (is_last or not is_whole) and self._generations.get(key) is found:
                 del self._generations[key]
             if not found.waiting:
-                found.task.cancel()  # nobody wants it any more; of one that is over it does nothing
+                found.task.cancel()  # no way waits for it any more; a no-op if it is done
 
     def lacks(self, body: Body) -> str:
-        """What of a chat body cannot be asked, see `Asker`."""
+        """Name the part of a chat body that cannot be asked, see `Asker`."""
         return self._server.lacks(body)
 
     async def close(self) -> None:
@@ -132,7 +132,7 @@ class _OurReading:
         return replace(read, seconds=answered.seconds, first_s=None, usage=answered.usage)
 
     def lacks(self, body: Body) -> str:
-        """See `Asker`. Where a call is demanded, servers have it written in a form of their own."""
+        """See `Asker`. For required calls, servers make the model write a format of their own."""
         choice = body.get("tool_choice")
         is_free = choice in (None, "auto", "none")
         return self._outputs.lacks(body) if is_free else "tool_choice"

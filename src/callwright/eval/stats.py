@@ -1,4 +1,4 @@
-"""What so many cases can tell: intervals of a share, two ways on the same cases, how many cases a difference takes.
+"""Statistics of a run: intervals of a share, comparison of two ways on the same cases, cases a difference takes.
 
 Pure functions of counts. The interval is Wilson's score interval (Wilson 1927), the comparison McNemar's test in its
 exact form, and the number of cases the usual one for paired shares (Connor 1987).
@@ -11,13 +11,13 @@ from typing import Final
 
 from msgspec import Struct
 
-# How sure an interval is, and a difference must be.
+# Confidence level of intervals and differences.
 LEVEL: Final = 0.95
 _NORMAL: Final = NormalDist()
 
 
 class Interval(Struct, frozen=True):
-    """A share with what it may really be. Without any case it may be anything."""
+    """A share with its confidence interval, which without any case is 0 to 1."""
 
     share: float
     low: float
@@ -25,8 +25,8 @@ class Interval(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Two ways on the same cases: how many were right in both, in one only, in the other only, in none. `p` is how
-    likely so uneven a difference is where there is none.
+    """Two ways on the same cases: how many were right in both, in one only, in the other only, in none. `p` is the
+    probability of a split at least as uneven if both ways are equally good.
     """
 
     both: int
@@ -37,22 +37,22 @@ class Comparison(Struct, frozen=True):
 
     @property
     def cases(self) -> int:
-        """How many they were."""
+        """The number of cases."""
         return self.both + self.first + self.second + self.none
 
     @property
     def difference(self) -> float:
-        """The share of the second way less that of the first."""
+        """The share of the second way minus that of the first."""
         return (self.second - self.first) / self.cases if self.cases else 0.0
 
     @property
     def is_told(self) -> bool:
-        """Whether the difference is more than chance."""
+        """Whether the difference is statistically significant."""
         return self.p < 1 - LEVEL
 
 
 def wilson(right: int, cases: int, level: float = LEVEL) -> Interval:
-    """The interval of a share of `right` among so many cases."""
+    """The interval of the share of `right` among `cases`."""
     if cases == 0:
         return Interval(0.0, 0.0, 1.0)
     share, z = right / cases, _NORMAL.inv_cdf((1 + level) / 2)
@@ -64,8 +64,8 @@ def wilson(right: int, cases: int, level: float = LEVEL) -> Interval:
 
 
 def mcnemar(first: int, second: int) -> float:
-    """How likely it is that of the cases that only one way got right so few or so many were the first way's, if both
-    are as good: two-sided, exact.
+    """The two-sided, exact p-value of McNemar's test. `first` and `second` count the cases that only that way got
+    right.
     """
     differing = first + second
     if differing == 0:
@@ -75,7 +75,7 @@ def mcnemar(first: int, second: int) -> float:
 
 
 def compare(pairs: Iterable[tuple[bool, bool]]) -> Comparison:
-    """Two ways by what became of each case in the first and in the second."""
+    """Compare two ways by the outcome of each case in the first and in the second."""
     counts = {(one, two): 0 for one in (True, False) for two in (True, False)}
     for pair in pairs:
         counts[pair] += 1
@@ -84,7 +84,7 @@ def compare(pairs: Iterable[tuple[bool, bool]]) -> Comparison:
 
 
 def cases_for(difference: float, differing: float, *, power: float = 0.8, level: float = LEVEL) -> int:
-    """How many cases tell two ways apart with so much power.
+    """The number of cases needed to distinguish two ways with this power.
 
     `difference`: of their shares, above 0; `differing`: the share of the cases that only one of them gets right, which
     is no less.
@@ -97,7 +97,7 @@ def cases_for(difference: float, differing: float, *, power: float = 0.8, level:
 
 
 def median(values: Iterable[float]) -> float | None:
-    """The middle of some values; None where there is none."""
+    """The median of some values, or None without any."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     if not ordered:

@@ -1,4 +1,4 @@
-"""The suite: so many cases of each group, from a seed. A smaller size is the begin of a larger one."""
+"""The suite: a number of cases of each group, from a seed. A smaller size is the start of a larger one."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,5 +56,5 @@ def _differing(cases: Iterator[Case]) -> Iterator[Case]:
 
 
 def digest_of(cases: Sequence[Case]) -> str:
-    """What tells two sets of cases apart."""
+    """Fingerprint of a set of cases."""
     return hashlib.blake2s(" ".join(case.digest for case in cases).encode(), digest_size=8).hexdigest()

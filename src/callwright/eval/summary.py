@@ -1,4 +1,4 @@
-"""What became of all cases, by way and by group: counts, shares with their intervals, medians, and who is better."""
+"""Summarizes the results by way and by group: counts, shares with their intervals, medians, comparisons of ways."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from msgspec import Struct
 from callwright.eval.results import Result
 from callwright.eval.stats import Comparison, Interval, cases_for, compare, median, wilson
 
-# The difference for which it is told how many cases it takes.
+# The difference for which the report has the number of cases needed.
 _POINTS: Final = 0.05
 
 
@@ -51,8 +51,8 @@ class WaySummary(Struct, frozen=True):
 
 
 class PairSummary(Struct, frozen=True):
-    """Two ways on the same cases, with the ids of those that only one got right. `needed`: so many cases would tell a
-    difference of five points, as uneven as these are; None where they never differed.
+    """Two ways on the same cases, with the ids of those that only one got right. `needed`: the number of cases that
+    would show a difference of five points if these are typical; None if the two ways never differed.
     """
 
     first: str
@@ -64,14 +64,14 @@ class PairSummary(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """All of a run."""
+    """The summary of a run."""
 
     ways: list[WaySummary]
     pairs: list[PairSummary]
 
     @property
     def best(self) -> WaySummary | None:
-        """The way with most right answers; of equals the one that needed less mending, fewer requests, less time."""
+        """The way with most right answers; of equals the one with fewer repairs, fewer requests, fewer tokens."""
         return max(
             self.ways,
             key=lambda way: (way.interval.share, way.clean, -way.requests, -way.completion_tokens),
@@ -80,7 +80,7 @@ class Summary(Struct, frozen=True):
 
 
 def summary_of(results: Sequence[Result]) -> Summary:
-    """The summary of all results, the ways in the order in which they come."""
+    """Summarize results, with ways in order of first appearance."""
     by_way: dict[str, list[Result]] = {}
     for result in results:
         by_way.setdefault(result.way, []).append(result)

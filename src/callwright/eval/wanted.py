@@ -1,7 +1,7 @@
-"""What a value must be: the value itself, or a predicate of a closed set.
+"""Compares a value with the wanted one: the value itself, or a predicate of a closed set.
 
-A predicate is an object with one key that begins with `$`, anywhere in a value; `PREDICATES` says what each means. So
-what must hold stays data, the same in our cases and in a user's file.
+A predicate is an object with one key that begins with `$`, anywhere in a value; `PREDICATES` defines each. So
+expectations stay data, the same in our cases and in a user's file.
 """
 
 import re
@@ -10,18 +10,18 @@ from typing import Any, Final, TypeAlias
 
 from callwright.errors import ConfigError, did_you_mean
 
-# Answers why a value does not fit; empty where it does.
+# Returns why a value does not match; empty if it does.
 _Predicate: TypeAlias = Callable[[Any, Any, str], str]
 ABSENT: Final[Mapping[str, bool]] = {"$absent": True}
 _SHOWN: Final = 80
 _DIFFERING: Final = 30
-# What binary numbers may differ by where decimal ones are equal.
+# Tolerance for binary numbers whose decimal notations are equal.
 _ROUNDING: Final = 1e-12
 _PUNCTUATION: Final = re.compile(r"[ ,./_*^-]")
 
 
 def misfit(wanted: Any, given: Any, at: str = "$") -> str:
-    """Where and why `given` is not as wanted; empty where it is. Numbers are equal by value, never to a boolean; an
+    """Return where and why `given` is not as wanted; empty if it is. Numbers are equal by value, never to a boolean; an
     object has the wanted keys and no others; a list has the wanted values in their order.
     """
     if isinstance(wanted, Mapping):
@@ -33,7 +33,7 @@ def misfit(wanted: Any, given: Any, at: str = "$") -> str:
 
 
 def check_wanted(wanted: Any, at: str) -> None:
-    """Raise `ConfigError` for what is written like a predicate and is none. `at`: where it stands, for the error."""
+    """Raise `ConfigError` for a malformed or unknown predicate. `at`: its path, for the error."""
     if isinstance(wanted, Mapping):
         for key, value in wanted.items():
             if str(key).startswith("$"):
@@ -74,7 +74,7 @@ def _object(wanted: Mapping[str, Any], given: Any, at: str) -> str:
 
 
 def _may_be_absent(wanted: Any) -> bool:
-    """Whether a key need not be there: nothing is wanted for it, or one of some things, nothing among them."""
+    """Whether a key may be missing: its wanted value is absence, or a choice that includes absence."""
     if not isinstance(wanted, Mapping):
         return False
     return dict(ABSENT) == wanted or (len(wanted) == 1 and dict(ABSENT) in wanted.get("$one_of", ()))
@@ -106,7 +106,7 @@ def _absent(_: Any, given: Any, at: str) -> str:
 def _one_of(wanted: Sequence[Any], given: Any, at: str) -> str:
     if any(not misfit(one, given, at) for one in wanted):
         return ""
-    if all(isinstance(one, str) for one in wanted):  # the one that it comes nearest to tells most
+    if all(isinstance(one, str) for one in wanted):  # the closest one is the most useful to show
         return _unlike(max(wanted, key=lambda one: _alike(one, str(given))), given, at)
     return f"{at}: expected one of {_short(wanted)}, got {_short(given)}"
 
@@ -195,7 +195,7 @@ def _unlike(wanted: Any, given: Any, at: str) -> str:
 
 
 def _alike(one: str, two: str) -> int:
-    """How many characters two texts begin with in common."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((number for number, (mine, other) in pairs if mine != other), min(len(one), len(two)))
 

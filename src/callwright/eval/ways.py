@@ -1,8 +1,7 @@
 """The ways in which a model can be asked, by name: `native`, `raw:hermes`, `prompt:json+constrain=off`, `direct:chat`.
 
-A way is MODE, a dialect behind `:` and settings behind `+`. `direct` is the server itself, over one of its APIs, with
-nothing mended; `reread` reads once more what was written for `direct:chat`. Which ways there are for a server follows
-from what doctor finds.
+A way is MODE, a dialect after `:` and settings after `+`. `direct` is the server itself, over one of its APIs, without
+repairs; `reread` parses the model output of `direct:chat` again. Doctor's findings decide which ways a server has.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from callwright.turn.model import AUTO, MODES, TEMPLATE, UNKNOWN, Mode
 
 DIRECT: Final[Literal["direct"]] = "direct"
 REREAD: Final[Literal["reread"]] = "reread"
-# Settings of a model that a way may say; other names are options of its dialect, or in mode native fields of requests.
+# Settings of a model that a way may set; other names are options of its dialect, or in mode native fields of requests.
 _SETTINGS: Final = ("constrain", "retries", "ask_ambiguous", "server")
 _STREAM: Final = "stream"
 _THINKING: Final = "thinking"
@@ -33,7 +32,7 @@ _Mode: TypeAlias = Mode | Literal["direct", "reread"]
 
 class Way(Struct, frozen=True):
     """One way. `of`: the dialect, of `direct` the wire. `settings` are those of a model, `options` all others.
-    `streamed`: as for a client that streams, to whom what was sent stays sent, so less can be asked again.
+    `streamed`: as for a streaming client, which has already received part of the answer, so less can be retried.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Way(Struct, frozen=True):
     streamed: bool = True
 
     def model_settings(self) -> dict[str, Any]:
-        """What an entry of `[[models]]` says for it, beside its name and server."""
+        """The settings of its entry in `[[models]]`, without name and server."""
         given: dict[str, Any] = {"mode": self.mode, **self.settings}
         if self.of is not None:
             given["dialect"] = self.of
@@ -98,8 +97,8 @@ def _setting(text: str, part: str) -> tuple[str, Any]:
 
 
 def candidates(findings: Findings, *, tells: bool = False) -> list[Way]:
-    """The ways that make sense for a server: what works there, each with and without what could help it. For a gateway
-    its own APIs. `tells`: the server tells what its model wrote, so its own reading can be read beside.
+    """The ways that make sense for a server: those that work there, each with and without what could help it. For a
+    gateway its own APIs. `tells`: the server reports the raw model output, so its parser can be compared with ours.
     """
     if findings.server == _GATEWAY:
         return [read_way(f"{DIRECT}:{wire}") for wire in WIRES]
@@ -131,7 +130,7 @@ def _thinking(name: str, dialect: str, server: str, *, thinks: bool) -> list[Way
 
 
 def _both(name: str, server: str) -> list[Way]:
-    """With grammars where a call is demanded, and without."""
+    """With grammars for required calls, and without."""
     if server == "openai":
         return [_of(name, server)]
     return [_of(name, server), _of(f"{name}+constrain=off", server)]

@@ -1,7 +1,7 @@
-"""The server itself, asked over one of three APIs, with nothing mended: what a client would get of it.
+"""Asks the server directly over one of three APIs, without repairs: a client would get the same answer.
 
-Each wire turns the body of a chat request into its own and its answer into a turn. What it has no words for
-(`Wire.lacks`) cannot be asked over it.
+Each wire converts the body of a chat request into its own request, and its answer into a turn. A body with anything
+that the API cannot express (`Wire.lacks`) is not asked over it.
 """
 
 import time
@@ -22,7 +22,7 @@ from callwright.upstreams.http import HttpUpstream
 WireName: TypeAlias = Literal["chat", "responses", "messages"]
 WIRES: Final[tuple[WireName, ...]] = get_args(WireName)
 _MAX_TOKENS: Final = 4_096  # the Messages API wants a limit
-# How a gateway says that its model did not do what was demanded, however often it was asked: an answer without a call.
+# A gateway's error if its model did not make the required call after all retries: counts as an answer without a call.
 _UNMET: Final = "upstream_unmet"
 Body: TypeAlias = dict[str, Any]
 
@@ -44,7 +44,7 @@ class WireAsker:
         self._fields = fields or {}
 
     def lacks(self, body: Body) -> str:
-        """What of a chat body this wire has no words for; empty where it can be asked."""
+        """Name the part of a chat body that this wire cannot express; empty if it can express all of it."""
         return self._wire.lacks(body)
 
     async def ask(self, body: Body, label: str) -> Answered:
@@ -52,8 +52,8 @@ class WireAsker:
         return answered
 
     async def ask_for_written(self, body: Body, label: str) -> tuple[Answered, "Written | None"]:
-        """The answer, and what the model wrote for it, where a chat server was asked for `logprobs` and tells them.
-        Raises as `ask`.
+        """Return the answer and the model's raw output; the output only if a chat server was asked for `logprobs` and
+        sends them. Raises as `ask`.
         """
         reader = _Whole()
         sent = self._wire.request({"model": self._model, **self._fields, **body})
@@ -75,14 +75,14 @@ class WireAsker:
 
 
 class Written(Struct, frozen=True):
-    """What a model wrote, control tokens and all, and how it ended."""
+    """The raw output of a model, including control tokens, and how it ended."""
 
     text: str
     ended: Literal["stop", "length"]
 
 
 class _Whole:
-    """Passes a whole answer on; an `EventReader`."""
+    """Returns the whole answer unchanged; an `EventReader`."""
 
     kind: Any = dict[str, Any]
     has_stopped = True
@@ -271,7 +271,7 @@ def _blocks(message: Mapping[str, Any]) -> list[Body]:
         made = call["function"]
         try:
             given = decode(made["arguments"] or "{}", dict[str, Any])
-        except NotJsonError:  # the API takes objects only; what the output says of this call tells the rest
+        except NotJsonError:  # the API takes objects only; the tool result explains the error
             given = {}
         said.append({"type": "tool_use", "id": call["id"], "name": made["name"], "input": given})
     return said

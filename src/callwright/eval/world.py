@@ -1,6 +1,6 @@
 """A small world that tools read and change: tables of records, the same for the same calls.
 
-What a tool does is data (`Effect`), so that a case is data, too. No clock, no chance, nothing outside.
+The action of a tool is data (`Effect`), so that a case is data, too. No clock, no chance, no access to anything else.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
 class _Effect(Struct, frozen=True, tag_field="does", tag=str.lower, forbid_unknown_fields=True, omit_defaults=True):
-    """What a tool does."""
+    """The action of a tool."""
 
 
 class Get(_Effect, frozen=True):
@@ -47,14 +47,14 @@ class Change(_Effect, frozen=True):
 
 
 class Remove(_Effect, frozen=True):
-    """Takes the record away whose key is the argument `key`."""
+    """Removes the record whose key is the argument `key`."""
 
     table: str
     key: str
 
 
 class Move(_Effect, frozen=True):
-    """Takes the number in the argument `amount` from the field of one record and adds it to that of another."""
+    """Subtracts the argument `amount` from the field of one record and adds it to that of another."""
 
     table: str
     source: str
@@ -70,7 +70,7 @@ class Say(_Effect, frozen=True):
 
 
 class Fail(_Effect, frozen=True):
-    """Fails with a text; after so many times (0: always) it does what is `then` to be done."""
+    """Fails with a text; after `times` failures (0: always) has the effect `then`."""
 
     text: str
     times: int = 0
@@ -89,11 +89,11 @@ class Executed(Struct, frozen=True):
 
 
 class _RefusedError(Exception):
-    """What a tool answers as its error."""
+    """The error that a tool answers."""
 
 
 class World:
-    """The tables of one case while it is played, and what was called. A tool without an effect answers `done`."""
+    """The tables of one case while it is played, and the executed calls. A tool without an effect answers `done`."""
 
     def __init__(self, tables: Tables, effects: Mapping[str, Effect]) -> None:
         self.tables: dict[str, dict[str, Any]] = deepcopy({name: dict(rows) for name, rows in tables.items()})

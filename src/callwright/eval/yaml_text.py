@@ -1,7 +1,7 @@
-"""YAML as JSON has it, by PyYAML: `no`, `010` and a date are texts, and no key stands twice in a mapping.
+"""Reads YAML as JSON values, with PyYAML: `no`, `010` and a date are texts, and duplicate keys are errors.
 
-PyYAML follows YAML 1.1, in which `no` is false, `12:30` the number 750 and `2031-05-04` a date; what must hold of a
-call would then not be what stands in the file.
+PyYAML follows YAML 1.1, in which `no` is false, `12:30` the number 750 and `2031-05-04` a date; the expectations of a
+case would then differ from those written in the file.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final
 from callwright.settings.extras import missing_package
 from callwright.tolerant_json.codec import decode, encode
 
-# What a plain scalar is, by its form, and the characters that such a form begins with. All else is a text.
+# The type of a plain scalar by its form, and the characters that such a form begins with. All else is a text.
 _FORMS: Final = (
     ("null", r"null|~|", "n~"),
     ("bool", r"true|false", "tf"),
@@ -20,12 +20,12 @@ _FORMS: Final = (
 
 
 class NotYamlError(ValueError):
-    """What was given is no YAML, or none that JSON could say; the message says where."""
+    """The text is not valid YAML, or has no equivalent in JSON; the message has the position."""
 
 
 def read_yaml(text: str, needed_by: str) -> Any:
-    """The value of a YAML document, as JSON would give it. `needed_by`: what stands in the error where PyYAML is not
-    installed. Raises `NotYamlError` and `ConfigError`.
+    """The value of a YAML document, as JSON would give it. `needed_by`: the feature to name in the `ConfigError` if
+    PyYAML is not installed. Raises `NotYamlError` and `ConfigError`.
     """
     try:
         import yaml
@@ -56,9 +56,7 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 
 
 def _check_keys(node: Any, seen: set[int]) -> None:
-    """Raise `NotYamlError` for a key that stands twice: PyYAML would take the last. What an alias repeats is looked at
-    once.
-    """
+    """Raise `NotYamlError` for a duplicate key: PyYAML would take the last. Nodes with aliases are checked once."""
     if id(node) in seen or node.id == "scalar":
         return
     seen.add(id(node))

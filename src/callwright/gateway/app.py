@@ -133,8 +133,8 @@ def create_app(
 
 
 class _Application(Starlette):
-    """Starlette's application without its own handlers of exceptions: endpoints and middleware answer theirs. A request
-    whose path is no pattern finds its route by that; `no_route` answers what has none.
+    """Starlette's application without its own exception handlers: endpoints and middleware answer theirs. Routes with a
+    fixed path are looked up in a dict; `no_route` answers requests without a route.
     """
 
     def __init__(self, no_route: ASGIApp, **given: Any) -> None:

@@ -60,7 +60,7 @@ class BodyRoom(Struct):
         self.clear()
 
     def maybe_full(self, size: int) -> RequestError | None:
-        """Take room for the first `size` bytes of a body; the error (429) if there is none."""
+        """Take room for the first `size` bytes of a body; returns the error (429) if it is full, else None."""
         more = size - self.size
         if size < LARGE or more <= 0:
             return None

@@ -78,7 +78,7 @@ def store_unavailable() -> RequestError:
 _DRAINED = 8
 
 
-class ClientDisconnected(Exception):  # noqa: N818  # nobody's error
+class ClientDisconnected(Exception):  # noqa: N818  # not an error
     """The client has closed the connection."""
 
 

@@ -107,13 +107,13 @@ class RequestContext(Struct, kw_only=True):
 
     `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name
     of its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration,
-    `error` the code or fault of what went wrong, `message` its field and words, which may repeat what was said and
-    go into no log, `carrier` the headers of a trace, `turns` those that have ended. `received_s`: the body was
-    there. For `elsewhere_s` seconds others were waited for: a queue, a model's server, tools. `reasoning_put_back`:
-    how many turns of its history got the reasoning back that the client had dropped. `given` are the fields of the
-    request, `dropped` those that went to no server, `not_passed` those of them that nobody here knows. `latest` is
-    the turn that runs or ran last. `response_id`, `conversation_id` and `previous_response_id` are those of the
-    Responses API. `span_ended` ends its span. `body` is set where requests are recorded, or shown.
+    `error` the code or fault of a failure, `message` its field and text, which may quote the conversation and must not
+    be logged, `carrier` the headers of a trace, `turns` those that have ended. `received_s`: when the body was
+    complete. `elsewhere_s`: seconds spent waiting for others: a queue, a model's server, tools. `reasoning_put_back`:
+    the number of turns of its history whose reasoning, dropped by the client, was restored. `given` are the fields of
+    the request, `dropped` those sent to no server, `not_passed` those of them that are unknown. `latest` is the turn
+    that runs or ran last. `response_id`, `conversation_id` and `previous_response_id` are those of the Responses API.
+    `span_ended` ends its span. `body` is set if requests are recorded, or shown.
     """
 
     id: str

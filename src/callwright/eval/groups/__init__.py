@@ -1,1 +1,1 @@
-"""The groups of cases, each a module with one generator, `cases`; what they share is in `words` and `tools`."""
+"""The groups of cases, each a module with one generator, `cases`; shared helpers are in `words` and `tools`."""

@@ -1,4 +1,4 @@
-"""Answers in a form: JSON by a schema, with tools beside it and without, from the request and from an output."""
+"""Structured answers: JSON by a schema, with and without tools, from the request and from an output."""
 
 from collections.abc import Iterator
 from random import Random

@@ -1,4 +1,4 @@
-"""What a request demands beyond a call: one at all, a certain one, none, one of some, a strict schema, a grammar."""
+"""Demands of a request on calls: at least one, a certain one, none, one of some, a strict schema, a grammar."""
 
 from collections.abc import Iterator
 from random import Random
@@ -90,5 +90,5 @@ def _grammar(random: Random, id_: str) -> Case:
 
 
 def _anything(random: Random, id_: str) -> Case:
-    """A call is demanded where none makes sense: any that is valid will do."""
+    """A call is required although none makes sense: any valid one will do."""
     return _case(id_, random.choice(_WHATEVER).format(random.choice(PEOPLE)), Must(some=True), "required")

@@ -1,5 +1,5 @@
-"""Work over several turns: a call needs what another one answered, a call fails, a history is long. What counts is how
-the world stands in the end.
+"""Work over several turns: a call needs the output of another one, a call fails, a history is long. Judged by the final
+state of the world.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def cases(random: Random) -> Iterator[Case]:
 
 
 def _dependent(random: Random, id_: str) -> Case:
-    """The second call needs what the first one answers."""
+    """The second call needs the output of the first one."""
     ship, other = several(random, SHIPS, 2)
     berth, elsewhere = code(random), code(random)
     harbour = random.choice(HARBOURS)
@@ -83,7 +83,7 @@ def _failing(random: Random, id_: str) -> Case:
 
 
 def _corrected(random: Random, id_: str) -> Case:
-    """The first call fails, and its error says how the second is right."""
+    """The first call fails, and its error explains how to correct it."""
     ship, tonnes = random.choice(SHIPS), random.randint(20, 80)
     key = f"{ship.upper()}-{random.randint(2, 9)}"
     return Case(

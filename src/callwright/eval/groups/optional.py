@@ -1,4 +1,4 @@
-"""Arguments that may be left out: they must be where nobody speaks of them, and be there where somebody does."""
+"""Optional arguments: they must be given if the user mentions them, and left out otherwise."""
 
 from collections.abc import Iterator
 from random import Random

@@ -1,4 +1,4 @@
-"""Several calls at once: of one tool for each of some things, and of several tools."""
+"""Several calls in parallel: of one tool for each of some things, and of several tools."""
 
 from collections.abc import Iterator
 from random import Random
@@ -15,7 +15,7 @@ _FLAG: Final = function("raise_flags", "Raises signal flags.", {"count": WHOLE})
 
 
 def cases(random: Random) -> Iterator[Case]:
-    """Cases, without an end. Where a model calls one after the other, it gets the outputs and is asked on."""
+    """Cases, without an end. A model that makes one call after the other gets the outputs and is asked again."""
     number = 0
     while True:
         for make in (_tides, _plants, _pilots, _mixed):

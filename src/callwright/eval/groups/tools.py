@@ -70,7 +70,7 @@ def crafts() -> list[dict[str, Any]]:
 
 
 def others(random: Random, number: int, *, but: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """So many tools of those, without some, in any order."""
+    """Sample `number` tools of `crafts()`, without those named in `but`, in any order."""
     return random.sample([tool for tool in crafts() if tool["function"]["name"] not in but], number)
 
 
@@ -80,11 +80,11 @@ def user(text: str) -> Json:
 
 
 def assistant(text: str | None, *calls: tuple[str, str, str]) -> Json:
-    """What the assistant said and called before: id, name and arguments of each call."""
+    """An earlier assistant message with its calls: id, name and arguments of each."""
     made = [{"id": id_, "type": "function", "function": {"name": name, "arguments": a}} for id_, name, a in calls]
     return {"role": "assistant", "content": text} | ({"tool_calls": made} if made else {})
 
 
 def tool_output(id_: str, text: str) -> Json:
-    """What a tool answered."""
+    """A tool result."""
     return {"role": "tool", "tool_call_id": id_, "content": text}

@@ -1,4 +1,4 @@
-"""Words that the cases are made of: a harbour town with its ships, people, crafts and weather."""
+"""Vocabulary of the cases: a harbour town with its ships, people, crafts and weather."""
 
 from random import Random
 from typing import Final
@@ -33,5 +33,5 @@ def code(random: Random, letters: str = "KLMTX") -> str:
 
 
 def several(random: Random, of: tuple[str, ...], number: int) -> list[str]:
-    """So many different ones."""
+    """Sample `number` different words."""
     return random.sample(of, number)

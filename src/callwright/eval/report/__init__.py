@@ -1,1 +1,1 @@
-"""What a run has found, for people: lines of a terminal, a web page."""
+"""Reports of a run for people: lines of a terminal, a web page."""

@@ -1,4 +1,4 @@
-"""The results as one web page that needs nothing else, in light and dark. What a model or a server wrote is text."""
+"""The results as one self-contained web page, in light and dark. Output of a model or a server is shown as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -13,7 +13,7 @@ from callwright.inspection.source_pieces import Piece
 from callwright.turn.records import Record
 from callwright.turn.reread import RecordError, replays
 
-# So many failing cases are shown whole, each with so many characters of its output: a page is to be opened.
+# Limits on the failing cases shown in full and on the characters of output of each: a browser must open the page.
 _SHOWN: Final = 100
 _SHOWN_CHARS: Final = 8_000
 _STYLE: Final = """
@@ -125,7 +125,7 @@ def _pairs(summary: Summary) -> str:
 
 
 def _costs(ways: Sequence[WaySummary]) -> str:
-    """Against tokens where a server counts them, and against time."""
+    """The shares plotted against tokens, if a server counts them, and against time."""
     plots: list[str] = []
     if counted := [way for way in ways if way.completion_tokens and way.cases]:
         points = [Point(way.way, way.completion_tokens / way.cases, way.interval) for way in counted]
@@ -166,7 +166,7 @@ def _asked(records: Sequence[Record]) -> str:
 
 
 def _output(record: Record) -> str:
-    """What the model wrote in each attempt, each character by what became of it."""
+    """The model output of each attempt, each character marked by how it was parsed."""
     try:
         readings = [read_replay(again) for again in replays(record, trace=True) if again is not None]
     except RecordError as error:

@@ -29,8 +29,8 @@ class Point(Struct, frozen=True):
 
 
 def bars(intervals: Mapping[str, Interval], *, label: int = _LABEL, width: int = _WIDTH, told: bool = True) -> str:
-    """A row for each name: a bar from nothing to its share, and its interval. Without `told` the share stands in the
-    tip only.
+    """A row for each name: a bar from nothing to its share, and its interval. Without `told` the share is only in the
+    tooltip.
     """
     whole = label + width + (_NUMBERS if told else 8)
     rows = "".join(
@@ -92,7 +92,7 @@ def scatter(points: Sequence[Point], axis: str) -> str:
 
 
 def _apart(points: Sequence[Point], y: object) -> Iterator[tuple[Point, float]]:
-    """The points with where their names stand, so that no two names lie on each other."""
+    """The points, each with the height of its name, so that no two names overlap."""
     assert callable(y)
     last = -100.0
     for point in sorted(points, key=lambda one: -one.interval.share):

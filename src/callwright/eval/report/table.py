@@ -10,7 +10,7 @@ _FAILING = 10
 
 
 def lines_of(summary: Summary) -> Iterator[str]:
-    """Ways, groups, what was mended, who is better."""
+    """Ways, groups, repairs, and the best way compared with the others."""
     heads = "way cases right as_written false lost wrong invalid again failed requests tokens first whole".split()
     rows = [
         [
@@ -41,7 +41,7 @@ def lines_of(summary: Summary) -> Iterator[str]:
 
 
 def _against_best(summary: Summary) -> list[PairSummary]:
-    """The best way beside each other one."""
+    """The pairs of the best way with each other one."""
     best = summary.best
     return [pair for pair in summary.pairs if best is not None and best.way in (pair.first, pair.second)]
 

@@ -5,7 +5,7 @@ from callwright.eval.summary import PairSummary, WaySummary
 
 
 def percent(share: float) -> str:
-    """`68.6 %`."""
+    """A share as `68.6 %`."""
     return f"{100 * share:.1f} %"
 
 
@@ -22,14 +22,14 @@ def seconds(value: float | None) -> str:
 
 
 def tokens(way: WaySummary) -> str:
-    """Tokens of prompt and answer for a case; a dash where the server counts none."""
+    """Tokens of prompt and answer for a case; a dash if the server counts none."""
     if not way.cases or not way.prompt_tokens + way.completion_tokens:
         return "–"
     return f"{way.prompt_tokens / way.cases:,.0f} + {way.completion_tokens / way.cases:,.0f}"
 
 
 def told_pair(pair: PairSummary) -> str:
-    """Which of two ways is better, as far as the cases tell."""
+    """Which of two ways is better, as far as the cases show it."""
     it = pair.comparison
     counts = f"{it.second} better, {it.first} worse, of {it.cases}; p = {it.p:.3f}"
     if it.cases == 0:

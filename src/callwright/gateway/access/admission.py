@@ -45,7 +45,7 @@ def _too_many(client: Client, what: str, instead: str = "") -> RequestError:
 
 
 class AdmissionControl:
-    """The requests in flight, at most `most` at once, and for each client as many as `clients` allows."""
+    """Limits the requests in flight: at most `most`, and for each client as many as `clients` allows."""
 
     def __init__(self, most: int, clients: Clients | None = None) -> None:
         self._most = most

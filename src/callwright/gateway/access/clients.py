@@ -126,7 +126,7 @@ class Clients:
 
     @contextmanager
     def place(self, client: Client, kind: Kind, *, limited: bool = True) -> Iterator[bool]:
-        """A place for the duration of the context; False if there is none."""
+        """Take a place for the duration of the context; yields False if all are taken."""
         if not self.take(client, kind, limited=limited):
             yield False
             return

@@ -1,6 +1,6 @@
 """Background responses: starts, watches and cancels them, and buffers their events.
 
-They run independently of clients: a disconnect changes nothing, and a client that reconnects resumes where it was.
+They run independently of clients: a disconnect changes nothing, and a client that reconnects resumes its stream.
 Knows the store and the turn, not the transport.
 """
 

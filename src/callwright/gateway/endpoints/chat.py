@@ -135,7 +135,7 @@ class ChatEndpoint:
         return EventStream(peeked, writer, followed=followed)
 
     def _rules(self, given: object) -> RequestRules:
-        """Those of the model that a request names; the strict ones if there is none, which is told behind its form."""
+        """The rules of the model that a request names; strict for an unknown one, which is reported after its form."""
         name = given.get("model") if isinstance(given, Mapping) else None
         try:
             return self._find_model(name).requests if isinstance(name, str) else STRICT

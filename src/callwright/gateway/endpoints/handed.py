@@ -161,7 +161,7 @@ async def _answers(model: Model, generation: GenerationRequest, endpoint: Handed
 
 
 async def _whole(answers: _Answers) -> Mapping[str, Raw]:
-    """The only answer; reads to the end, where the token counts are."""
+    """The only answer; reads to the end, because the token counts are last."""
     async with aclosing(answers):
         read = [answer async for batch in answers for answer in batch]
     return read[0]

@@ -154,7 +154,7 @@ class ResponsesEndpoint:
         return json_response({**stored.body, "output": list(stored.output)})
 
     async def delete(self, request: Request) -> Response:
-        """Forget a response. What continues from it keeps its context."""
+        """Delete a response. Responses that continue from it retain their context."""
         stored = await self._stored(request)
         assert self._store is not None
         await self._background.forget(stored.id)

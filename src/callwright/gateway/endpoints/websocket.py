@@ -341,7 +341,7 @@ class _Connection:
     async def _with_heartbeats(
         self, batches: AsyncGenerator[list[ResponseStreamEvent], None], prepared: PreparedResponse
     ) -> AsyncGenerator[ResponseStreamEvent, None]:
-        """The events, with a heartbeat event whenever there was none for a while."""
+        """The events, with a heartbeat event after each pause of `bounds.HEARTBEAT_S` seconds."""
         while True:
             coming = asyncio.ensure_future(anext(batches, None))
             try:

@@ -7,12 +7,12 @@ from callwright.gateway.request_context import RequestContext
 from callwright.turn.observe import Observation
 from callwright.upstreams.affinity import conversation_digest
 
-# So many responses are known that may be continued.
+# The most responses remembered for later continuation.
 _MAX_RESPONSES: Final = 10_000
 
 
 class ConversationIds:
-    """Of a process. What continues a response has the id of its conversation."""
+    """Conversation ids, per process. A continued response has the id of its conversation."""
 
     def __init__(self) -> None:
         self._by_response: OrderedDict[str, str] = OrderedDict()

@@ -28,7 +28,7 @@ _STORE_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 
 
 class Metrics:
-    """The metrics of one application. `left` answers what is left of the keys' rate limits."""
+    """The metrics of one application. `left` returns the remaining rate limits of the keys."""
 
     def __init__(self, left: Left = dict) -> None:
         registry = self._registry = CollectorRegistry()
@@ -103,7 +103,7 @@ class Metrics:
         self._tasks.set(tasks)
 
     def body_bytes(self, by: int) -> None:
-        """So many bytes of request bodies more are in memory, or less."""
+        """Change the size of the request bodies in memory by this number of bytes, which may be negative."""
         self._body_bytes.inc(by)
 
     # --- who calls ---

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 import callwright
 from callwright.upstreams.timings import States
 
-Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # what is left of each key's limits, by their kind
+Left: TypeAlias = Callable[[], Mapping[str, Mapping[str, float]]]  # the rest of each key's limits, by their kind
 
 
 class Gauges(Collector):
@@ -42,7 +42,7 @@ class Gauges(Collector):
 
 
 class OfKey(Collector):
-    """What a registry collects about one key: the others' names and counts are not its own."""
+    """The metrics of a registry about one key only: it must not see the names and counts of others."""
 
     def __init__(self, registry: Collector, key: str) -> None:
         self._registry = registry

@@ -1,7 +1,7 @@
 """`--record DIR`: each turn as a line of JSON, in a file that only its owner can read.
 
-A thread writes them, so that no request waits for the disk. If it cannot keep up, or the disk fails, turns are dropped,
-counted and logged, and requests go on. Headers are not recorded, nor are request fields with names of credentials.
+A thread writes them, so that no request waits for the disk. If it is too slow, or the disk fails, turns are dropped,
+counted and logged, and requests continue. Headers are not recorded, nor are request fields with names of credentials.
 """
 
 import logging

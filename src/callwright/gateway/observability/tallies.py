@@ -10,8 +10,8 @@ from prometheus_client import Histogram
 
 
 class Tallies(dict[tuple[Any, ...], Any]):
-    """A number by `(metric, *labels)`: the child of the metric with these labels, or where it is `deferred`, one that
-    has the same methods and waits for `add`.
+    """A number by `(metric, *labels)`: the child of the metric with these labels, or if `deferred`, one that has the
+    same methods and waits for `add`.
     """
 
     def __init__(self, *, deferred: bool) -> None:
@@ -63,7 +63,7 @@ class _Observed:
         self._total += value
 
     def add(self) -> None:
-        # What `observe` of the library does, for many at once.
+        # Does the same as `observe` of the library, for many observations together.
         for bucket, number in zip(self._child._buckets, self._buckets, strict=True):
             if number:
                 bucket.inc(number)

@@ -64,7 +64,7 @@ _DESCRIPTION: Final = (
     "for what no schema says. `/v1/responses` is also served over WebSocket."
 )
 
-# Statuses of errors, by what an endpoint does.
+# Statuses of errors, by kind of endpoint.
 _READS: Final = (400, 413)
 _FINDS: Final = (404,)
 _ASKS: Final = (404, 502, 504)  # a model

@@ -3,7 +3,7 @@
 import logging
 
 log = logging.getLogger("callwright.gateway")
-_BESIDE = 256  # connections that are kept to model servers, the store, libraries
+_BESIDE = 256  # idle connections to model servers, the store, libraries
 
 
 def allow_requests(number: int, connections: int) -> int:

@@ -74,7 +74,7 @@ class Drain:
         self._since = 0.0
 
     def tell(self) -> None:
-        """A signal came: the first begins the drain, another one ends it."""
+        """Handle a signal: the first begins the drain, another one ends it."""
         self._until = self._clock() + (self._drain_s if self._until is None else 0)
 
     def is_over(self) -> bool:
@@ -110,7 +110,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn: opens what the application needs, then listens."""
+        """See uvicorn: opens the application's resources, then listens."""
         # The loop would track all async generators, to close unclosed ones at its end. Here their owners close them,
         # and each request has several.
         sys.set_asyncgen_hooks(firstiter=None)

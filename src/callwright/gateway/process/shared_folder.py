@@ -29,7 +29,7 @@ def shared_folder() -> Iterator[Path]:
 
 def hold(folder: Path) -> IO[bytes]:
     """Protect the folder from erasure by others until the file is closed or the process ends."""
-    import fcntl  # not on Windows, where a gateway is one process
+    import fcntl  # missing on Windows; a gateway is one process there
 
     file = (folder / _LOCK).open("ab")
     fcntl.flock(file, fcntl.LOCK_SH)

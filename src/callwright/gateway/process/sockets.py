@@ -17,7 +17,7 @@ def listen_for_each(host: str, port: int, count: int) -> list[socket.socket]:
     """`count` sockets, one for each process, all at one address; `port` 0 is any free one. Raises `ConfigError`.
 
     On Linux each has its own queue, and the system spreads connections evenly; from a common queue the first process to
-    wake takes all that wait. The caller keeps the sockets, so that a restarted process finds its queue again.
+    wake takes all that wait. The caller holds the sockets open, so that a restarted process finds its queue again.
     """
     if count == 1:
         return [_listening(host, port)]
@@ -41,7 +41,7 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
             way_out = "Choose another port with --port, or --port 0 for any."
         else:
             way_out = "Give an address of this machine with --host, such as 127.0.0.1, or 0.0.0.0 for all of them."
-        reason = reason_of(error.__context__ or error)  # before `socket` has put the address behind it, once more
+        reason = reason_of(error.__context__ or error)  # `socket` appends the address again to its own error
         raise ConfigError(f"Cannot listen on {host}:{port}: {reason}. {way_out}") from error
     except UnicodeError as error:
         raise ConfigError(f"Cannot listen on {host!r}: it is no name of a host.") from error

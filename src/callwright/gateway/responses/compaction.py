@@ -10,7 +10,7 @@ _MAX_KEPT: Final = 20_000
 
 
 def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The user's latest messages among the items, which stay beside the summary."""
+    """The user's latest messages among the items, which are retained in addition to the summary."""
     kept: list[dict[str, Any]] = []
     size = 0
     for item in reversed(items):

@@ -48,7 +48,7 @@ def with_ids(items: Sequence[Mapping[str, Any]]) -> Items:
 
 
 def to_be_read(items: Sequence[Any], new: Items) -> list[dict[str, Any]]:
-    """Items that came with a request, and are stored as `new`: each unchanged if its id is not needed."""
+    """The items of a request, which are stored as `new`: each unchanged if its id is not needed."""
     return [
         item if item.get("type", "message") in READ_WITHOUT_ID else dict(with_id)
         for item, with_id in zip(items, new, strict=True)

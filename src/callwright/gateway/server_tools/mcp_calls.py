@@ -59,7 +59,7 @@ class McpCalls:
         ]
 
     def begins(self, call: PendingCall) -> ServerEvent | None:
-        """See `ServerTools`. A call that may need approval is told when it is known whether it does."""
+        """See `ServerTools`. A call that may need approval is reported once it is known whether it does."""
         return None if call.name in self._wanting else McpStarted(call.index, call.id, call.name)
 
     def whole(self, call: PendingCall) -> Sequence[Event | ServerEvent]:

@@ -1,6 +1,6 @@
 """The MCP servers that the configuration allows, connected on first use, until the gateway ends.
 
-No other server is ever contacted, whatever a request says. All requests share one connection to a server; requests with
+No request can make the gateway contact another server. All requests share one connection to a server; requests with
 headers of their own share one with those that send the same headers.
 """
 

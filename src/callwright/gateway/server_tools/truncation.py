@@ -20,7 +20,7 @@ _MAX_CUTS: Final = 12
 class Fitting:
     """Makes a request fit into the window of its model, if that can be done: see `callwright.turn.loop.Fit`.
 
-    `truncates`: while the server says that the conversation is too long, its oldest part is left out. `clamps`: if
+    `truncates`: while the server rejects the conversation as too long, its oldest part is left out. `clamps`: if
     the prompt fits but the allowed length of the answer does not, the answer gets the rest of the window: clients ask
     for more than any local model has.
     """

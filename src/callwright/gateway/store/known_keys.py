@@ -10,7 +10,7 @@ _LEFT_OF_FULL: Final = 0.75  # so that not every turn has to make room
 
 
 class KnownKeys:
-    """A bounded set of keys, each of an owner and a model. What was added first makes room."""
+    """A bounded set of keys, each of an owner and a model. Evicts the oldest."""
 
     def __init__(self) -> None:
         self._added: dict[tuple[str, str, str], float] = {}

@@ -21,7 +21,7 @@ _MINUTE_MS: Final = 60_000
 
 
 class Spent(Struct, frozen=True):
-    """What a gateway has used of the limit `kind` of a key, and whether it `wants` one more unit if available."""
+    """A gateway's usage of the limit `kind` of a key, and whether it `wants` one more unit if available."""
 
     key: str
     kind: str

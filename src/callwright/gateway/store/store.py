@@ -70,7 +70,7 @@ class Store:
     async def put(self, response: StoredResponse) -> None:
         """Store a response; one in a conversation appends its items to it, if that still exists.
 
-        Putting it again replaces its body and items, also in the conversation, where they move to the end; its time and
+        Putting it again replaces its body and items, also in the conversation, moving them to its end; its time and
         its parent stay. Does nothing when it was deleted and others still continue from it. Raises `StoreError` when
         its parent was erased: its history would be incomplete.
         """

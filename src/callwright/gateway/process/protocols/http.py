@@ -63,7 +63,7 @@ class HttpProtocol(asyncio.Protocol):
         self._done: asyncio.Future[None] = self.loop.create_future()
         self._done.set_result(None)
         self._requests = 0
-        self._waits = (-1, False, 0.0)  # what it waits for, and since when
+        self._waits = (-1, False, 0.0)  # number of requests, whether one has begun, and since when
 
     # --- asyncio ---
 

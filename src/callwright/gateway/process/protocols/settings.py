@@ -23,7 +23,7 @@ class ProtocolSettings(uvicorn.Config):
             http=http or HttpProtocol,
             ws=BoundedWebSocket,
             ws_max_size=config.server.max_body_bytes,
-            ws_per_message_deflate=False,  # a small frame must not stand for a large one
+            ws_per_message_deflate=False,  # a small frame must not expand to a large one
             access_log=False,
             **more,
         )
