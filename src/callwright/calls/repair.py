@@ -1,7 +1,7 @@
 """Repairs arguments by their schema: renames parameters and coerces values if that is safe, and reports each step.
 
-Works on the tree of a parsed value. A value that no rule fits is unchanged, and validation reports its
-errors. Nothing is filled in, dropped or guessed.
+Works on the tree of a parsed value. A value that no rule fits is unchanged, and validation reports its errors.
+Nothing is filled in, dropped or guessed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Check the media of a request: they must be in the request itself, or at a public address.
 
 This gateway fetches none of it. A model's server may, from inside the network: a client that names `file:///etc/passwd`
-or an address of that network would read with the server's eyes. What a name resolves to is not looked up here.
+or an address of that network would read with the server's access. Host names are not resolved here.
 """
 
 import ipaddress
