@@ -1,1 +1,1 @@
-"""Tool calls: what a request offers, and how a model's calls are repaired, coerced, checked and streamed."""
+"""Tool calls: the tools of a request, and how a model's calls are repaired, coerced, validated and streamed."""

@@ -46,9 +46,9 @@ class ToolInferenceRule(Struct, frozen=True):
 
 
 class ParameterAliases(Struct, frozen=True):
-    """What is known of the names that models use.
+    """Parameter names that models use.
 
-    `aliases` are groups of names with one meaning. `inference` finds the tool of arguments that came without a name.
+    `aliases` are groups of names with one meaning. `inference` finds the tool for arguments without a tool name.
     """
 
     aliases: AliasGroups = GROUPS
@@ -65,7 +65,7 @@ def may_rename(schema: Mapping[str, object]) -> bool:
 def resolve_parameter_name(
     key: str, declared: Collection[str], missing: Collection[str], groups: AliasGroups = GROUPS
 ) -> tuple[str, NameRule] | None:
-    """The declared name that an undeclared `key` means, and the rule that says so; None if none or several fit.
+    """The declared name that an undeclared `key` means, and the rule that matched; None if none or several fit.
 
     `missing` are the required names that were not given: only these are recognised with a wrong letter.
     """

@@ -1,7 +1,7 @@
-"""Type coercion: the rules that turn one value into the type its schema wants, where nothing has to be guessed.
+"""Type coercion: the rules that convert a value to the type of its schema without guessing.
 
-A rule changes how a value is written (`"5"` to `5`), never what it says: no rounding, no nearest enum member, no
-arithmetic, nothing that depends on a language. What no rule fits stays as it is, and the check reports it.
+A rule changes how a value is written (`"5"` to `5`), never its meaning: no rounding, no nearest enum member, no
+arithmetic, nothing that depends on a language. A value that no rule fits is unchanged, and validation reports it.
 """
 
 import re
@@ -85,8 +85,8 @@ def as_integer(number: str, *, is_integer: bool = False) -> str:
 
 
 def read_number(text: str) -> str:
-    """The JSON of a number in a text, be it in a form that JSON does not have: `+7`, `007`, `1_000`, `0x10`; `""` if
-    there is none.
+    """The JSON of a number in a text, also in forms that JSON does not have: `+7`, `007`, `1_000`, `0x10`; `""` if it
+    has no number.
     """
     bare = bare_text(text)
     if _RADIX(bare):

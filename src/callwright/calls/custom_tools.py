@@ -19,7 +19,7 @@ _SYNTAXES: Final = {"lark": "Lark grammar", "regex": "regular expression"}
 
 
 def custom_tool(name: str, description: str | None, grammar: "Grammar | None") -> FunctionTool:
-    """The function that stands for a custom tool. Its grammar is described to the model."""
+    """The function that represents a custom tool. Its grammar is described to the model."""
     told = _PLAIN
     if grammar is not None:
         told = f"{_PLAIN} It must match this {_SYNTAXES[grammar.syntax]}:\n{grammar.definition.strip()}"
@@ -33,5 +33,5 @@ def custom_tool(name: str, description: str | None, grammar: "Grammar | None") -
 
 
 def input_arguments(text: str) -> str:
-    """The function arguments (JSON text) that stand for this input."""
+    """The function arguments (JSON text) for this input."""
     return encode({INPUT: text}).decode()

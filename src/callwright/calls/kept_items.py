@@ -1,6 +1,6 @@
 """Items of a turn that clients do not send back: found by the turn's first call, restored before it in later requests.
 
-A model that was trained to see its reasoning between the calls of a task reads what it wrote; a client of an API
+A model that was trained to see its reasoning between the calls of a task needs it in the prompt; a client of an API
 without a field for it drops it. This module finds the histories that lack reasoning, and restores it. It knows nothing
 of the storage, its retention and its owners.
 """
@@ -105,8 +105,8 @@ _VALUES: Final = msgspec.json.Decoder(float_hook=_whole_if_it_is)
 
 
 class _Searched(Struct, frozen=True):
-    """Items in which gaps were looked for. `asked` is the place of the user's last words, `task` their digest where it
-    was needed; `first` the place of the first call of the turn that may go on, and whether that has reasoning.
+    """Items searched for gaps. `asked` is the index of the user's last message, `task` its digest if it was needed;
+    `first` the index of the first call of the turn that may continue, and whether that has reasoning.
     """
 
     gaps: Gaps = {}
@@ -117,10 +117,9 @@ class _Searched(Struct, frozen=True):
 
 
 def find_gaps(items: Sequence[Item], *, everywhere: bool) -> Gaps:
-    """The turns with calls and without any reasoning: of the task under way, which is behind the last words of a user,
-    or `everywhere`.
+    """The turns with calls and without any reasoning: those after the user's last message, or `everywhere`.
 
-    Where two turns begin with the same call only the later one is among them.
+    If two turns begin with the same call, only the later one is included.
     """
     more = _gaps_everywhere if everywhere else _gaps_of_task
     found = fold(items, _Searched(), more)

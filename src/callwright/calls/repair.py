@@ -1,7 +1,7 @@
-"""Repairs arguments by their schema: renames parameters and coerces values where that is safe, and names each step.
+"""Repairs arguments by their schema: renames parameters and coerces values if that is safe, and reports each step.
 
-Works on the tree of a parsed value. What no rule fits stays as it was written, and the check says what is wrong with
-it. Nothing is filled in, dropped or chosen by guess.
+Works on the tree of a parsed value. A value that no rule fits is unchanged, and validation reports its errors.
+Nothing is filled in, dropped or guessed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -174,7 +174,7 @@ class ArgumentRepair:
     def _renamed(self, members: Sequence[Member], schema: Schema, path: str) -> list[Member]:
         """The members under the names that the schema declares.
 
-        A name is not changed if it would collide with another value. The same value under two names is kept once.
+        A name is not changed if it would collide with another value. The same value under two names is included once.
         """
         declared = properties(schema)
         given = {member.name for member in members}

@@ -17,8 +17,8 @@ from callwright.tolerant_json.codec import UNDECODABLE
 
 
 class RepeatedCalls(Struct, frozen=True):
-    """Calls of one turn that have come for the `times`-th time in a row, each time with the same outputs. `end` is the
-    number of the item behind them.
+    """Calls of one turn, made for the `times`-th time in a row, each time with the same outputs. `end` is the index of
+    the next item.
     """
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class _Made(Struct):
 
 
 class _Counted(NamedTuple):
-    """How often each thing has come, and what has come most."""
+    """Counts of items, and the highest count."""
 
     times: Counter[Any]
     most: int
@@ -57,8 +57,8 @@ _NONE: Final = _Counted(Counter(), 0)
 
 
 def may_repeat(items: Sequence[Item], times: int) -> bool:
-    """Whether there are outputs with the same text, and calls with the same arguments, so many times at all. If not,
-    there is no row of that length, and that is found sooner than rows are.
+    """Whether any output text and any arguments of calls occur at least this number of times. If not, no row has this
+    length; this check is faster than the search for rows.
     """
     if fold(items, _NONE, _outputs).most < times:
         return False

@@ -1,4 +1,4 @@
-"""The input of a custom tool as it streams: the plain text, taken out of what the model wrote.
+"""Streamed input of a custom tool: the plain text, extracted from the model's output.
 
 Models are shown a function with one string parameter (`callwright.calls.custom_tools`). Most write JSON arguments for
 it, `{"input": "print(1)"}`, some the bare text. Free text streams from both. Input with a grammar is held to its end:
@@ -64,7 +64,7 @@ class StreamingCustomInput:
         return "".join(self._written)
 
     def feed(self, text: str) -> str:
-        """Read a delta of what the model writes; answers the text of the input that has become certain."""
+        """Read a delta of the arguments; return the text of the input that is now certain."""
         if self._way == "plain":
             return self._sent(text)
         if self._live is not None:
@@ -140,7 +140,7 @@ class StreamingCustomInput:
         node = read_json(text.strip())
         if node is None:
             return None
-        # One key, one text, whatever the key. What a grammar then judges may be in several objects.
+        # A single text under any key. With a grammar, it may be nested in several objects.
         only = node.members[0].value if len(node.members) == 1 else node
         while self._grammar is not None and len(only.members) == 1:
             only = only.members[0].value
@@ -157,7 +157,7 @@ class StreamingCustomInput:
         return said if isinstance(said, str) else None
 
     def _readings(self, text: str) -> Iterator[tuple[str, str]]:
-        """The input, then the same with possible wrappers taken off, each with words that say what was done."""
+        """The input, then the same without possible wrappers, each with a description of the step."""
         waiting = [(text, "")]
         seen: set[str] = set()
         for _ in range(_MAX_READINGS):
@@ -186,7 +186,7 @@ class StreamingCustomInput:
 
 
 def _left_out(arguments: str) -> list[Problem]:
-    """A problem for arguments beside the input, which are dropped."""
+    """A problem for further arguments, which are dropped."""
     try:
         value = decode(arguments)
     except NotJsonError:

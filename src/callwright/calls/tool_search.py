@@ -57,13 +57,13 @@ def found_words(names: Sequence[str]) -> str:
 
 
 def search_id(number: int) -> str:
-    """The id of a search that was made without one: the same in every turn, so that the prompt keeps its prefix."""
+    """The id of a search without one: the same in every turn, so that the prompt's prefix is stable."""
     return f"search_{number}"
 
 
 def found_schemas(tools: Sequence[FunctionTool]) -> str:
-    """Tools with their schemas, for the place in a conversation where they were found: a line of JSON for each, in the
-    form that Claude Code's own search tool tells the model to expect.
+    """Tools with their schemas, for the position in a conversation of the search: a line of JSON for each, in the form
+    that Claude Code's own search tool describes to the model.
     """
     lines = [
         json.dumps(
@@ -76,7 +76,7 @@ def found_schemas(tools: Sequence[FunctionTool]) -> str:
 
 
 def found_text(tools: Sequence[FunctionTool]) -> str:
-    """The output of a search for the model where the prompt does not list what was found: names and schemas."""
+    """The output of a search for tools that are not in the prompt: names and schemas."""
     words = found_words([tool.name for tool in tools])
     return f"{words}\n{found_schemas(tools)}" if tools else words
 

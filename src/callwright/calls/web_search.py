@@ -1,7 +1,7 @@
-"""Web search as a model knows it: the tool that it is offered, and how it reads what was found.
+"""Web search for the model: the tool that it is offered, and the text of the results.
 
-Whatever runs the search hands in its results. What they say are words of strangers: each stands on one line, so that
-none can pass for a result of its own.
+The caller runs the search. Results are untrusted text: each is written on one line, so that none can imitate another
+result.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ _HEAD: Final = (
 
 
 class SearchResult(Struct, frozen=True):
-    """A page that a search has found. `number` is its own in the whole conversation, `age` when it was written, as the
-    search engine says it.
+    """A page that a search has found. `number` is its own in the whole conversation, `age` when it was written, in
+    the format of the search engine.
     """
 
     number: int
@@ -39,8 +39,8 @@ class SearchResult(Struct, frozen=True):
 
 
 class WebSearchTool(Struct, frozen=True):
-    """How a request wants the web to be searched. Of domains subdomains count, too; `most` are the searches that it
-    allows, None for any number. `location` is where the user is, in words; `context`: how much of each page is read.
+    """Settings of a request for web search. Domains include their subdomains; `most` is the maximum number of searches,
+    None: no limit. `location` is the user's location, as text; `context`: how much of each page is read.
     """
 
     allowed_domains: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def search_tool(wanted: WebSearchTool) -> FunctionTool:
 
 
 def results_text(results: Sequence[SearchResult]) -> str:
-    """What the model reads of a search."""
+    """The text for the model of a search's results."""
     if not results:
         return "Nothing was found on the web for this query."
     lines = [_HEAD]

@@ -1,4 +1,4 @@
-"""Arguments that came all at once and need nothing: found out without reading them step by step."""
+"""Recognise complete arguments that need no repair, without parsing them step by step."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""OpenAI's errors: how a bad request is told, in their words where they are known.
+"""OpenAI's errors for invalid requests, with their wording if it is known.
 
 Source of the wording: public threads that quote the API, November 2026.
 """
@@ -34,7 +34,7 @@ _OF_STRINGS = ("stop", "modalities", "include")
 def from_validation(
     error: msgspec.ValidationError, given: object, supported: Mapping[str, Sequence[str]]
 ) -> RequestError:
-    """The error OpenAI would give where a request does not have the shape that it must have.
+    """The error that OpenAI would return for a malformed request.
 
     `given` is the decoded request, `supported` the values that an enumeration takes, by path with `[]` for any index.
     """
@@ -46,7 +46,7 @@ def from_validation(
 def _from_validation(
     error: msgspec.ValidationError, value: object, supported: Mapping[str, Sequence[str]]
 ) -> RequestError:
-    """See `from_validation`; `value` is what stands where the error is."""
+    """See `from_validation`; `value` is the one at the position of the error."""
     parts = _AT.match(str(error))
     what, path = (parts["what"], (parts["path"] or "").removeprefix(".")) if parts else (str(error), "")
     if absent := _MISSING.match(what):
@@ -152,7 +152,7 @@ def listed(values: Sequence[str]) -> str:
 
 
 def value_at(given: Any, path: str) -> Any:
-    """The value at a path like `tools[0].function.name`, None where there is none."""
+    """The value at a path like `tools[0].function.name`, or None."""
     for step in re.findall(r"[^.\[\]]+", path):
         try:
             given = given[int(step)] if isinstance(given, list) else given[step]

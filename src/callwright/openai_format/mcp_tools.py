@@ -10,7 +10,7 @@ from callwright.schema.strict import MAX_LEVELS, levels
 
 
 class McpToolFilter(Struct, frozen=True):
-    """Some tools of a server: those of these names, those that say that they only read (or do not), or both."""
+    """Some tools of a server: those with these names, those declared read-only (or not), or both."""
 
     tool_names: list[str] | None = None
     read_only: bool | None = None

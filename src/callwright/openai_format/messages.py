@@ -61,7 +61,7 @@ _MESSAGE_FIELDS = frozenset(
     {
         *("role", "content", "name", "refusal", "reasoning", "reasoning_content"),
         *("tool_calls", "function_call", "tool_call_id"),
-        "audio",  # an answer that OpenAI keeps: its id means nothing to others
+        "audio",  # an answer stored at OpenAI: its id means nothing to others
     }
 )
 
@@ -92,10 +92,10 @@ class _Messages(msgspec.Struct):
 
 
 class ReadMessage(msgspec.Struct, frozen=True):
-    """A message that was read: what it says, as items. `number` is its place, which paths and some ids name.
+    """A parsed message as items. `number` is its index, which is part of paths and some ids.
 
-    `asks`: how often each id is that of one of its calls; `answers`: the id of the call whose output it is.
-    `output_of`: it is the output of the latest call of this function, whose id it does not say.
+    `asks`: the number of its calls with each id; `answers`: the id of the call whose output it is.
+    `output_of`: it is the output of the latest call of this function, and has no call id.
     """
 
     number: int
@@ -217,19 +217,19 @@ def _legacy_call_id(items: Sequence[Item], name: str) -> str:
 
 
 def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
-    """The conversation as chat messages; what an assistant did at once becomes one message."""
+    """The conversation as chat messages; the items of a turn of the assistant become one message."""
     return _instructed([message for turn in conversation.turns() for message in _of_turn(turn, 0)])
 
 
 def shared_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """The same of items, for a server, in messages that are made once: nobody changes them. Reasoning has either name:
+    """The same for items, for a server, as cached messages that callers must not change. Reasoning has both names:
     vLLM reads `reasoning` only (vllm#38488), as Ollama does, SGLang and llama.cpp `reasoning_content`.
     """
     messages: list[dict[str, Any]] = fold(items, _NO_TURNS, _shared).made
     return _instructed(messages) if fold(items, False, _has_developer) else [*messages]
 
 
-def _has_developer(before: bool, items: Sequence[Item], start: int) -> bool:  # it is what was found so far
+def _has_developer(before: bool, items: Sequence[Item], start: int) -> bool:  # `before`: the result so far
     return before or any(isinstance(item, Message) and item.role == "developer" for item in items[start:])
 
 
@@ -258,8 +258,8 @@ def _of_turn(turn: ConversationTurn, _: int) -> list[dict[str, Any]]:
 
 
 def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """OpenAI's role `developer` in roles that templates know: at the start, all that instructs is one system message;
-    what comes later stays where it is, as a marked block of the user.
+    """Replace OpenAI's role `developer` by roles that templates know: all instructions at the start become one system
+    message; later ones become marked user messages in place.
     """
     if "developer" not in [message["role"] for message in messages]:
         return [*messages]
@@ -272,7 +272,7 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         else message
         for message in messages[start:]
     ]
-    own = messages[0] if start == 1 else {}  # several names do not fit one message: the client is told
+    own = messages[0] if start == 1 else {}  # several names do not fit one message: reported to the client
     return [{**own, "role": "system", "content": told}, *later] if start else later
 
 

@@ -4,10 +4,10 @@ from msgspec import Struct
 
 
 class RequestRules(Struct, frozen=True):
-    """What a model takes of a request. `is_lenient`: also what OpenAI's API refuses only for its form.
+    """The rules for requests to a model. `is_lenient`: accept requests that OpenAI's API refuses only for their form.
 
     Names of tools that servers do not take get an alias, schemas only have to be JSON Schema, tools of unknown types
-    are left out, and a history whose calls and outputs do not belong together is mended.
+    are left out, and a history with unpaired calls and outputs is repaired.
     """
 
     is_lenient: bool = False

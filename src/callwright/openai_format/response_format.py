@@ -21,7 +21,7 @@ class _JsonSchema(msgspec.Struct):
 def read_response_format(
     given: object, param: str = "response_format", *, is_flat: bool = False
 ) -> ResponseFormat | None:
-    """The format of the answer; plain text is None. `is_flat`: a schema stands beside its type, as in Responses."""
+    """The format of the answer; plain text is None. `is_flat`: a schema is next to its type, as in Responses."""
     if given is None:
         return None
     if not isinstance(given, Mapping):

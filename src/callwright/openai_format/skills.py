@@ -1,4 +1,4 @@
-"""Skills of a local shell: folders with instructions that the client has, which the model is told of.
+"""Skills of a local shell: folders with instructions on the client's machine, which are described to the model.
 
 Source: `LocalEnvironment` and `LocalSkill` of OpenAI's Responses API.
 """
@@ -27,7 +27,7 @@ class _Environment(msgspec.Struct):
 
 
 def with_skills(shell: FunctionTool, given: Mapping[str, Any], at: str) -> FunctionTool:
-    """The shell as the model is told of it, with the skills of its environment. Raises `RequestError` that names the
+    """The shell as described to the model, with the skills of its environment. Raises `RequestError` that names the
     field; `at` is the path of the tool in the request.
     """
     try:

@@ -68,9 +68,9 @@ def _named(given: Mapping[str, Any], param: str, flat: Flat) -> str:
 def read_allowed_tools(
     given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = as_named
 ) -> tuple[str, ...] | None:
-    """The names of the tools that may be called, where the choice is a set of them (`allowed_tools`, either shape).
+    """The names of the tools that may be called, if the choice is a set of them (`allowed_tools`, either shape).
 
-    None: any may. All tools stay in the prompt.
+    None: any tool. All tools remain in the prompt.
     """
     if not (isinstance(given, Mapping) and given.get("type") == "allowed_tools"):
         return None

@@ -1,4 +1,4 @@
-"""The names by which the model knows the tools of a request, and the way back to what the client knows.
+"""The model's names for the tools of a request, and the mapping back to the client's names.
 
 Namespaces, built-in kinds of tools and names of any length meet one flat list of functions here. A flat name depends on
 the tool alone, unless another tool has it already.
@@ -20,7 +20,7 @@ _FUNCTIONS = "functions"  # OpenAI's own namespace for tools without one, as whi
 
 
 class ClientTool(Struct, frozen=True):
-    """A tool as the client knows it. `is_async`: its output may come later than at once."""
+    """A tool as the client knows it. `is_async`: its output may arrive later."""
 
     name: str
     namespace: str | None = None
@@ -40,7 +40,7 @@ class ToolNames:
         self._flat: dict[tuple[str | None, str], str] = {}
 
     def copy(self) -> "ToolNames":
-        """The same names, which go on by themselves."""
+        """An independent copy."""
         made = ToolNames(aliases=self._aliases)
         made._clients, made._flat, made.renames = self._clients.copy(), self._flat.copy(), self.renames
         return made
@@ -79,7 +79,7 @@ class ToolNames:
         return known or self._flattened(name, namespace)
 
     def client(self, flat: str) -> ClientTool:
-        """What the client knows a tool as; a name that was not offered stays as it is."""
+        """The tool as the client knows it; a name that was not offered is unchanged."""
         return self._clients.get(flat) or ClientTool(flat)
 
     def in_words(self, text: str) -> str:
@@ -90,7 +90,7 @@ class ToolNames:
         return text
 
     def _flattened(self, name: str, namespace: str | None) -> str:
-        """A tool within its namespace as one name; a mark stands at the end of one that had to be changed."""
+        """A tool within its namespace as one name; a digest is appended if it had to be changed."""
         if not namespace or namespace == _FUNCTIONS:
             return name if not self._aliases or _is_name(name) else _with_digest(_OTHER.sub("_", name), name, None)
         flat = f"{namespace}{'' if namespace.endswith('__') else '__'}{name}"

@@ -32,7 +32,7 @@ ApiShape: TypeAlias = Literal["any", "chat", "responses", "function"]
 
 
 class FoundTool(NamedTuple):
-    """A tool, and the path in the request at which its fields stand."""
+    """A tool, and the path of its fields in the request."""
 
     tool: FunctionTool
     path: str
@@ -91,8 +91,8 @@ def find_tools(
 
 
 def offered_tools(given: Sequence[Mapping[str, Any]] | None, param: str, shape: ApiShape) -> tuple[FunctionTool, ...]:
-    """The tools of a list that was decoded from JSON, checked. A client sends the same ones with each request: they are
-    kept by their text. Raises `RequestError` that names the field.
+    """The validated tools of a list decoded from JSON. Cached by their text, as a client sends the same ones with each
+    request. Raises `RequestError` that names the field.
     """
     return once(given or (), f"{shape} {param}", lambda: _offered(encode(given), param, shape))
 
@@ -193,7 +193,7 @@ def _read_grammar(given: Mapping[str, Any], path: str, *, is_flat: bool) -> "Gra
             code="invalid_value",
         )
     try:
-        from callwright.grammar.grammar import Grammar  # the engine behind it is loaded with the first grammar
+        from callwright.grammar.grammar import Grammar  # its engine is loaded with the first grammar
 
         return Grammar(read.syntax, read.definition)
     except GrammarError as error:

@@ -116,8 +116,8 @@ def needs_search(what: str, param: str, code: str = "unsupported_value") -> Requ
 
 
 def refused_kind(kind: str, param: str, *, searches: bool) -> RequestError:
-    """The error for a tool that is demanded, or stands alone, and that nobody here runs. `searches`: the gateway does,
-    and the request keeps it from the web.
+    """The error for a tool that is required, or is the only one, and cannot run here. `searches`: the gateway can
+    search, but the request denies it access to the web.
     """
     what = f"Unsupported tool type '{kind}' at '{param.removesuffix('.type')}'"
     if kind.startswith("image_generation"):

@@ -1,1 +1,1 @@
-"""JSON Schemas: validation, and the texts that prompts make of them."""
+"""JSON Schemas: validation, and their text in prompts."""

@@ -31,8 +31,8 @@ class Place(Struct, frozen=True):
 
 
 class Members(Struct, frozen=True):
-    """What an object may hold that may be any of some branches: their schema as one, its members, those that must be
-    there, and those that each of them declares.
+    """The members of an object that may match any of some branches: their merged schema, its members, the required
+    ones, and those that every branch declares.
     """
 
     schema: Schema

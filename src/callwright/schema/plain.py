@@ -1,7 +1,7 @@
 """The schema of a tool's arguments in the words of JSON Schema: what readers, checks, constraints and prompts ask for.
 
-Authors write `nullable` as OpenAPI has it, and types as their language calls them. `tool_schema` says the same as
-JSON Schema does; `resolved_schema` also without references, for prompts that convert a schema. A prompt that shows a
+Authors write `nullable` as in OpenAPI, and the type names of their language. `tool_schema` converts both to
+JSON Schema; `resolved_schema` also without references, for prompts that convert a schema. A prompt that shows a
 tool as the client wrote it shows `FunctionTool.openai`.
 """
 
@@ -29,7 +29,7 @@ _ONE: Final = frozenset(
 _SEVERAL: Final = frozenset(("anyOf", "oneOf", "allOf", "prefixItems", "items"))
 _NAMED: Final = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 _MAX_LEVELS: Final = 200
-_MAX_PARTS: Final = 4_096  # of a resolved schema: a few lines of references can stand for millions
+_MAX_PARTS: Final = 4_096  # of a resolved schema: a few lines of references can expand to millions
 _NULL: Final[Schema] = {"type": "null"}
 
 
@@ -49,7 +49,7 @@ def resolved_schema(tool: FunctionTool) -> Schema | None:
 
 
 def type_words(tool: FunctionTool) -> tuple[str, ...]:
-    """The words for types in a tool's schema that are none of JSON Schema's."""
+    """The type names in a tool's schema that JSON Schema does not have."""
     found: dict[str, None] = {}
 
     def look(schema: Schema) -> Schema:
@@ -164,7 +164,7 @@ class _Resolver:
         return _simpler(made)
 
     def _followed(self, schema: Schema, reference: str, inside: tuple[str, ...]) -> object:
-        """The schema that a reference leads to, with the keywords beside it; a note if it leads back."""
+        """The schema that a reference leads to, with its sibling keywords; a note if it is recursive."""
         beside = {key: value for key, value in schema.items() if key != "$ref"}
         target = pointed_at(reference, self._root)
         if reference in inside:
@@ -178,7 +178,7 @@ class _Resolver:
 
 
 def _beside(schema: Schema, more: Schema) -> Schema:
-    """A schema with the keywords beside the reference that led to it; its own description follows theirs."""
+    """A schema with the sibling keywords of the reference to it; its own description follows theirs."""
     told = [text for part in (more, schema) if isinstance(text := part.get("description"), str) and text]
     return {**schema, **more, **({"description": " ".join(dict.fromkeys(told))} if told else {})}
 

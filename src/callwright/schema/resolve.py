@@ -1,4 +1,4 @@
-"""What a schema says at one place: references followed, `allOf` merged, unions taken apart at any level.
+"""Resolve a schema at one place: references followed, `allOf` merged, unions split at any level.
 
 Everybody who asks for the types or the members at a place asks here: the repair of arguments, live or whole, and the
 writers of values that were text.
@@ -16,7 +16,7 @@ TYPE_NAMES: Final = frozenset(("string", "integer", "number", "boolean", "object
 _MAX_REFERENCES: Final = 16
 _MAX_BRANCHES: Final = 64
 _EMPTY: Final[Schema] = {}
-# Keywords that join schemas; and those that say nothing of the value itself.
+# Keywords that combine schemas; and those that do not constrain the value itself.
 _JOINING: Final = frozenset(("$ref", "allOf", "anyOf", "oneOf"))
 _SILENT: Final = _JOINING | {
     *("$defs", "definitions", "$schema", "$id", "$comment", "title", "description", "default", "examples"),
@@ -26,7 +26,7 @@ _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean"
 
 
 def resolve(schema: object, root: Schema) -> Schema:
-    """A schema with its `$ref` into `root` followed and a lone `allOf` opened; `{}` for what says nothing."""
+    """A schema with its `$ref` into `root` followed and a lone `allOf` unwrapped; `{}` if it has no constraints."""
     for _ in range(_MAX_REFERENCES):
         if not isinstance(schema, Mapping):
             return _EMPTY
@@ -116,8 +116,8 @@ def root_properties(schema: Schema | None) -> Mapping[str, Any]:
 
 
 def merged(choices: Sequence[Schema]) -> Schema:
-    """One schema for an object that may be any of the choices: a member is what any of them says, and required if all
-    say so.
+    """One schema for an object that may match any of the choices: a member may be that of any choice, and is required
+    if all require it.
     """
     if len(choices) == 1:
         return choices[0]
@@ -165,7 +165,7 @@ def wanted(schema: Schema) -> str:
 
 
 def pointed_at(reference: str, root: Schema) -> object:
-    """What a reference of the form `#/a/b` leads to; None where it leads nowhere."""
+    """The target of a reference of the form `#/a/b`; None if there is none."""
     value: object = root
     if not reference.startswith("#"):
         return None

@@ -9,12 +9,12 @@ from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
 from callwright.schema.plain import resolved_schema, tool_schema
 
-# They say nothing of a value, or are resolved.
+# They do not describe a value, or are resolved.
 _SILENT: Final = frozenset(("title", "$schema", "$id", "$comment", "$defs", "definitions", "nullable"))
 
 
 class ShownKeywords(Struct, frozen=True):
-    """The keywords that a prompt shows of a parameter, and of what is `nested` in one (None: the same), such as the
+    """The keywords that a prompt shows of a parameter, and of schemas `nested` in one (None: the same), such as the
     `items` of an array (None: as any).
 
     `resolves`: references are followed first, see `callwright.schema.plain`. `text_enums`: an enumeration is shown for
@@ -33,7 +33,7 @@ def hidden_keywords(tool: FunctionTool, shown: ShownKeywords) -> frozenset[str]:
     schema = resolved_schema(tool) if shown.resolves else tool_schema(tool)
     found: set[str] = set()
     root = schema or {}
-    # Each is a schema, the keywords that are shown of it, and those of what is in it.
+    # Each is a schema, the keywords shown of it, and those shown of nested schemas.
     inner = shown.keywords if shown.nested is None else shown.nested
     items = inner if shown.items is None else shown.items
     found.update(key for key in root if key not in shown.keywords | {"type", "properties", "required"} | _SILENT)

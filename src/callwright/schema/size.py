@@ -1,6 +1,6 @@
 """How large schemas become in use: their references followed, the repetitions in their patterns written out.
 
-That bounds what a validator has to do for them; a schema of a few lines can stand for millions.
+That bounds the work of a validator; a schema of a few lines can expand to millions of parts.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final
 from callwright.schema.resolve import pointed_at
 from callwright.settings import bounds
 
-# References within references: more than anybody writes, less than the validator's stack bears.
+# Nested references: more than real schemas have, less than the validator's stack allows.
 _MAX_CHAIN: Final = 100
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFINITIONS: Final = ("$defs", "definitions")
@@ -26,7 +26,7 @@ _ATOM: Final = re.compile(
     re.DOTALL,
 )
 _LONGEST_COUNT: Final = 9
-# The words by which a schema can mean more than it says, an escape among them that can hide the others.
+# Words in a schema that can multiply its size, and the escape that can hide them.
 _LARGER: Final = ("$ref", "Ref", "pattern", "\\u")
 # A part of a schema takes no less in a text: `1,`.
 _PART_BYTES: Final = 2
@@ -61,7 +61,7 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
 
 
 def may_be_large(text: bytes | str) -> bool:
-    """Whether JSON could hold a schema of which `schema_fault` says something. Few do, and that is found fast."""
+    """Whether JSON may contain a schema with a `schema_fault`: a fast check, which is False for most."""
     if len(text) > bounds.MAX_SCHEMA_PARTS * _PART_BYTES:
         return True
     if isinstance(text, bytes):
@@ -70,7 +70,7 @@ def may_be_large(text: bytes | str) -> bool:
 
 
 def schema_fault(schema: Mapping[str, Any]) -> str | None:
-    """What is too much in a schema, in words."""
+    """A description of the limit that a schema exceeds, or None."""
     if has_more_parts(schema, bounds.MAX_SCHEMA_PARTS):
         return f"expected at most {bounds.MAX_SCHEMA_PARTS} parts with all references followed, got more."
     size = sum(map(pattern_size, patterns(schema)))
@@ -83,10 +83,9 @@ def schema_fault(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_more_returns(schema: Mapping[str, Any], value: object, most: int) -> bool:
-    """Whether a validator that follows every way through a schema comes back more often than this to a part of a value
-    by the same part of the schema.
+    """Whether a validator that tries every path repeats more than `most` visits of the same parts of value and schema.
 
-    With references that lead back through unions the ways multiply with each level of the value.
+    With recursive references through unions the paths multiply with each level of the value.
     """
     ways = _Ways(schema)
     try:
@@ -104,7 +103,7 @@ class _Ways:
         self._known: dict[tuple[int, int], int] = {}
 
     def visits(self, value: object, schema: object) -> int:
-        """How often a value meets a part of a schema, and what is in the one what is in the other."""
+        """The number of visits of a part of a schema for a value, including nested ones."""
         if not isinstance(schema, dict):
             return 0
         if not isinstance(value, dict | list):
@@ -113,7 +112,7 @@ class _Ways:
         key = (id(value), id(schema))
         if key not in self._known:
             self.first += 1
-            self._known[key] = 1  # while it is counted: what leads to itself comes once
+            self._known[key] = 1  # while it is counted: a recursive reference counts once
             parts = ((value, part) for part in _beside(schema, self._places))
             self._known[key] += sum(self.visits(inner, part) for inner, part in (*parts, *_inside(value, schema)))
         return self._known[key]
@@ -147,7 +146,7 @@ def _inside(value: object, schema: Mapping[str, Any]) -> Iterator[tuple[object, 
 
 
 class _Places:
-    """Where the references in a schema lead: by their path, or by the name that a part of it gives itself."""
+    """The targets of references in a schema: by their path, or by the name that a part declares for itself."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -192,7 +191,7 @@ def _parts(schema: object) -> Iterator[dict[str, Any]]:
 
 
 def most_properties(schema: Mapping[str, Any]) -> int:
-    """How many properties a schema declares, its definitions apart; or one of those, where it declares more."""
+    """The number of properties that a schema declares without its definitions, or that of its largest definition."""
     defined = [schema[word].values() for word in _DEFINITIONS if isinstance(schema.get(word), Mapping)]
     root = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
     return max(map(_declared, (root, *(part for each in defined for part in each))))
@@ -204,7 +203,7 @@ def _declared(schema: object) -> int:
 
 
 def patterns(schema: object) -> Iterator[str]:
-    """The regular expressions in a schema, wherever they stand."""
+    """All regular expressions in a schema."""
     for part in _parts(schema):
         if isinstance(part.get("pattern"), str):
             yield part["pattern"]
@@ -215,7 +214,7 @@ def patterns(schema: object) -> Iterator[str]:
 def pattern_size(pattern: str) -> int:
     """About how many characters a regular expression has to match when every counted repetition is written out."""
     sizes = [0]  # of the groups that are open
-    latest = 0  # of what a count would repeat
+    latest = 0  # of the atom that a quantifier would repeat
     for found in _ATOM.finditer(pattern):
         match found.lastgroup:
             case "open":

@@ -51,14 +51,14 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 def schema_problems(schema: Schema) -> list[str]:
-    """What is wrong with a schema of arguments, strict or not: empty when it describes an object and is well formed."""
+    """The problems of a schema of arguments, strict or not: empty if it describes an object and is well formed."""
     if levels(schema) > MAX_LEVELS:
         return [TOO_DEEP]
     return [*_of_root(schema), *_of_form(schema, _DRAFTS)]
 
 
 def form_problems(schema: Schema) -> list[str]:
-    """Why a schema of anything is none, or too deep; empty when it is well formed."""
+    """The problems of a schema of any value: invalid or too deep; empty if it is well formed."""
     return [TOO_DEEP] if levels(schema) > MAX_LEVELS else list(_of_form(schema, _DRAFTS))
 
 
@@ -80,10 +80,10 @@ def strict_problems(schema: Schema) -> list[str]:
 
 
 def levels(value: object) -> int:
-    """How deeply objects and arrays are nested; above `MAX_LEVELS` nobody counts on, as a value may hold itself."""
+    """How deeply objects and arrays are nested; counting stops above `MAX_LEVELS`, as a value may contain itself."""
     deepest, row = 0, [value]
     while row and deepest <= MAX_LEVELS:
-        inner: dict[int, object] = {}  # a part that several others share is looked at once
+        inner: dict[int, object] = {}  # a part that several others share is visited only once
         found = False
         for item in row:
             if isinstance(item, dict | list):
@@ -128,7 +128,7 @@ def _of_form(schema: Schema, drafts: Sequence[str]) -> Iterator[str]:
 
 
 class _Size:
-    """What is counted in the root, or in one definition."""
+    """Counts for the root, or for one definition."""
 
     def __init__(self) -> None:
         self.nesting = 0
@@ -247,7 +247,7 @@ def _of_sizes(sizes: Sequence[_Size], named: int) -> Iterator[str]:
 
 
 def too_many_properties(got: int, most: int) -> str:
-    """What is wrong with a strict schema of so many properties."""
+    """The problem of a strict schema with too many properties."""
     return _too_many(most, "object properties", got)
 
 

@@ -1,8 +1,8 @@
 """Function tools as TypeScript, the way Harmony prompts show them.
 
 Two flavours exist and models have seen both: that of the Harmony library (`library`) and that of the chat template
-(`hf`, `callwright.schema.typescript_hf`). Source: openai/harmony 0.0.8, whose quirks are kept on purpose: the text is
-what the models were trained on, not TypeScript that a compiler would take.
+(`hf`, `callwright.schema.typescript_hf`). Source: openai/harmony 0.0.8, whose quirks are reproduced on purpose:
+the models were trained on this text, which no TypeScript compiler would accept.
 """
 
 import json

@@ -13,7 +13,7 @@ from callwright.schema.keywords import properties, required
 from callwright.schema.plain import resolved_schema
 
 _NAMES: Final = {"integer": "number", "number": "number", "string": "string", "boolean": "boolean", "null": "null"}
-# What a type or its lines say themselves.
+# Keywords that the type or its lines express.
 _SHOWN: Final = frozenset(
     ("type", "enum", "anyOf", "oneOf", "properties", "required", "items", "description", "title", "default", "examples")
 )
@@ -56,7 +56,7 @@ def _type(schema: object, indent: str) -> str:
 
 
 def _variant(schema: object, indent: str) -> str:
-    """A type that stands in another, with what is said of it beside it."""
+    """A nested type, followed by its notes."""
     text = _type(schema, indent)
     if not isinstance(schema, Mapping):
         return text
@@ -103,7 +103,7 @@ def _default(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _notes(schema: Mapping[str, Any], indent: str) -> Iterator[str]:
-    """The keywords that no type can say."""
+    """The keywords that a type cannot express."""
     for key, value in schema.items():
         if key in _SHOWN or key in _SILENT or (key == "additionalProperties" and isinstance(value, bool)):
             continue

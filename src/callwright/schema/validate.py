@@ -1,8 +1,8 @@
 """Values against JSON Schemas: compiled once per schema, cached by content, no network.
 
 The engine is jsonschema-rs. A schema that it cannot compile (an unknown `$ref`, a broken `pattern`) checks nothing: a
-tool must not become useless because its author's schema is odd. Nor does one that stands for more than its bounds: the
-engine would work on it for ever.
+tool must not become useless because its author's schema is odd. Nor does one that expands beyond its bounds: the
+engine would never finish.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _BYTES_OF_PATTERN: Final = 1_600
 _SMALL: Final = 262_144
 _LARGE: Final[Latest[bytes, "Validator"]] = Latest(134_217_728)
 _LARGEST: Final = 67_108_864
-# To judge a value the engine goes each way once, to say what is wrong it goes all of them: this many take 20 ms.
+# To validate a value the engine takes each path once, to list its errors all of them: this number takes 20 ms.
 _MAX_RETURNS = 1_000
 
 
@@ -36,8 +36,8 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Validator(msgspec.Struct, frozen=True):
-    """A schema, compiled. `unread` says why it cannot be, and is empty where it is; then it takes every value.
-    `is_large`: its patterns take so much memory that it must not be cached with anything else.
+    """A compiled schema. `unread`: why it could not be compiled, in which case every value is valid; else empty.
+    `is_large`: its patterns need too much memory to be cached with anything else.
     """
 
     schema: Mapping[str, Any]

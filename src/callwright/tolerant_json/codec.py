@@ -19,7 +19,7 @@ def decode(text: str | bytes | bytearray | msgspec.Raw) -> Any: ...
 @overload
 def decode(text: str | bytes | bytearray | msgspec.Raw, kind: type[T]) -> T: ...
 def decode(text: str | bytes | bytearray | msgspec.Raw, kind: Any = Any) -> Any:
-    """The value of a JSON text, checked against the type `kind` where one is given.
+    """The value of a JSON text, validated against the type `kind`, if given.
 
     Raises `NotJsonError`, also for texts nested too deeply and for lone surrogates.
     """
@@ -31,7 +31,7 @@ def decode(text: str | bytes | bytearray | msgspec.Raw, kind: Any = Any) -> Any:
 
 @cache
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """What decodes a type, for who reads many small texts: it raises what is in `UNDECODABLE`."""
+    """A decoder for a type, for callers with many small texts: it raises the errors in `UNDECODABLE`."""
     return msgspec.json.Decoder(kind)
 
 
@@ -44,7 +44,7 @@ def encode(value: object) -> bytes:
 
 
 def encode_inside(text: str) -> str:
-    """What stands between the quotes of a text as JSON."""
+    """A text as JSON, without its quotes."""
     if not text.isascii():
         return encode(text).decode()[1:-1]
     return encode_basestring(text)[1:-1]  # writes ASCII as msgspec does, at less cost
@@ -63,7 +63,7 @@ def _whole(value: Any) -> Any:
 
 
 def same_json(one: str, other: str) -> bool:
-    """Whether two JSON texts are one value. What is no JSON is the same as itself only."""
+    """Whether two JSON texts have the same value. Invalid JSON only equals the same text."""
     try:
         return one == other or encode(decode(one)) == encode(decode(other))
     except NotJsonError:

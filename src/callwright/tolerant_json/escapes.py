@@ -13,7 +13,7 @@ _LEGAL: Final = '"\\/bfnrt'
 # The backslash before these is dropped: quotes, spaces, and what Markdown or a shell escapes, as in `\_` or `\$`.
 _DROPPED: Final = "'`“‘”’„ _*#[]()<>~&$!|{}+-"
 _UNICODE = re.compile(r"\\u[0-9a-fA-F]{4}").match
-# What JSON writes behind a backslash: a pair of surrogates, half of one, or anything.
+# JSON escapes: a pair of surrogates, half of one, or anything.
 _HALF: Final = r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _PAIR: Final = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _ESCAPES: Final = re.compile(rf"{_PAIR}|(?P<half>{_HALF})|\\.", re.DOTALL)
@@ -33,10 +33,10 @@ def may_be_escape(text: str, at: int) -> bool:
 
 
 def escape(text: str, at: int) -> tuple[str, int]:
-    r"""Repair one whole escape: answers its strict JSON, and how many characters of `text` it stands for.
+    r"""Repair one whole escape: returns its strict JSON, and the number of characters of `text` that it replaces.
 
-    A backslash that means nothing is kept as text (`\d` becomes `\\d`, as in a Windows path). It is dropped before
-    marks that need none (`\'` becomes `'`), and together with a line break behind it.
+    An invalid escape is preserved as text (`\d` becomes `\\d`, as in a Windows path). The backslash is dropped before
+    marks that need none (`\'` becomes `'`), and together with a following line break.
     """
     mark = text[at + 1]
     if mark in _LEGAL or (mark == "u" and _UNICODE(text, at)):

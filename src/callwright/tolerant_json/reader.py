@@ -1,7 +1,7 @@
 """A tolerant JSON reader: the JSON repair for text that may still be streaming in.
 
-Reads in one pass, and returns a tree of `Node`s whose text is strict JSON: the model's own bytes where they were valid,
-repaired where not (`{a: 1,}` becomes `{"a": 1}`). Each repair is counted by its rule. Knows no schema.
+Reads in one pass, and returns a tree of `Node`s whose text is strict JSON: the model's own bytes if they were valid,
+else repaired (`{a: 1,}` becomes `{"a": 1}`). Each repair is counted by its rule. Knows no schema.
 
 Nothing is invented: in `{"a": }` the value is `missing`, in `{"a": 1e` it is a `half`, and a text that ends inside a
 value sets `JsonReader.cut`. Code that turns a value into a call must refuse these, and values that `certain` doubts.

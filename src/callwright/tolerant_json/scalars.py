@@ -23,9 +23,9 @@ ScalarRepair = Literal["half_value", "literal_spelling", "number_form", "unquote
 
 
 def scalar(word: str, *, at_end: bool) -> tuple[Node, ScalarRepair | None]:
-    """The value that an unquoted word stands for, and the repair that was needed, if any.
+    """The value of an unquoted word, and the repair that was needed, if any.
 
-    `at_end`: the text ends behind the word inside a container, so `tru` may be the first half of `true`.
+    `at_end`: the text ends after the word inside a container, so `tru` may be the first half of `true`.
     """
     if is_number(word):
         return Node("number", word, word), None

@@ -1,4 +1,4 @@
-"""Parsed JSON that keeps how it was written: a tree that gives strict JSON text back, with the model's white space."""
+"""Parsed JSON that preserves its source: a tree that yields strict JSON text with the model's white space."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
@@ -13,8 +13,8 @@ Kind: TypeAlias = Literal["object", "array", "string", "number", "half", "litera
 class Node(msgspec.Struct, gc=False):  # a tree has no cycles for the garbage collector to find
     """One JSON value.
 
-    A scalar has its strict JSON in `json` and what the model wrote in `written` (not for strings). A `missing` or
-    `half` value is not JSON: `json` is what the model wrote, `written` what it may mean (`tru`: `true`). A `word` is an
+    A scalar has its strict JSON in `json` and the model's text in `written` (not for strings). A `missing` or
+    `half` value is not JSON: `json` is the model's text, `written` its likely meaning (`tru`: `true`). A `word` is an
     unquoted text, as a string. `tail` is the white space before the closing bracket. `closed`: the model wrote the end
     of the value itself.
     """
@@ -30,7 +30,7 @@ class Node(msgspec.Struct, gc=False):  # a tree has no cycles for the garbage co
     def text(self, *, completed: bool = False) -> str:
         """The whole value as text: strict JSON, unless a part of it is `missing` or `half`.
 
-        `completed`: write null for such a part, or what it may mean.
+        `completed`: write null for such a part, or its likely meaning.
         """
         return "".join(_texts(self, completed=completed))
 
@@ -102,7 +102,7 @@ def name_of(key: Node) -> str:
 
 
 def given_once(members: Sequence[Member]) -> tuple[Sequence[Member], int]:
-    """The members without those that say the same again, and how many give another value to a name that was given."""
+    """The members without duplicates of equal value, and the number of those that give a name a different value."""
     if len({member.name for member in members}) == len(members):
         return members, 0
     kept: list[Member] = []

@@ -7,7 +7,7 @@ _FENCE = re.compile(r"\s*+(?P<ticks>`{3,}|~{3,})[\w+-]*+\s*+")
 
 
 def without(text: str, parts: Iterable[str]) -> str:
-    """A text without `parts`, which stand in it in this order."""
+    """A text without `parts`, which occur in it in this order."""
     left: list[str] = []
     at = 0
     for part in parts:

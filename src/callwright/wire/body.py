@@ -1,7 +1,7 @@
-"""The JSON of a request's body, as far as it is within the bounds.
+"""Decode the JSON of a request's body, within the bounds.
 
-Clients send the same tools with each request, and agents all messages or items of the one before: what has been decoded
-and checked is kept by its text.
+Clients send the same tools with each request, and agents all messages or items of the previous one: decoded and
+validated parts are cached by their text.
 """
 
 import re
@@ -20,7 +20,7 @@ from callwright.wire.bounds import check_bounds, check_depth, check_values
 from callwright.wire.errors import json_fault
 
 _TOOLS: Final = "tools"
-# Tools of type "mcp", however JSON writes it, come with keys, which nobody keeps.
+# Tools of type "mcp", in any JSON spelling, contain credentials, which must not be cached.
 _SECRETIVE: Final = re.compile(rb'"(?:m|\\u006[dD])(?:c|\\u0063)(?:p|\\u0070)"').search
 _LISTS: Final = ("messages", "input")  # of the APIs; each has one of them
 _OF_OBJECTS: Final = re.compile(rb"\[\s*\{").match  # not of texts or tokens to embed
@@ -32,9 +32,9 @@ _WIDEST: Final = re.compile(rb"[\xf0-\xff]").search  # in UTF-8, of characters b
 
 
 def decoded(body: bytes | str, limits: Bounds) -> object:
-    """The value of a body. Raises `RequestError` for one that is no JSON, or holds too much.
+    """The value of a body. Raises `RequestError` if it is not JSON, or too large.
 
-    Its tools, messages and items may be those of an earlier body: whoever reads them changes nothing in them.
+    Its tools, messages and items may be shared with an earlier body: callers must not change them.
     """
     check_values(body)
     value = _with_kept_parts(body, limits)
@@ -53,8 +53,8 @@ def _whole(body: bytes | str, limits: Bounds) -> object:
 
 
 def _with_kept_parts(body: bytes | str, limits: Bounds) -> dict[str, Any] | None:
-    """The value of a body with tools, messages or items; None for another, and for one with anything wrong, which is
-    told of the whole. Of a field that is given twice, the first is passed over.
+    """The value of a body with tools, messages or items; None for any other, and for one with an error, which is
+    then reported for the whole body. Of duplicate fields, the last one counts.
     """
     if len(body) > bounds.MAX_SCHEMA_BYTES:  # a limit for all schemas of a body together
         return None
@@ -118,8 +118,8 @@ def _levels_of(value: object) -> int:
     return levels
 
 
-class _NotToBeKept(Exception):  # noqa: N818  # nobody's error
-    """There are keys in it, or it is too deep."""
+class _NotToBeKept(Exception):  # noqa: N818  # not an error
+    """The text contains credentials, or is too deep."""
 
 
 @kept_by_text

@@ -1,7 +1,7 @@
 """Limits on the size of a request: inputs that would cost the gateway more than the client.
 
-Each limit is checked on the request as it was decoded, before anything is read of it, whichever API it speaks. What has
-no right shape is passed over here: reading it finds that out.
+Each limit is checked on the decoded request of any API, before it is parsed. Malformed parts are ignored here: parsing
+reports them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,17 +19,17 @@ from callwright.tolerant_json.codec import decode, encode
 _BAD_FORMAT: Final = "invalid_json_schema"
 # A property of a schema takes no less in a text: `"":{},`.
 _PROPERTY_BYTES: Final = 6
-# Values of one body, but for what stands in texts. The decoder takes four million numbers in one call, of 0.1 s, in
+# Values of one body, except inside texts. The decoder takes four million numbers in one call, of 0.1 s, in
 # which nothing else runs; a context window of a million tokens, each a number, is within.
 _MAX_VALUES: Final = 1_048_576
 # Lists of messages and items; all lists in one of these but its tools are parts.
 _LISTS: Final = ("messages", "input", "items")
 _TOOLS: Final = "tools"
-# In Anthropic's API: the servers whose tools are asked for, and a tool that comes with a message.
+# In Anthropic's API: the servers whose tools are requested, and a tool within a message.
 _SERVERS: Final = "mcp_servers"
 _EDITS: Final = "context_management"
 _STOPS: Final = "stop_sequences"
-# Fields that most requests have none of.
+# Fields that most requests lack.
 _OPTIONS: Final = frozenset((_SERVERS, _EDITS, _STOPS))
 _FORMATS: Final = frozenset(("response_format", "text", "output_config", "output_format"))
 _ADDITION: Final = "tool_addition"
@@ -210,7 +210,7 @@ def _number_of_inner(part: Mapping[str, Any]) -> int:
 
 
 def _inner_parts(part: Mapping[str, Any]) -> Iterator[list[Any]]:
-    """The parts of a result, of a document, and the references in what a search has found."""
+    """The parts of a result, of a document, and the references in a search result."""
     content, source = part.get("content"), part.get("source")
     if isinstance(content, dict):
         content = content.get("tool_references")

@@ -1,4 +1,4 @@
-"""What servers say of a request that does not fit into the context window, as numbers.
+"""Parse the token counts in servers' errors for a request that exceeds the context window.
 
 Sources: the messages of vLLM (`serving_engine.py`, `utils.py`), SGLang (`tokenizer_manager.py`), llama.cpp
 (`server-context.cpp`), TGI (`validation.rs`), LM Studio and OpenAI, 2025 and 2026.
@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 _NUMBER: Final = r"(\d[\d,]*)"
-# The window; what was asked for in all; and the prompt alone.
+# The window; the total requested; and the prompt alone.
 _WINDOW: Final = re.compile(
     rf"(?:context (?:length|window|size)|n_ctx)\b(?: of the model)?\D{{0,24}}?{_NUMBER}|>\s*{_NUMBER} maximum"
     rf"|`max_new_tokens` must be <= {_NUMBER}|`inputs` must have less than {_NUMBER}",
@@ -29,14 +29,14 @@ _PROMPT: Final = re.compile(
 
 
 class Overflow(Struct, frozen=True):
-    """Tokens: of the window, of prompt and answer together as they were asked for, of the prompt; None if not said."""
+    """Tokens of the window, of prompt and requested answer together, of the prompt. None: not reported."""
 
     window: int | None = None
     total: int | None = None
     prompt: int | None = None
 
     def room(self) -> int | None:
-        """How many tokens an answer may have; None where the prompt leaves none, or where nobody knows."""
+        """The maximum tokens of an answer; None if the prompt leaves none, or if unknown."""
         if self.window is None or self.prompt is None or self.prompt >= self.window:
             return None
         return self.window - self.prompt

@@ -39,7 +39,7 @@ def json_fault(body: bytes, error: NotJsonError) -> str:
 
 
 class ErrorObject(Struct, kw_only=True):
-    """What was wrong: `message` for people, the rest for programs. `param` is the path of the field in the request."""
+    """An error: `message` for people, the rest for programs. `param` is the path of the field in the request."""
 
     message: str
     type: str
@@ -54,7 +54,7 @@ class ErrorResponse(Struct):
 
 
 def error_body(error: RequestError | UpstreamError) -> ErrorResponse:
-    """An error as the API tells it."""
+    """The API's error object for an error."""
     if isinstance(error, RequestError):
         return ErrorResponse(ErrorObject(message=error.message, type=error.type, param=error.param, code=error.code))
     if error.status == 429:
@@ -65,7 +65,7 @@ def error_body(error: RequestError | UpstreamError) -> ErrorResponse:
 
 
 def upstream_status(error: UpstreamError) -> int:
-    """The HTTP status with which the failure of an upstream is told."""
+    """The HTTP status for an upstream failure."""
     if error.status == 429:
         return 429
     return {"unreachable": 503, "timeout": 504, "stopped": 503}.get(error.fault, 502)

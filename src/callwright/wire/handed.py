@@ -1,7 +1,7 @@
 """Endpoints whose requests are forwarded to the model's server: the checks of a request, and the forwarded fields.
 
-Only what a server must not find out itself is checked: the shape of the fields that say what is asked. All other fields
-go to the server as they came, where they are known or nobody else asks.
+Only the types of the essential fields are validated here. All other fields are forwarded unchanged if they are known,
+or if only trusted clients use the gateway.
 
 Sources: OpenAI's API reference; docs.vllm.ai (OpenAI-compatible server, pooling models), docs.sglang.io (OpenAI API,
 native APIs), README of llama.cpp's server, docs.ollama.com/api/openai-compatibility, docs.cohere.com/reference/rerank,
@@ -62,7 +62,7 @@ class ScoreRequestBody(HandedBody):
 
 class HandedEndpoint(Struct, frozen=True):
     """An endpoint. `path`: the server's, below its base URL; `text`: the field with the input; `known`: the fields
-    that may go there where others ask; `operation` is what it does, in OpenTelemetry's words.
+    forwarded for untrusted clients; `operation` is its name in OpenTelemetry.
     """
 
     path: str

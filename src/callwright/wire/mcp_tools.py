@@ -1,6 +1,6 @@
 """MCP servers among the `tools` of a request, in Chat Completions and in the Responses API.
 
-Nothing here contacts a server: which tools it has comes in as `McpServer`. Source of the shape: OpenAI's type `Mcp` of
+Nothing here contacts a server: its tools are passed as `McpServer`. Source of the shape: OpenAI's type `Mcp` of
 the Responses API.
 """
 
@@ -15,7 +15,7 @@ from callwright.memo.prefixes import once
 from callwright.openai_format.errors import missing, type_error
 from callwright.openai_format.mcp_tools import AskedServer
 
-# What is read of such a tool.
+# The fields read of such a tool.
 MCP_FIELDS: Final = frozenset(
     {"type", "server_label", "server_url", "server_description", "connector_id", "tunnel_id", "allowed_tools"}
     | {"require_approval", "defer_loading", "headers", "authorization", "allowed_callers"}
@@ -73,7 +73,7 @@ def _read(given: Mapping[str, Any], param: str) -> AskedServer:
 
 
 def shown_mcp(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as a response shows it: without the keys that came with it."""
+    """A tool as a response shows it: without its credentials."""
     shown = {"allowed_tools": None, "require_approval": "always", **tool}
     shown.pop("authorization", None)
     if isinstance(shown.get("headers"), Mapping):

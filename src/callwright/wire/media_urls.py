@@ -1,7 +1,7 @@
-"""Where the media of a request may be: in the request itself, or at a public address.
+"""Check the media of a request: they must be in the request itself, or at a public address.
 
 This gateway fetches none of it. A model's server may, from inside the network: a client that names `file:///etc/passwd`
-or an address of that network would read with the server's eyes. What a name resolves to is not looked up here.
+or an address of that network would read with the server's access. Host names are not resolved here.
 """
 
 import ipaddress
@@ -15,13 +15,13 @@ from callwright.conversation import MediaPart
 from callwright.errors import RequestError
 from callwright.openai_format.errors import listed
 
-# Fields of parts that hold no place and no data; any other text may be read as one by some server.
+# Fields of parts that contain neither URL nor data; some server may read any other text as one.
 _WORDS: Final = frozenset({"type", "detail", "filename", "format"})
-# Fields that hold bare data where there is no scheme; any other text without one is a path.
+# Fields that contain bare data if they have no scheme; any other text without one is a path.
 _DATA: Final = frozenset({"data", "file_data", "file_id", "uuid"})
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*+):")
-# What programs read each in its own way: a backslash, a blank, a control character.
+# Characters that parsers treat differently: a backslash, a space, a control character.
 _AMBIGUOUS: Final = re.compile(r"[\\\s\x00-\x1f\x7f]")
 _HOST: Final = re.compile(r"[A-Za-z0-9._:\-]+")
 _LOCAL: Final = ("localhost", "localdomain", "local", "internal")
@@ -30,9 +30,9 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
 def check_media(part: MediaPart, schemes: Collection[str], *, flat: bool) -> None:
-    """Raises `RequestError` for a part that names a place with another scheme, or one that is not public.
+    """Raises `RequestError` for a part whose URL has another scheme, or is not public.
 
-    `flat`: the part came in the form of the Responses API, where `image_url` is a text.
+    `flat`: the part has the form of the Responses API, where `image_url` is a text.
     """
     for path, field, text in _texts(part.value):
         fault = _fault(field, text, schemes)
@@ -91,7 +91,7 @@ def _is_public(url: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        try:  # 127.1, 0x7f000001, 2130706433: what the system takes for an address, too
+        try:  # 127.1, 0x7f000001, 2130706433: further forms that the system accepts
             address = ipaddress.ip_address(socket.inet_aton(host))
         except OSError:
             return True

@@ -40,8 +40,8 @@ def copied(reader: T) -> T:
 
 
 class _Paired(msgspec.Struct, frozen=True):
-    """So many found items, as `items` side by side. Each call in them has its output, so no later item changes them,
-    and a further output is a late one. `ids` are those of the calls.
+    """The first `number` found items, paired as `items`. Each call in them has its output, so no later item changes
+    them, and a further output is a late one. `ids` are those of the calls.
     """
 
     number: int = 0
@@ -83,8 +83,8 @@ def _new(before: _Paired, found: Sequence[Found], mend: bool, behind: int) -> tu
 
 
 def _answered_until(found: Sequence[Found], answered: Set[str]) -> int:
-    """How many of these stand before the first that may be told in other words when more comes: a call that has no
-    output, or may have more than one, and an output whose call has not come. `answered` are the calls before them.
+    """The number of items before the first that later items may change: a call without an output or with several, or an
+    output without its call. `answered` are the calls before them.
     """
     calls: set[str] = set()
     waiting: set[str] = set()
@@ -165,7 +165,7 @@ def _outputs(found: Sequence[Found], answered: Set[str], *, mend: bool) -> _Outp
     outputs: _Outputs = {}
     calls: set[str] = set()
     later: set[str] = set()  # calls that are asynchronous
-    left: set[str] = set()  # of those which the conversation has gone on behind
+    left: set[str] = set()  # those of them that other items have followed
     for number, each in enumerate(found):
         match each.item:
             case Call(id=id_):

@@ -1,4 +1,4 @@
-"""A request as the gateway answers it where it may run tools itself, whichever API it came by."""
+"""A request of any API for which the gateway may run tools itself."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from callwright.openai_format.tool_catalog import ToolCatalog
 
 
 class ParsedRequest(msgspec.Struct, frozen=True):
-    """What a model is asked by a request: the conversation, the offer its tools come from, fields for the upstream.
+    """A parsed request: the conversation, the catalog of its tools, and fields for the upstream.
 
-    `compacts`: it is asked to compact the conversation instead of going on with it. `approved` are calls of MCP tools
-    that are to be run first, by the id of their request; `listed` the labels of the servers whose tools were told.
-    `frees`: which tools are allowed counts for the first turn only. `sources` are the results of earlier searches of
-    the web, by their number.
+    `compacts`: compact the conversation instead of continuing it. `approved` are calls of MCP tools to run first, by
+    the id of their approval request; `listed` the labels of the servers whose tools were already listed. `frees`: the
+    restriction of allowed tools applies to the first turn only. `sources` are the results of earlier web searches, by
+    their number.
     """
 
     conversation: Conversation

@@ -1,5 +1,5 @@
-"""What of a request goes on to a model's server, where strangers ask: known fields, and media that nobody has to fetch
-from a place of the client's choice.
+"""Filter the requests of untrusted clients: only known fields reach the model's server, and only media that it need
+not fetch from an address of the client's choice.
 
 A server takes many more fields than OpenAI's API has. Some replace its chat template, name files of its machine, or
 compile a pattern, and each version brings others. So the rule is a list of what may pass. Knows no model and no HTTP.
@@ -90,10 +90,10 @@ class PassRules(Struct, frozen=True, dict=True):
         return self.only_known and _ANY not in self.fields
 
     def items_passed(self, items: Sequence[Item], *, flat: bool = False) -> tuple[tuple[Item, ...], frozenset[str]]:
-        """The items as they pass, and the names of the fields of messages and parts that do not. Raises `RequestError`
-        for media from where they may not come.
+        """The filtered items, and the names of the removed fields of messages and parts. Raises `RequestError` for
+        media from a forbidden address.
 
-        `flat`: the request has the form of the Responses API, for the path of what is refused.
+        `flat`: the request has the form of the Responses API, for the paths in errors.
         """
         if not self._limits and self.media_urls is None:
             return tuple(items), frozenset()
@@ -130,7 +130,7 @@ def _is_plain(item: Item) -> bool:
 
 
 def _known_part(value: Mapping[str, Any], more: Collection[str], dropped: set[str]) -> dict[str, Any]:
-    """A part with the fields that are its type's: a server may look for others, whatever the type says."""
+    """A part with the fields that are its type's: a server may read others, whatever the type."""
     kind = value.get("type")
     known: dict[str, Any] = {}
     for name, inner in value.items():

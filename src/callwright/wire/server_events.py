@@ -1,6 +1,6 @@
-"""What the gateway itself does in a turn, beside the model's events: calls of MCP tools, searches, compaction.
+"""Events of the gateway's own steps in a turn: calls of MCP tools, searches, compaction.
 
-The events know no API: each writes them in its own shapes. One closed union, `ServerEvent`.
+The events are independent of the API, which writes them in its own format. One closed union, `ServerEvent`.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -74,7 +74,7 @@ class WebSearchStarted(Struct, frozen=True):
 
 @final
 class WebSearchEnded(Struct, frozen=True):
-    """What the search that began last has found, or why it has failed. `words` are what the model reads of it."""
+    """The results of the latest search, or why it failed. `words` is the text for the model."""
 
     results: tuple[SearchResult, ...]
     words: str
@@ -83,9 +83,9 @@ class WebSearchEnded(Struct, frozen=True):
 
 @final
 class Compacted(Struct, frozen=True):
-    """The model has written a summary that stands for the conversation from now on.
+    """The model has written a summary that replaces the conversation from now on.
 
-    `goes_on`: nobody asked for it alone, the answer follows; it stands for all that the model has answered so far.
+    `goes_on`: the summary is part of a turn and the answer follows; it replaces all that the model has answered so far.
     """
 
     summary: str

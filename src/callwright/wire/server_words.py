@@ -1,4 +1,4 @@
-"""What the model reads of what was run or made here, in any API: outcomes of MCP calls, summaries.
+"""Texts for the model about steps of the gateway, in any API: results of MCP calls, summaries.
 
 Source of the errors' shapes: OpenAI's `McpToolCallError` of the Responses API.
 """
@@ -27,7 +27,7 @@ def wrong_call(words: str) -> _Error:
 
 
 def call_words(output: str | None, error: Any) -> str:
-    """What the model reads of a call, from the fields of its item."""
+    """The text for the model for a call, from the fields of its item."""
     if error is None:
         return output or ""
     if isinstance(error, Mapping):
@@ -38,10 +38,10 @@ def call_words(output: str | None, error: Any) -> str:
 
 
 def rejected_words(reason: str | None) -> str:
-    """What the model reads of a call that a person did not approve."""
+    """The text for the model for a call that was not approved."""
     return f"{_REJECTED} {reason}" if reason else _REJECTED
 
 
 def summary_words(summary: str) -> str:
-    """What the model reads in place of a conversation that was compacted."""
+    """The text for the model in place of a compacted conversation."""
     return f"{_SUMMARY}{summary}"

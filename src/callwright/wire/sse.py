@@ -34,7 +34,7 @@ def comment(text: str) -> bytes:
 
 
 def packed(events: Sequence[bytes]) -> list[bytes]:
-    """The writes in which whole events go out."""
+    """Group complete events into writes."""
     whole = b"".join(events)
     if len(whole) <= _PACKET_BYTES:
         return [whole] if whole else []

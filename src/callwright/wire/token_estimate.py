@@ -12,7 +12,7 @@ _MEDIA_CHARACTERS: Final = 1_600 * _CHARACTERS_PER_TOKEN
 
 
 def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) -> int:
-    """About how many tokens these have: a quarter of their characters, and so many for each image or file."""
+    """The approximate number of tokens: a quarter of the characters, and a fixed number for each image or file."""
     characters = fold(items, 0, _characters) + sum([len(tool.openai_json) for tool in tools])
     return max(1, characters // _CHARACTERS_PER_TOKEN)
 

@@ -49,9 +49,9 @@ _SEVERAL: Final = 2
 class MessageReader:
     """Reads messages in order: `told` are the instructions before all of them, `found` the items of the conversation.
     `dropped` are the types of blocks that were left out. `removed` are the flat names of tools that may not be called
-    any more, `sources` the results of searches of the web, by their number.
+    any more, `sources` the results of web searches, by their number.
 
-    Tools that a message refers to are shown by the `catalog` from then on, and their schemas stand where it does.
+    The `catalog` shows tools from the first reference in a message; their schemas are inserted at the reference.
     """
 
     def __init__(self, catalog: ToolCatalog) -> None:
@@ -77,7 +77,7 @@ class MessageReader:
             self.told.append(instructions(told.text))
 
     def tell(self, words: str) -> None:
-        """Say something behind the instructions before all messages."""
+        """Add a text to the instructions before all messages."""
         self.told.append(instructions(words))
 
     @property
@@ -134,7 +134,7 @@ class MessageReader:
                     self._thought(block)
                 case "tool_use":
                     name = self.catalog.names.flat(text_of(block, at, "name"))
-                    self.catalog.show_deferred(name)  # it was found once, in messages that a summary may stand for now
+                    self.catalog.show_deferred(name)  # found earlier, in messages that a summary may have replaced
                     self._add(Call(name, _arguments(block, at), id=text_of(block, at, "id")), at)
                 case "mcp_tool_use":
                     flat = self.catalog.names.flat(text_of(block, at, "name"), text_of(block, at, "server_name"))
@@ -201,7 +201,7 @@ class MessageReader:
                 return []
 
     def _result(self, block: Mapping[str, Any], at: str) -> tuple[Part, ...]:
-        """What a tool answered; that it has failed stands before it."""
+        """A tool's output, with a prefix if the tool failed."""
         content = block.get("content")
         if content is None or isinstance(content, str):
             parts: list[Part] = [TextPart(content)] if content else []
@@ -222,7 +222,7 @@ class MessageReader:
         return tuple(parts)
 
     def _thought(self, block: Mapping[str, Any]) -> None:
-        """Reasoning that was made here, or by who signs nothing. What another server has signed only that can read."""
+        """Read reasoning that is unsigned or was signed here. Other servers' reasoning is unreadable here."""
         signature, said = block.get("signature"), block.get("thinking")
         text = said if isinstance(said, str) else ""
         if isinstance(signature, str) and signature:
@@ -232,13 +232,13 @@ class MessageReader:
                 return
             text = text or packed
         last = self.found[-1].item if self.found else None
-        if text and isinstance(last, Reasoning):  # what stood between them is not shown
+        if text and isinstance(last, Reasoning):  # the blocks between them are not shown
             self.found[-1] = Found(Reasoning(f"{last.text}\n{text}"), "")
         elif text:
             self._add(Reasoning(text), "")
 
     def _reference(self, block: object, at: str) -> list[Part]:
-        """The schema of a tool at the place where it was found; one that is offered no more is left out."""
+        """The schema of a tool, for the position of its reference; none if it is not offered any more."""
         tool = self._referred(block, at)
         return [TextPart(found_schemas([tool]))] if tool is not None else []
 
@@ -343,7 +343,7 @@ def _arguments(block: Mapping[str, Any], at: str) -> str:
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Texts that stand side by side as one, each on lines of its own; blank ones are left out."""
+    """Join adjacent texts, each on its own lines; blank ones are left out."""
     made: list[Part] = []
     for is_media, run in groupby(parts, lambda part: isinstance(part, MediaPart)):
         if is_media:
@@ -357,7 +357,7 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _whole(found: Found) -> Found:
-    """A message with what several of them have said, as one."""
+    """A message with adjacent texts joined."""
     item = found.item
     if not isinstance(item, Message) or len(item.parts) < _SEVERAL:
         return found

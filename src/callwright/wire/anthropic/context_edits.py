@@ -1,4 +1,4 @@
-"""Edits of the context that a Messages request asks for: results of old calls, and old reasoning, go out of the prompt.
+"""Context edits of a Messages request: they remove results of old calls, and old reasoning, from the prompt.
 
 Source: platform.claude.com/docs (context editing), November 2026. Tokens are counted as `estimated_tokens` does.
 """
@@ -38,7 +38,7 @@ class _ClearToolUses(Struct):
 
 
 class AppliedEdit(Struct):
-    """What an edit did, as the answer tells it."""
+    """The effect of an edit, as reported in the answer."""
 
     type: str
     cleared_tool_uses: int
@@ -46,14 +46,14 @@ class AppliedEdit(Struct):
 
 
 def clears_thinking(edits: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether one of the edits takes reasoning out of the prompt."""
+    """Whether one of the edits removes reasoning from the prompt."""
     return any(str(edit.get("type")).startswith(_THINKING) and not _is_all(edit.get("keep")) for edit in edits)
 
 
 def apply_edits(
     items: Sequence[Item], edits: Sequence[Mapping[str, Any]], names: ToolNames, tools: Sequence[FunctionTool]
 ) -> tuple[tuple[Item, ...], list[AppliedEdit], set[str]]:
-    """The items with the edits made, what was done, and the types of unknown edits. Raises `RequestError`."""
+    """The edited items, the edits applied, and the types of unknown edits. Raises `RequestError`."""
     kept = tuple(items)
     applied: list[AppliedEdit] = []
     unknown: set[str] = set()
@@ -121,7 +121,7 @@ def _clear_inputs(items: list[Item], ids: Set[str], names: Set[str] | None) -> N
 
 
 def _without_thinking(items: tuple[Item, ...], keep: object) -> tuple[Item, ...]:
-    """The items with the reasoning of so many of the assistant's last turns only."""
+    """The items with reasoning only in the last `keep` turns of the assistant."""
     if _is_all(keep):
         return items
     turns = _DEFAULT_TURNS if keep is None else keep.get("value") if isinstance(keep, Mapping) else None

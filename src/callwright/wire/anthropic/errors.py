@@ -1,4 +1,4 @@
-"""Errors as Anthropic's API tells them. Its clients act on the status, and on some of the words.
+"""Errors of Anthropic's API. Its clients act on the status, and on some of the wording.
 
 Source: platform.claude.com/docs/en/api/errors, and what Claude Code 2.1.330 does at each, November 2026.
 """
@@ -28,12 +28,12 @@ _TOO_MANY: Final = 429
 _BUSY: Final = (503, _OVERLOADED)
 _BAD: Final = 400
 _FAILED: Final = 500
-# What this API has no status of its own for.
+# Statuses that this API does not have.
 _OTHERS: Final[Mapping[int, int]] = {503: _OVERLOADED, 502: _FAILED, 405: 404}
 
 
 class AnthropicError(Struct, kw_only=True):
-    """What was wrong: `type` follows the status, `message` is for people and, at some places, for clients."""
+    """An error: `type` follows the status, `message` is for people and in some cases parsed by clients."""
 
     type: str
     message: str
@@ -41,14 +41,14 @@ class AnthropicError(Struct, kw_only=True):
 
 
 class AnthropicErrorResponse(Struct, kw_only=True, tag_field="type", tag="error"):
-    """The answer to what went wrong; in a stream, the event."""
+    """An error response; in a stream, the event."""
 
     error: AnthropicError
     request_id: str | UnsetType = UNSET
 
 
 class _ThreadError(RequestError):
-    """A thread that is not kept here: the SDK goes on by itself with the whole history."""
+    """A thread that is not stored here: the SDK falls back to sending the whole history."""
 
 
 def thread_unsupported() -> RequestError:
@@ -86,7 +86,7 @@ def anthropic_error(error: RequestError | UpstreamError, request_id: str | None 
 
 
 def _too_long(message: str) -> str:
-    """In the words at which Claude Code shortens the conversation and goes on, with the server's numbers if any."""
+    """The wording on which Claude Code compacts the conversation and continues, with the server's numbers if any."""
     found = read_overflow(message)
     if found is None or found.window is None or found.total is None:
         return f"prompt is too long: {message}"

@@ -16,13 +16,13 @@ from callwright.wire.anthropic.types import (
 
 
 class MessageStartEvent(Struct, tag_field="type", tag="message_start"):
-    """The message before anything came."""
+    """The start of a message, without content."""
 
     message: MessagesResponse
 
 
 class ContentBlockStartEvent(Struct, tag_field="type", tag="content_block_start"):
-    """A block begins; it is empty, unless it comes whole."""
+    """The start of a block; empty, unless the block is sent complete."""
 
     index: int
     content_block: AnyBlock

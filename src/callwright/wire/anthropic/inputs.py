@@ -1,7 +1,7 @@
-"""The input of a call, which is a JSON object on this API, whatever the model wrote.
+"""The input of a call, which is always a JSON object in this API.
 
-What is no object goes out under a key of its own: so the client answers the call with an error that the model learns
-from, and clients read every answer. Claude Code (2.1.330) writes such inputs in the same way.
+Any other input is wrapped in an object with a special key: the client then answers the call with an error from which
+the model learns, and every client can parse it. Claude Code (2.1.330) writes such inputs in the same way.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _UNPARSED: Final = "__unparsedToolInput"
 
 
 def input_of(arguments: str) -> Mapping[str, Any]:
-    """The arguments of a call (JSON text, or what the model wrote in its place) as an object."""
+    """The arguments of a call (JSON, or any other text of the model) as an object."""
     try:
         value = decode(arguments)
     except NotJsonError:
@@ -22,13 +22,13 @@ def input_of(arguments: str) -> Mapping[str, Any]:
 
 
 def written_input(arguments: str) -> str:
-    """The same as JSON text: that of the model where it is an object."""
+    """The same as JSON text: the model's own if it is an object."""
     value = input_of(arguments)
     return encode(value).decode() if value.keys() == {_UNPARSED} else arguments
 
 
 def read_input(given: Mapping[str, Any]) -> str:
-    """The arguments that the model wrote, of an input that a client sends back."""
+    """The arguments as the model wrote them, from an input that a client sends back."""
     unparsed = given.get(_UNPARSED)
     if given.keys() == {_UNPARSED} and isinstance(unparsed, Mapping) and isinstance(unparsed.get("raw"), str):
         return str(unparsed["raw"])

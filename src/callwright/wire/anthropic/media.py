@@ -36,7 +36,7 @@ def image_part(given: Mapping[str, Any], path: str) -> Part:
 
 
 def document_parts(given: Mapping[str, Any], path: str, dropped: set[str]) -> list[Part]:
-    """A document: its text under its title, or a PDF as a file. `dropped` takes the types of what is left out of it."""
+    """A document: its text under its title, or a PDF as a file. `dropped` collects the types of omitted blocks."""
     source, at = _source(given, path), f"{path}.source"
     title, context = (value if isinstance(value := given.get(name), str) else "" for name in ("title", "context"))
     head = "\n".join(filter(None, (f"Document: {title}" if title else "", context)))
@@ -66,7 +66,7 @@ def document_parts(given: Mapping[str, Any], path: str, dropped: set[str]) -> li
 
 
 def search_result_parts(given: Mapping[str, Any], path: str, dropped: set[str]) -> list[Part]:
-    """A search result of the client: its title and source, and what it says. `dropped` is that of `document_parts`."""
+    """A search result of the client: its title, source and content. `dropped` is that of `document_parts`."""
     content = given.get("content") or ()
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]

@@ -1,9 +1,9 @@
-"""The begin of an answer that a request holds: the model goes on from there, and the answer does not repeat it."""
+"""Prefill: a request contains the start of the answer; the model continues it, and the answer does not repeat it."""
 
 
 class WithoutPrefill:
-    """Takes the begin that a client wrote out of the text of an answer: some servers repeat it, and so do readers that
-    are fed with the whole answer.
+    """Strips the client's prefill from the text of an answer: some servers repeat it, and so do readers of the whole
+    answer.
     """
 
     def __init__(self, begun: str) -> None:
@@ -11,7 +11,7 @@ class WithoutPrefill:
         self._held = ""
 
     def push(self, text: str) -> str:
-        """More text; answers what is new of it."""
+        """Append text; return it without the prefill."""
         if not self._left:
             return text
         self._held += text
@@ -21,7 +21,7 @@ class WithoutPrefill:
         return held.removeprefix(left)
 
     def flush(self) -> str:
-        """Something else follows; answers what was held. The begin of the answer may come yet if no text has."""
+        """Return the text held back, before other events. The prefill may still follow if there was no text yet."""
         held, self._held = self._held, ""
         if held:
             self._left = ""

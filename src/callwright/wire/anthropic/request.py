@@ -1,4 +1,4 @@
-"""Requests of Anthropic's Messages API, checked and read as what a model is asked."""
+"""Validate and parse requests of Anthropic's Messages API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
@@ -23,7 +23,7 @@ from callwright.wire.pairing import paired
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 
-# How reasoning goes back: as text, packed into its signature only, or not at all.
+# How reasoning is returned: as text, only packed into its signature, or not at all.
 Thinking = Literal["shown", "sealed", "none"]
 
 _SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
@@ -35,17 +35,17 @@ _SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
 # Levels that few servers know.
 _EFFORTS: Final = {"xhigh": "high", "max": "high"}
 _HANDED_ON: Final = ("temperature", "top_p", "top_k")
-# Fields of model servers that this API has not, and no field of its own with another meaning.
+# Fields of model servers that this API lacks, without those that have another meaning in it.
 _SAMPLING: Final = SAMPLING_FIELDS - {"thinking"}
-# What says nothing of the answer: clients send it as a matter of course.
+# Fields without effect on the answer, which clients always send.
 _TAKEN: Final = ("cache_control", "metadata")
 # With this beta every tool's input streams as it is written.
 _EAGER: Final = "fine-grained-tool-streaming-2025-05-14"
 
 
 class ParsedMessages(Struct, frozen=True):
-    """What a model is asked by a request. `asked` is what runs; `dropped` names the fields and blocks that went to no
-    model; `edits` are those of the context that were made; `clears_thinking`: some of them are to take out reasoning.
+    """A parsed request. `asked` is sent to the model; `dropped` names the fields and blocks that are not; `edits` are
+    the context edits applied; `clears_thinking`: some of them remove reasoning.
     """
 
     asked: ParsedRequest
@@ -58,7 +58,7 @@ class ParsedMessages(Struct, frozen=True):
 
 
 def decode_request(given: object, *, counts: bool = False) -> MessagesRequest:
-    """The fields of a request, each of its type. `counts`: its tokens are to be counted only. Raises `RequestError`."""
+    """The fields of a request, each of its type. `counts`: only count its tokens. Raises `RequestError`."""
     try:
         request = msgspec.convert(given, MessagesRequest)
     except msgspec.ValidationError as error:
@@ -89,7 +89,7 @@ def read_request(
     searches_web: bool = False,
     rules: RequestRules = STRICT,
 ) -> ParsedMessages:
-    """What a request means. `given` is its decoded body, `servers` are the MCP servers that it offers, by their names,
+    """Parse a request. `given` is its decoded body, `servers` are the MCP servers that it offers, by their names,
     `betas` is its header `anthropic-beta`; `counts` is that of `decode_request`. `searches_web`: the gateway can search
     the web. Raises `RequestError`.
     """
@@ -141,7 +141,7 @@ def read_request(
 
 
 def _prefill(request: MessagesRequest, items: tuple[Item, ...], dropped: set[str]) -> tuple[tuple[Item, ...], str]:
-    """The items before the begin of the answer, and that begin. Raises `RequestError` where it must be another one."""
+    """The items before a prefill, and the prefill. Raises `RequestError` if it conflicts with another field."""
     last = items[-1] if items else None
     if not (isinstance(last, Message) and last.role == "assistant" and request.messages[-1].role == "assistant"):
         return items, ""
@@ -192,16 +192,16 @@ def _format(request: MessagesRequest) -> ResponseFormat | None:
 
 
 def _fields(request: MessagesRequest, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
-    """What goes to the upstream beside the conversation, in the words of its chat API; and the names of the fields that
-    go nowhere.
+    """The upstream request's fields apart from the conversation, as its chat API names them; and the names of the
+    fields that are dropped.
     """
     fields = {name: given[name] for name in (*_HANDED_ON, *sorted(_SAMPLING)) if given.get(name) is not None}
     if request.max_tokens is not None:
-        fields["max_tokens"] = request.max_tokens or 1  # none at all: the prompt is to be read, and kept in the cache
+        fields["max_tokens"] = request.max_tokens or 1  # 0: only read the prompt into the cache
     if request.output_config is not None and (effort := request.output_config.effort) is not None:
         fields["reasoning_effort"] = _EFFORTS.get(effort, effort)
     wanted = request.thinking.type if request.thinking is not None else None
-    if wanted in ("disabled", "enabled"):  # what is adaptive is left to the model's template
+    if wanted in ("disabled", "enabled"):  # for `adaptive` the model's template decides
         template = given.get("chat_template_kwargs")
         own = template if isinstance(template, Mapping) else {}
         thinks = wanted == "enabled"

@@ -90,9 +90,9 @@ _SAID: Final = frozenset((ContentDelta, ReasoningDelta, RefusalDelta, Cited))
 class MessageWriter:
     """Writes the events of one turn as server-sent events of the API; `message` is the whole answer at the end.
 
-    `new_id` makes an id from its prefix, for calls that have none. `input_tokens` is an estimate, told until the server
-    has counted. `hit`: a stop sequence was found, and nothing more is wanted of the model. `prefill` is the begin of
-    the answer that the request holds, which is not repeated. `is_silent`: nothing is answered but the counts.
+    `new_id` creates an id from its prefix, for calls without one. `input_tokens` is an estimate, used until the server
+    has counted. `hit`: a stop sequence was found, and no further output is needed. `prefill` is the start of the
+    answer from the request, which is not repeated. `is_silent`: only the counts are sent.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class MessageWriter:
         self._begun = WithoutPrefill(prefill)
         self._is_silent = is_silent
         self._blocks = BlockWriter(self.message, shows_thinking=thinking == "shown")
-        self._blanks = ""  # with which a text begins, if one does
-        self._later: list[Event | ServerEvent] = []  # what came while a call was open
+        self._blanks = ""  # leading whitespace of a possible text
+        self._later: list[Event | ServerEvent] = []  # events received while a call was open
         self._call: int | None = None  # the index of the open call
         self._calls: dict[int, str] = {}  # ids of calls that run here, by index
-        self._search_id = ""  # of the search of the web that began last
+        self._search_id = ""  # of the latest web search
         self._searched = 0  # how often the web was
         self._cited: list[Cited] = []  # by a text that is held
         self._is_offered = False  # the tool of the open call
@@ -137,7 +137,7 @@ class MessageWriter:
         return self._stops.hit
 
     def begin(self) -> bytes:
-        """The event before anything came."""
+        """The event that starts the stream."""
         start = msgspec.structs.replace(self.message, content=[], context_management=UNSET)
         return written_event(MessageStartEvent(start))
 
@@ -191,7 +191,7 @@ class MessageWriter:
         if self._call is not None and type(event) in _SAID:
             self._later.append(event)  # blocks do not interleave
             return
-        match event:  # what is frequent comes first: a case that does not match costs more than one that does
+        match event:  # the most frequent first: a case that does not match costs more than one that does
             case ArgumentsDelta(index, text):
                 if index == self._call and text:
                     self._add_input(text)
@@ -214,9 +214,9 @@ class MessageWriter:
             case Finished(reason):
                 self._reason = reason
             case AnnotationsDelta() | AnswerMetadata() | Markup() | Problem():
-                pass  # without a place here; problems are told in a header or a comment
+                pass  # not in this API; problems are sent in a header or a comment
             case McpListed() | McpApprovalAsked() | Compacted():
-                pass  # of the Responses API: nothing here waits for approval, or is asked for a summary
+                pass  # only in the Responses API: this one has no approvals and no requests for a summary
             case _:
                 assert_never(event)
 
@@ -238,7 +238,7 @@ class MessageWriter:
                 self._put(WebSearchToolResultBlock(self._search_id, result_content(results, fault)))
 
     def _flush(self) -> None:
-        """Say what was held: no more of this text follows."""
+        """Write the text held back: no more of it follows."""
         self._say(self._stops.push(self._begun.flush()))
         self._say(self._stops.flush())
 
@@ -269,8 +269,8 @@ class MessageWriter:
         self._call, self._input = index, ""
 
     def _add_input(self, text: str) -> None:
-        """More of the input of the open call. Until it is known to be an object it is held, and that of a call that is
-        not offered to its end: nobody has checked it.
+        """Append to the input of the open call. It is held back until it is known to be an object, and if the tool is
+        not offered, until its end, as it was not validated.
         """
         if self._input is not None:
             text = self._input + text
@@ -305,21 +305,21 @@ class MessageWriter:
         return id_
 
     def _cite(self) -> None:
-        """Tell the citations of the open text."""
+        """Write the citations of the open text."""
         if isinstance(self._blocks.open, TextBlock) and self._cited:
             for each in self._cited:
                 self._blocks.cite(cited(each.result))
             self._cited = []
 
     def _searched_tools(self, query: str, names: Sequence[str]) -> None:
-        """A search for tools that ran here, and what it has found."""
+        """Write a tool search that ran here, with its result."""
         id_ = self._use_here("tool_search_tool_bm25", query)
         references = [{"type": "tool_reference", "tool_name": self._names.client(name).name} for name in names]
         found = {"type": "tool_search_tool_search_result", "tool_references": references}
         self._put(ToolSearchResultBlock(tool_use_id=id_, content=found))
 
     def _start(self, block: AnyBlock) -> None:
-        """Begin a block. An open call and the blanks before a text end with it."""
+        """Begin a block. This ends an open call and discards whitespace before a text."""
         self._call, self._blanks = None, ""
         self._blocks.begin(block)
 
@@ -328,7 +328,7 @@ class MessageWriter:
         self._blocks.end()
 
     def _catch_up(self) -> None:
-        """Write what came while a call was open."""
+        """Write the events received while a call was open."""
         later, self._later = self._later, []
         for event in later:
             self._write(event)
@@ -338,7 +338,7 @@ _PING: Final = written_event(PingEvent())
 
 
 def _usage(usage: Usage) -> MessagesUsage:
-    """The counts of a server; its cached tokens stand apart."""
+    """The counts of a server, with cached tokens counted separately."""
     return MessagesUsage(
         input_tokens=max(0, usage.prompt_tokens - usage.cached_tokens),
         output_tokens=usage.completion_tokens,

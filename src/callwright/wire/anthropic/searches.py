@@ -68,7 +68,7 @@ def read_tool(given: Mapping[str, Any], at: str) -> WebSearchTool:
 def result_content(
     results: Sequence[SearchResult], fault: SearchFault | None
 ) -> tuple[WebSearchResultBlock, ...] | WebSearchToolResultError:
-    """What stands in the result of a search."""
+    """The content of a search result."""
     if fault is not None:
         return WebSearchToolResultError(fault)
     return tuple(
@@ -82,8 +82,9 @@ def cited(result: SearchResult) -> Citation:
 
 
 def read_result(content: object, last: int, unsealer: Unsealer) -> tuple[str, tuple[SearchResult, ...]]:
-    """What a search had found, from its result in a history: the words that the model has read, and what they may be
-    cited for. Results of another server have no text, and numbers behind the `last`.
+    """Read a search result in a history: the text that the model has read, and the results that it may cite.
+
+    Results of another server have no text, and numbers following the `last`.
     """
     if isinstance(content, Mapping):
         return f"Error: the search has failed ({str(content.get('error_code', 'unavailable'))[:64]}).", ()

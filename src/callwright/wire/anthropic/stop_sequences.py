@@ -1,15 +1,15 @@
-"""Stop sequences of the Messages API: the answer ends before the first of them, and says which one it was.
+"""Stop sequences of the Messages API: the answer ends before the first match, and names the matched sequence.
 
-Servers that stop by themselves leave it open which sequence it was, and some stop in reasoning. So they are looked for
-here, in the text for the user only.
+Servers that stop by themselves do not report the sequence, and some stop in reasoning. So the gateway searches for
+them, in the text for the user only.
 """
 
 from collections.abc import Sequence
 
 
 class StopSequences:
-    """Looks for the sequences in a text that comes in pieces. `hit` is the one that was found: that which was whole
-    first, however the text was cut.
+    """Searches for the sequences in a streamed text. `hit` is the one found: the first to be complete, independent of
+    the boundaries of the deltas.
     """
 
     def __init__(self, sequences: Sequence[str]) -> None:
@@ -19,7 +19,7 @@ class StopSequences:
         self.hit: str | None = None
 
     def push(self, text: str) -> str:
-        """More text; answers what may go out: nothing from a sequence on, nor what may be the begin of one."""
+        """Append text; return the part that may be sent: nothing from a match, or from a partial match at the end."""
         if not self._known:
             return text
         if self.hit is not None:
@@ -36,12 +36,12 @@ class StopSequences:
         return text[:at]
 
     def flush(self) -> str:
-        """No more text follows; answers what was held."""
+        """End the text; return the part held back."""
         held, self._held = self._held, ""
         return held
 
     def _begin(self, text: str) -> int:
-        """Where the begin of a sequence may stand at the end of a text."""
+        """The index of a partial match at the end of a text; its length without one."""
         for at in range(max(0, len(text) - self._longest + 1), len(text)):
             if any(sequence.startswith(text[at:]) for sequence in self._known):
                 return at

@@ -1,6 +1,6 @@
 """The tools of a Messages request: functions with a schema, tools known by their type, and those of MCP servers.
 
-What the client can run is offered to the model as functions. Tools that are deferred stay out of the prompt until a
+Tools that the client can run are offered to the model as functions. Deferred tools are not in the prompt until a
 reference in the conversation names them.
 """
 
@@ -27,7 +27,7 @@ from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-# Of a tool this says how it is cached, not what it is; clients move it about.
+# Controls caching and does not describe the tool; clients move it between tools.
 _PASSING: Final = "cache_control"
 _SHOWN: Final = 100
 _DIRECT: Final = "direct"
@@ -77,8 +77,8 @@ def offered_tools(
     searches_web: bool = False,
     rules: RequestRules = STRICT,
 ) -> ToolCatalog:
-    """The tools of a request, and then those of MCP servers. A client sends the same ones with each request: what is
-    made of a known list is made once. Raises `RequestError` that names the field.
+    """The tools of a request, followed by those of MCP servers. Cached by the list of tools, as a client sends the same
+    ones with each request. Raises `RequestError` that names the field.
 
     `eager`: the input of every tool streams as it is written; otherwise that of a tool that does not ask for it is held
     until it is known to fit. `searches_web`: the gateway can search the web.
@@ -104,7 +104,7 @@ def _add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]], *, eage
         if kind is not None and not isinstance(kind, str):
             raise wrong_type(f"{path}.type", "str", kind)
         if kind == _TOOLSET:
-            continue  # told by `read_servers`
+            continue  # read by `read_servers`
         if kind is not None and kind.startswith(searches.KIND):
             if is_direct(tool):
                 catalog.offer_web_search(searches.read_tool(tool, path), kind, path)
@@ -113,7 +113,7 @@ def _add_tools(catalog: ToolCatalog, given: Sequence[Mapping[str, Any]], *, eage
         elif kind in (None, "custom") or typed_tool(kind) is not None or not catalog.leave_out(kind, path):
             read, defers = find_tool(tool, path, catalog.rules, eager=eager)
             if not is_direct(tool):
-                continue  # for programs that the model writes, which nobody runs here
+                continue  # for programs that the model writes, which do not run here
             catalog.offer_tool(read, tool, path, is_deferred=defers)
 
 
@@ -126,14 +126,14 @@ def is_direct(tool: Mapping[str, Any]) -> bool:
 def find_tool(
     given: Mapping[str, Any], path: str, rules: RequestRules = STRICT, *, eager: bool = False
 ) -> tuple[FunctionTool, bool]:
-    """One tool, and whether it is deferred. A client sends the same ones again and again: they are kept by their text.
+    """One tool, and whether it is deferred. Cached by its text, as a client sends the same ones again and again.
     Raises `RequestError`.
     """
     given = {name: value for name, value in given.items() if name != _PASSING}
     try:
         return _read_kept(encode(given), eager, rules)
     except RequestError:
-        _read(given, path, eager, rules)  # to tell where it stands
+        _read(given, path, eager, rules)  # for an error with its path
         raise
 
 
@@ -201,7 +201,7 @@ def _check_schema(tool: _Tool, param: str, rules: RequestRules) -> None:
 
 
 def _described(tool: _Tool) -> str | None:
-    """The description, with the examples of inputs that came with the tool."""
+    """The description, with the tool's examples of inputs."""
     if not tool.input_examples:
         return tool.description
     examples = "\n".join(json.dumps(example, ensure_ascii=False) for example in tool.input_examples)
@@ -216,7 +216,7 @@ def read_servers(
 ) -> list[AskedServer]:
     """The MCP servers of a request, each with the tools of it that the model may know. Raises `RequestError`.
 
-    Which tools these are says an entry `mcp_toolset` among the tools, or the server's own `tool_configuration`.
+    These tools are selected by an entry `mcp_toolset` among the tools, or by the server's own `tool_configuration`.
     """
     sets = {one.mcp_server_name: one for one in _toolsets(tools or ())}
     found: list[AskedServer] = []
@@ -294,8 +294,8 @@ def _of_set(asked: AskedServer, wanted: _Toolset) -> AskedServer | None:
 def read_choice(
     given: Mapping[str, Any] | None, catalog: ToolCatalog, removed: Collection[str] = ()
 ) -> tuple[ToolChoice, bool]:
-    """The choice among the tools, and whether several may be called at once. `removed` are the flat names of those that
-    may not be called any more. Raises `RequestError`.
+    """The tool choice, and whether parallel calls are allowed. `removed` are the flat names of tools that may not be
+    called any more. Raises `RequestError`.
     """
     if given is None:
         return "auto", True

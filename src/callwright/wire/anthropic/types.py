@@ -1,4 +1,4 @@
-"""The shapes of Anthropic's Messages API: what a request may hold, and what an answer is made of.
+"""The objects of Anthropic's Messages API: those of requests and those of answers.
 
 Source: the types of the `anthropic` package 2.14.0 and platform.claude.com/docs, November 2026.
 """
@@ -27,14 +27,14 @@ class MessageParam(Struct):
 
 
 class OutputConfig(Struct):
-    """How much is thought and said, and in which form the text is."""
+    """The effort, and the format of the text."""
 
     effort: Effort | None = None
     format: dict[str, Any] | None = None
 
 
 class ThinkingConfig(Struct):
-    """Whether the model thinks, and how the client is shown it."""
+    """Whether the model thinks, and how this is shown to the client."""
 
     type: Literal["enabled", "disabled", "adaptive", "between_tools"]
     budget_tokens: int | None = None
@@ -42,13 +42,13 @@ class ThinkingConfig(Struct):
 
 
 class ContextManagement(Struct):
-    """What of an old conversation may be left out."""
+    """Edits that remove old parts of the conversation."""
 
     edits: list[dict[str, Any]] = []
 
 
 class MessagesRequest(Struct):
-    """A request as it came, its fields of the right types. What is not named here is passed over."""
+    """A request as received, with validated field types. Fields not listed here are ignored."""
 
     model: str
     messages: list[MessageParam]
@@ -75,7 +75,7 @@ class MessagesRequest(Struct):
 
 
 class DirectCaller(Struct, frozen=True, tag_field="type", tag="direct"):
-    """Who called: the model itself, and no program that it wrote."""
+    """The caller of a tool: the model itself, not a program that it wrote."""
 
 
 class Citation(Struct, frozen=True, tag_field="type", tag="web_search_result_location"):
@@ -95,7 +95,7 @@ class TextBlock(Struct, tag_field="type", tag="text"):
 
 
 class ThinkingBlock(Struct, tag_field="type", tag="thinking"):
-    """Reasoning. `signature` holds it too, packed: it comes back unchanged, also where the text was left out."""
+    """Reasoning. `signature` contains it, too: clients send it back unchanged, even if the text was omitted."""
 
     thinking: str = ""
     signature: str = ""
@@ -120,14 +120,14 @@ class ServerToolUseBlock(Struct, tag_field="type", tag="server_tool_use"):
 
 
 class ToolSearchResultBlock(Struct, tag_field="type", tag="tool_search_tool_result"):
-    """What a search for tools has found: `content` holds references to them."""
+    """The result of a tool search: `content` has references to the tools."""
 
     tool_use_id: str
     content: Mapping[str, Any]
 
 
 class WebSearchResultBlock(Struct, frozen=True, tag_field="type", tag="web_search_result"):
-    """A page that a search has found. `encrypted_content` is what the model has read of it."""
+    """A page found by a search. `encrypted_content` is the text that the model has read."""
 
     url: str
     title: str
@@ -142,7 +142,7 @@ class WebSearchToolResultError(Struct, frozen=True, tag_field="type", tag="web_s
 
 
 class WebSearchToolResultBlock(Struct, tag_field="type", tag="web_search_tool_result"):
-    """What a search of the web has found."""
+    """The result of a web search."""
 
     tool_use_id: str
     content: tuple[WebSearchResultBlock, ...] | WebSearchToolResultError
@@ -159,7 +159,7 @@ class McpToolUseBlock(Struct, tag_field="type", tag="mcp_tool_use"):
 
 
 class McpToolResultBlock(Struct, tag_field="type", tag="mcp_tool_result"):
-    """What an MCP server answered."""
+    """The result of an MCP tool call."""
 
     tool_use_id: str
     is_error: bool
@@ -179,20 +179,20 @@ AnyBlock: TypeAlias = (
 
 
 class OutputTokensDetails(Struct):
-    """How many of the tokens of an answer were reasoning."""
+    """The number of reasoning tokens of an answer."""
 
     thinking_tokens: int = 0
 
 
 class ServerToolUsage(Struct):
-    """How often tools of the server were run."""
+    """The number of calls of server tools."""
 
     web_search_requests: int
     web_fetch_requests: int = 0
 
 
 class MessagesUsage(Struct):
-    """Token counts. `input_tokens` are those that no cache held; what is always None is Anthropic's own."""
+    """Token counts. `input_tokens` are those not in a cache; fields that are always None are Anthropic's own."""
 
     input_tokens: int
     output_tokens: int
@@ -206,7 +206,7 @@ class MessagesUsage(Struct):
 
 
 class RefusalStopDetails(Struct, tag_field="type", tag="refusal"):
-    """Why the model refused; local servers do not say."""
+    """Why the model refused; local servers give no reason."""
 
     category: None = None
     explanation: None = None
@@ -229,6 +229,6 @@ class MessagesResponse(Struct, kw_only=True):
 
 
 class TokenCount(Struct):
-    """About how many tokens a request has."""
+    """The approximate number of tokens of a request."""
 
     input_tokens: int

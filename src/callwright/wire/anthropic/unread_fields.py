@@ -1,8 +1,8 @@
-"""The fields of a Messages request that nothing here reads: the client is told their names.
+"""The fields of a Messages request that are not read. Their names are reported to the client.
 
-It knows what is read of the objects of a request, of its tools and of its blocks. What only describes the past (who
-called, what was cited) asks for nothing, and neither does `cache_control`. Blocks and tools of other types are refused,
-or named by their type where they are read. Source: the types of the `anthropic` package 2.14.0.
+Covers the objects of a request, its tools and its blocks. Fields that only describe the past (the caller, citations)
+request nothing, and neither does `cache_control`. Blocks and tools of other types are refused, or reported by type by
+their readers. Source: the types of the `anthropic` package 2.14.0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from callwright.wire.anthropic.tools import is_direct
 _CACHED: Final = frozenset({"type", "cache_control"})
 _PAST: Final = _CACHED | {"id", "name", "input", "caller", "toolset_name", "tool_use_id", "content", "is_error"}
 _NONE: Final[frozenset[str]] = frozenset()
-# Objects of a request, and what is read of them.
+# The fields read of each object of a request.
 _OBJECTS: Final[Mapping[str, frozenset[str]]] = {
     "context_management": frozenset({"edits"}),
     "metadata": frozenset({"user_id"}),
@@ -24,7 +24,7 @@ _OBJECTS: Final[Mapping[str, frozenset[str]]] = {
     "tool_choice": frozenset({"type", "name", "disable_parallel_tool_use"}),
 }
 _MESSAGE: Final = frozenset({"role", "content", "clear_at"})
-# Blocks by their type, and what is read of them or describes the past.
+# The fields of each type of block that are read or describe the past.
 _BLOCKS: Final[Mapping[str, frozenset[str]]] = {
     "text": _CACHED | {"text"},
     "image": _CACHED | {"source"},
@@ -53,13 +53,13 @@ _SEARCH: Final = _CACHED | {
     "max_uses",
     "user_location",
 }
-# Tools of a type by how its name begins; what has none of these is a function.
+# The fields of tools by the prefix of their type; any other tool is a function.
 _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     "web_search": _SEARCH,
     "mcp_toolset": _SET,
     "tool_search_tool": _CACHED | {"name", "allowed_callers"},
 }
-# What asks for what is done anyway: a thought is shown or not, sources are not cited.
+# Values that describe what happens anyway: reasoning is shown or not, sources are not cited.
 _AS_IT_IS: Final[Mapping[str, tuple[Any, ...]]] = {
     "thinking.type": ("enabled", "disabled", "adaptive"),
     "thinking.display": ("summarized", "omitted"),
@@ -69,7 +69,7 @@ _AS_IT_IS: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
-    """The names of what is not read of a request as it was decoded and checked, such as `image.transformations`."""
+    """The names of the unread fields of a decoded and validated request, such as `image.transformations`."""
     found = {name for what, known in _OBJECTS.items() for name in _beside(what, given.get(what), known)}
     tools = given.get("tools") or ()
     found |= once(tools, "unread", lambda: _of_tools(tools))
@@ -101,7 +101,7 @@ def _of_message(message: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _of_blocks(blocks: object, *, is_past: bool) -> frozenset[str]:
-    """The same of a list of blocks, and of those within their contents. `is_past`: the model said them."""
+    """The same for a list of blocks, including nested ones. `is_past`: the model wrote them."""
     found: set[str] = set()
     for block in blocks if isinstance(blocks, list) else ():
         kind = block.get("type") if isinstance(block, Mapping) else None
@@ -125,7 +125,7 @@ def _of_addition(tool: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _beside(what: str, value: object, known: frozenset[str]) -> Iterator[str]:
-    """The fields of an object that are not read, and those whose value is none that is done here."""
+    """The fields of an object that are not read, and those with an unsupported value."""
     for name, it in value.items() if isinstance(value, Mapping) else ():
         path = f"{what}.{name}"
         done = _AS_IT_IS.get(path)

@@ -1,8 +1,8 @@
-"""Chat messages whose calls and outputs do not belong together, mended instead of refused.
+"""Repair chat messages with unpaired calls and outputs instead of refusing them.
 
-OpenAI's API refuses them. Clients that cut their history, lose ids or answer late are served all the same where the
-configuration says so. What becomes of a message depends on nothing behind the outputs of its calls, so that the prompt
-keeps its prefix.
+OpenAI's API refuses them. If configured, clients that truncate their history, lose ids or answer late are served
+anyway. The repair of a message depends on nothing after the outputs of its calls, so that the prompt's prefix is
+stable.
 """
 
 from collections import deque
@@ -11,14 +11,14 @@ from typing import Any
 
 from callwright.tolerant_json.codec import encode
 
-# The fields with which an assistant's message says something.
+# The fields of an assistant message with content.
 _SAYS = ("content", "tool_calls", "function_call", "refusal", "reasoning", "reasoning_content")
 _NOT_RUN = "This call was not run."
 
 
 def mended(messages: Sequence[Any]) -> list[Any]:
-    """The messages, with every call answered right behind its message, every output behind its call, each id given
-    once, one system message at the start, and no message that says nothing.
+    """The messages with every call answered directly after its message, every output after its call, unique ids, one
+    system message at the start, and no empty assistant messages.
     """
     found: list[Any] = []
     for message in _numbered(messages):
@@ -29,8 +29,8 @@ def mended(messages: Sequence[Any]) -> list[Any]:
 
 
 def _numbered(messages: Sequence[Any]) -> list[Any]:
-    """The messages with an id for each call and output: by its place where there is none, or it was given before."""
-    given: dict[str, deque[str]] = {}  # the ids that calls with one id have here, in order, and that may wait
+    """The messages with an id for each call and output: derived from its position if it is missing or not unique."""
+    given: dict[str, deque[str]] = {}  # the new ids of the calls with one id, in order, which may lack an output
     waiting: dict[str, None] = {}  # ids of calls without an output, in order
     seen: set[str] = set()
     made: list[Any] = []
@@ -62,7 +62,7 @@ def _numbered(messages: Sequence[Any]) -> list[Any]:
 
 
 def _function(given: Any) -> Any:
-    """A called function with its arguments as text, and its name without what a model glued to it."""
+    """A called function with its arguments as text, and its name without control tokens appended by a model."""
     if not isinstance(given, Mapping):
         return given
     arguments = given.get("arguments")
@@ -78,7 +78,7 @@ def _function(given: Any) -> Any:
 
 
 def _paired(messages: Sequence[Any]) -> list[Any]:
-    """Each output right behind the message with its call; what has none is told in words."""
+    """Each output directly after the message with its call; an output without a call becomes a user message."""
     outputs: dict[str, Any] = {}
     more: set[int] = set()  # outputs of calls that have one already, by their `id()`
     calls = {call["id"] for message in messages for call in _calls(message)}
@@ -102,7 +102,7 @@ def _paired(messages: Sequence[Any]) -> list[Any]:
 
 
 def _system_first(messages: Sequence[Any]) -> list[Any]:
-    """One system message at the start; one in the middle becomes the user's, in a marked block at its place."""
+    """One system message at the start; a later one becomes a user message with a marked block in its position."""
     count = next((n for n, message in enumerate(messages) if not _is_system(message)), len(messages))
     begin = list(messages[:count])
     if count > 1:

@@ -1,7 +1,7 @@
 """Chat Completions: messages in both directions, and the request.
 
-A message becomes one or more items: the reasoning, text and calls of an assistant message stand one behind the other in
-the conversation, and `write_messages` joins them again. Fields of a message that mean nothing here travel along.
+A message becomes one or more items: the reasoning, text and calls of an assistant message are consecutive items of
+the conversation, and `write_messages` joins them again. Unknown fields of a message are preserved.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ _SUPPORTED: Mapping[str, Sequence[str]] = {
     "messages[].role": ROLES,
     "reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),
 }
-# What this gateway does itself; everything else in a request goes to the upstream as it came.
+# Fields that the gateway handles itself; all others are forwarded unchanged.
 CONSUMED = frozenset(
     {
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
@@ -60,8 +60,8 @@ class _Fields(ChatRequestBody, kw_only=True):
 
 
 class _History(msgspec.Struct, frozen=True):
-    """What so many messages say. `asked` are the calls of the last one that is no output, and `waiting` those of them
-    that have no output: how often each id is theirs.
+    """State of the reader after some messages. `asked` counts the ids of the calls in the last message that is not an
+    output, and `waiting` those of them that have no output yet.
     """
 
     number: int = 0
@@ -85,11 +85,11 @@ class DecodedChat(msgspec.Struct, frozen=True):
 
 
 class ChatRequest(msgspec.Struct, frozen=True):
-    """A checked request. `fields` are those that the upstream gets as they came; `legacy`: it used `functions`;
-    `choices`: how many answers it wants. `unread` are the names of what nothing here reads and no upstream gets.
+    """A validated request. `fields` are forwarded unchanged; `legacy`: it used `functions`; `choices`: the number of
+    answers requested. `unread` are the names of fields neither read nor forwarded.
 
-    `offer` is what its tools come from where some of them run here; None where all of them are the client's. `names`:
-    as which the client knows its tools; None where these are the names that the model knows.
+    `offer` is the catalog of its tools if some of them run here; None if all are the client's. `names` maps the model's
+    tool names to the client's; None if they are the same.
     """
 
     model: str
@@ -114,7 +114,7 @@ def read_request(given: object, *, mend: bool = False) -> ChatRequest:
 def decode_request(given: object, *, mend: bool = False, rules: RequestRules = STRICT) -> DecodedChat:
     """The fields of a request, each of its type and within its bounds. Raises `RequestError`.
 
-    `mend`: calls and outputs that do not belong together are mended instead of refused, as lenient rules have it, too.
+    `mend`: unpaired calls and outputs are repaired instead of refused; lenient rules imply this.
     """
     if (mend or rules.is_lenient) and isinstance(given, dict) and isinstance(given.get("messages"), list):
         given = {**given, "messages": mended(given["messages"])}
@@ -140,7 +140,7 @@ def decode_request(given: object, *, mend: bool = False, rules: RequestRules = S
 
 
 def _fault(given: object) -> RequestError:
-    """What is wrong with a request that does not have the shape that it must have."""
+    """The error for a malformed request."""
     try:
         msgspec.convert(given, ChatRequestBody)
     except msgspec.ValidationError as error:
@@ -151,8 +151,8 @@ def _fault(given: object) -> RequestError:
 
 
 def read_decoded(decoded: DecodedChat, servers: Mapping[str, McpServer], *, searches_web: bool = False) -> ChatRequest:
-    """What a request means. `servers` are the MCP servers whose tools it has, by labels; `searches_web`: the gateway
-    can search the web. Raises `RequestError`.
+    """Parse a request. `servers` are the MCP servers whose tools it has, by labels; `searches_web`: the gateway can
+    search the web. Raises `RequestError`.
     """
     request, given, rules = decoded.body, decoded.given, decoded.rules
     legacy = _is_legacy(request)

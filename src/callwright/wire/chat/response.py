@@ -1,6 +1,6 @@
 """Chat Completions answers: one JSON object, or chunks as OpenAI's API sends them.
 
-Reasoning has no official place there; it goes out under the two names that clients look for.
+Reasoning has no official place there; it is sent under the two names that clients look for.
 """
 
 from collections.abc import Callable, Sequence
@@ -76,10 +76,10 @@ def completion(
     legacy: bool = False,
     others: Sequence[Turn] = (),
 ) -> ChatCompletion:
-    """The whole answer, with the `others` where several were asked for. `call_id` makes ids for calls without
+    """The whole answer, with the `others` if several were requested. `call_id` creates ids for calls without
     one; `legacy`: the client knows `function_call` only.
 
-    A call that the limit has cut is there as far as it was written, as in OpenAI's answers and in a stream.
+    A call truncated by the limit is included as far as it was written, as in OpenAI's answers and in a stream.
     """
     how: dict[str, Any] = {"call_id": call_id, "legacy": legacy}
     return ChatCompletion(
@@ -93,7 +93,7 @@ def completion(
 
 
 def _chosen(turn: Turn, index: int, *, call_id: Callable[[], str], legacy: bool) -> Choice:
-    """One answer of a whole one."""
+    """One choice of an answer."""
     message = ChatCompletionMessage(content=turn.content, refusal=turn.refusal, annotations=turn.annotations or UNSET)
     if turn.reasoning is not None:
         message.reasoning_content = message.reasoning = turn.reasoning
@@ -108,7 +108,7 @@ def _chosen(turn: Turn, index: int, *, call_id: Callable[[], str], legacy: bool)
 
 
 def _metadata(metadata: AnswerMetadata) -> dict[str, Any]:
-    """What the server says of its answer; what it does not say is left out."""
+    """The metadata that the server sent with its answer; absent fields are omitted."""
     said = {"service_tier": metadata.service_tier, "system_fingerprint": metadata.system_fingerprint}
     return {name: UNSET if value is None else value for name, value in said.items()}
 
@@ -132,13 +132,13 @@ def _logprobs(turn: Turn) -> ChoiceLogprobs | None:
 # --- chunks ---
 
 # The chunks of a stream differ in a few values each. So a choice of each kind is encoded once, with places for these:
-# for the text of a delta a byte that no JSON has, at which it is split, and for other values what `%` fills.
+# for the text of a delta a byte that JSON never contains, at which it is split, and for other values one for `%`.
 _SPLIT: Final = b"\0"
 _TEXT: Final[Any] = msgspec.Raw(_SPLIT)
 _VALUE: Final[Any] = msgspec.Raw(b"%b")
 
 
-# Which of several answers it is stands before all of them.
+# The start of a choice: its index.
 _INDEX: Final = b'{"index":%d,'
 
 
@@ -158,7 +158,7 @@ _ANNOTATIONS: Final = _choice(ChoiceDelta(annotations=_VALUE))
 _CONTENT_AND_LOGPROBS: Final = _choice(ChoiceDelta(content=_VALUE), logprobs=_VALUE)
 # Some clients read the one field and some the other.
 _REASONING: Final = _choice(ChoiceDelta(reasoning_content=_TEXT, reasoning=_TEXT))
-# How a call begins: its index, id and name; and how it goes on: its index and more of its text.
+# The first piece of a call has its index, id and name; later ones its index and more of its text.
 _CALL_BEGINS: Final[dict[CallKind, bytes]] = {
     "function": _call(id=_VALUE, type="function", function=DeltaFunction(name=_VALUE, arguments="")),
     "custom": _call(id=_VALUE, type="custom", custom=DeltaCustom(name=_VALUE, input="")),
@@ -175,7 +175,7 @@ _FINISH: Final = _choice(ChoiceDelta(), finish_reason=_VALUE)
 class ChatChunks:
     """Writes the events of one turn as chunks, each a whole server-sent event. `choice`: which of several turns.
 
-    `counted` and `problems` are those that were among the events so far.
+    `counted` and `problems` are the token counts and problems received so far.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class ChatChunks:
         self._empty = ChatCompletionChunk(
             id=id_, created=created, model=model, choices=[_TEXT], usage=None if include_usage else UNSET
         )
-        self._call_choices: dict[int, bytes] = {}  # how each call goes on, by its index
+        self._call_choices: dict[int, bytes] = {}  # template of the next piece of each call, by its index
         self._arguments: dict[int, list[bytes]] = {}  # the same, around the places of the text
         self._lay_out()
         self.counted: Usage | None = None
@@ -203,7 +203,7 @@ class ChatChunks:
         self._begun = False
 
     def _lay_out(self) -> None:
-        """Encode what all chunks share, and what stands around the texts of the frequent ones."""
+        """Encode the fields that all chunks share, and the frequent chunks around their texts."""
         head, self._tail = data(encode(self._empty)).split(_SPLIT)
         self._head = head + self._index
         self._content = self._around(_CONTENT)
@@ -212,11 +212,11 @@ class ChatChunks:
             self._arguments[index] = self._around(choice)
 
     def heartbeat(self) -> bytes:
-        """A chunk without news; before any other it says who speaks."""
+        """A keep-alive chunk; the first chunk of a stream has the role."""
         return self._chunk(_NO_NEWS) if self._begun else self._begin(None)
 
     def write(self, batch: Sequence[Event | Usage]) -> list[bytes]:
-        """The chunks for the events of a batch. Token counts and problems are noted: they come at the end."""
+        """The chunks for the events of a batch. Token counts and problems are stored: they are sent at the end."""
         written: list[bytes] = []
         for event in batch:
             if type(event) is Usage:
@@ -228,9 +228,7 @@ class ChatChunks:
         return written
 
     def event(self, event: Event) -> bytes:
-        """The chunk for an event, behind one that says who speaks where it is the first; empty where clients are not
-        told.
-        """
+        """The chunk for an event, after one with the role if it is the first; empty for events not sent to clients."""
         if not self._begun:
             return self._first(event)
         match event:
@@ -263,7 +261,7 @@ class ChatChunks:
                 assert_never(event)
 
     def _first(self, event: Event) -> bytes:
-        """The first chunk that says something, behind one that says who speaks."""
+        """The first chunk that is not empty, after one with the role."""
         self._begun = True
         chunk = self.event(event)
         self._begun = bool(chunk)
@@ -274,7 +272,7 @@ class ChatChunks:
         return self._chunk(_ROLE % encode(content))
 
     def usage(self, usage: Usage | None) -> bytes:
-        """The chunk with the token counts; empty where they are not wanted or not known."""
+        """The chunk with the token counts; empty if they are not requested or not known."""
         if usage is None or self._empty.usage is UNSET:
             return b""
         return data(encode(msgspec.structs.replace(self._empty, choices=[], usage=completion_usage(usage))))
@@ -298,5 +296,5 @@ class ChatChunks:
         return self._head + choice + self._tail
 
     def _around(self, choice: bytes) -> list[bytes]:
-        """What stands around the places of the text in a chunk."""
+        """The pieces of a chunk around its places for text."""
         return (self._head + choice + self._tail).split(_SPLIT)

@@ -1,7 +1,7 @@
-"""Tools that the gateway runs itself, as far as Chat Completions knows of them: what a request says of MCP servers, and
-what is left of a turn when all that was done here is taken out of it.
+"""Tools that the gateway runs itself, for Chat Completions: read the MCP servers of a request, and leave the steps that
+ran here out of a turn.
 
-The API has no place for calls that somebody else answers, and nobody who could be asked for an approval.
+The API has no field for calls that are answered elsewhere, and no way to ask for an approval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ from callwright.wire.server_events import (
 )
 from callwright.wire.server_words import call_words
 
-# What stands in a message between the texts before and behind what was done here.
+# Separates the texts of a message before and after a step that ran here.
 _BETWEEN: Final = "\n\n"
 _WAY_OUT: Final = "Nobody can be asked for an approval in Chat Completions: write 'never', or use /v1/responses."
 
@@ -69,10 +69,10 @@ def read_servers(tools: Sequence[Mapping[str, Any]]) -> list[AskedServer]:
 
 
 class OneMessage:
-    """What a client sees of a turn: what the model wrote in all rounds, as one message, and the calls for the client.
+    """A turn as the client sees it: the model's output of all rounds as one message, and the calls for the client.
 
-    Calls that run here are left out, and the others numbered without them. `unsent` are the left out ones with their
-    outputs: a client does not know them, so it does not send them back with its history.
+    Calls that run here are left out, and the others numbered without them. `unsent` are the omitted ones with their
+    outputs: the client does not know them, so it does not send them back with its history.
     """
 
     def __init__(self) -> None:
@@ -82,11 +82,11 @@ class OneMessage:
         self._numbers: dict[int, int | None] = {}  # of the calls of a round; None for one that runs here
         self._shown = 0
         self._length = 0  # of the content
-        self._said: set[type[ContentDelta] | type[ReasoningDelta]] = set()  # what has begun
-        self._parted: set[type[ContentDelta] | type[ReasoningDelta]] = set()  # what goes on behind something done here
+        self._said: set[type[ContentDelta] | type[ReasoningDelta]] = set()  # kinds of text so far
+        self._parted: set[type[ContentDelta] | type[ReasoningDelta]] = set()  # kinds interrupted by a step here
 
     def events(self, event: TurnEvent) -> Sequence[Event | Usage]:
-        """What the client gets for an event."""
+        """The client's events for an event."""
         match event:
             case ContentDelta() | ReasoningDelta():
                 return self._text(event)

@@ -1,4 +1,4 @@
-"""The objects of the Chat Completions API: what is read of a request, and what answers and chunks are made of.
+"""The objects of the Chat Completions API: the fields read of a request, and those of answers and chunks.
 
 Answers encode in the order of their fields; names are those of OpenAI's library.
 """
@@ -36,7 +36,7 @@ class ChatRequestBody(msgspec.Struct):
     n: Annotated[int, msgspec.Meta(ge=1)] | None = None
     modalities: list[str] | None = None
     web_search_options: dict[str, Any] | None = None
-    # Checked here, handed on as they are.
+    # Validated here, forwarded unchanged.
     temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -92,7 +92,7 @@ class Custom(msgspec.Struct):
 
 
 class ChatCompletionMessageToolCall(msgspec.Struct, kw_only=True):
-    """A call; `type` says of what kind."""
+    """A call; `type` is its kind."""
 
     id: str
     type: str  # no tag: tags are written first
@@ -160,7 +160,7 @@ class DeltaCustom(msgspec.Struct, kw_only=True):
 
 
 class ChoiceDeltaToolCall(msgspec.Struct, kw_only=True):
-    """More of the call with this index; `id`, `type` and `name` stand in its first piece only."""
+    """A delta of the call with this index; only the first one has `id`, `type` and `name`."""
 
     index: int
     id: str | UnsetType = UNSET
@@ -181,7 +181,7 @@ class ChoiceDelta(msgspec.Struct, kw_only=True):
 
 
 class ChunkChoice(msgspec.Struct, kw_only=True):
-    """`logprobs` are those of the model's server, as they came."""
+    """`logprobs` are those of the model's server, unchanged."""
 
     index: int = 0
     delta: ChoiceDelta

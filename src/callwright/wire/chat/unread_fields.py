@@ -1,7 +1,7 @@
-"""The fields of a chat request that nothing here reads and no server gets: the client is told their names.
+"""The fields of a chat request that are neither read nor forwarded. Their names are reported to the client.
 
-What a request says beside its messages goes to the server as it came, but for what is done here: MCP servers and the
-search of the web. Text of parts is joined, so what stands beside it has no place any more.
+All fields except the messages are forwarded unchanged, apart from those that the gateway handles: MCP servers and web
+search. Text parts are joined, so other fields of these parts are lost.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _TEXTS: Final = {"text": frozenset({"type", "text"}), "refusal": frozenset({"typ
 
 
 def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
-    """The names of what is not read of a request as it was decoded and checked."""
+    """The names of the unread fields of a decoded and validated request."""
     streaming = given.get("stream_options")
     obfuscates = isinstance(streaming, Mapping) and streaming.get("include_obfuscation")
     of_messages = fold(given.get("messages") or (), _NONE, _of_messages)
@@ -30,7 +30,7 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _of_instructions(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The names of instructions that become one message: those at the start, where one of them is a developer's."""
+    """The names of instructions that become one message: those at the start, if one of them is a developer's."""
     begin = list(takewhile(lambda message: message.get("role") in ("system", "developer"), messages))
     if len(begin) > 1 and any(one.get("name") for one in begin) and any(one["role"] == "developer" for one in begin):
         yield "messages.name"

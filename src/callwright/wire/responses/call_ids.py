@@ -1,4 +1,4 @@
-"""Ids of calls on the Responses API: those that a model's server gave where they can be told apart."""
+"""Ids of calls on the Responses API: those of the model's server if they are unique."""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -7,9 +7,7 @@ _MAX_CALL_ID: Final = 64
 
 
 class CallIds:
-    """Gives ids to the calls of one response. `taken` are those that the conversation has already; `new_id` makes an id
-    from its prefix.
-    """
+    """Assigns ids to the calls of one response. `taken` are ids in use; `new_id` creates an id from its prefix."""
 
     def __init__(self, new_id: Callable[[str], str], taken: Collection[str] = ()) -> None:
         self._new_id = new_id

@@ -1,8 +1,8 @@
-"""Compaction in the Responses API: when a request wants it, what stays beside the summary, and the item it travels in.
+"""Compaction in the Responses API: its threshold, the items that remain, and the item that holds the summary.
 
-A summary that the client asked for (`/responses/compact`, `compaction_trigger`) stands beside what the client sends
-with it. One that the server made on the way (`context_management`) stands for all before it but what the model has not
-answered yet. Both are sealed, and the seal says which it is.
+A summary that the client asked for (`/responses/compact`, `compaction_trigger`) adds to the items that the client sends
+with it. One that the server wrote during a turn (`context_management`) replaces everything before it except for items
+that the model has not answered yet. Both are sealed, and the sealed text has a mark for the kind.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ class ContextManagement(msgspec.Struct):
 
 
 class Summary(NamedTuple):
-    """What a compaction item holds. `stands_for_all`: for everything before it that the model has answered."""
+    """The content of a compaction item. `stands_for_all`: it replaces all items that the model has answered."""
 
     text: str
     stands_for_all: bool
 
 
 def compact_threshold(given: Sequence[ContextManagement] | None) -> int | None:
-    """From how many tokens on a conversation is compacted; None for never. Raises `RequestError`."""
+    """The number of tokens from which a conversation is compacted. None: never. Raises `RequestError`."""
     for number, entry in enumerate(given or ()):
         if entry.type != "compaction":
             raise RequestError(
@@ -52,16 +52,16 @@ def pack(summary: Summary) -> str:
 
 
 def unpack(content: str, sealed_texts: SealedTexts) -> Summary | None:
-    """What `pack` packed; None for the content of another server. Raises `RequestError`, see `SealedTexts`."""
+    """The inverse of `pack`; None for the content of another server. Raises `RequestError`, see `SealedTexts`."""
     text = sealed_texts.text(content)
     return None if text is None else Summary(text.removeprefix(_STANDS_FOR_ALL), text.startswith(_STANDS_FOR_ALL))
 
 
 def kept_beside_summary(items: Sequence[Item]) -> tuple[list[int], int]:
-    """The numbers of the items that stay in a prompt, in order, and how many of them stand before the summary.
+    """The indices of the items that remain in a prompt, in order, and the number of those before the summary.
 
-    Before it: what system and developer said. Behind it: what came behind the model's last word, with the calls that
-    this answers and the reasoning that led to them.
+    Before it: messages of system and developer. After it: everything after the model's last message, with the calls
+    answered there and the reasoning that led to them.
     """
     begin = len(items)
     while begin and isinstance(items[begin - 1], CallOutput | Message) and not _is_models(items[begin - 1]):
@@ -74,7 +74,7 @@ def kept_beside_summary(items: Sequence[Item]) -> tuple[list[int], int]:
 
 
 def shortened(items: Sequence[Item], summary: str) -> tuple[Item, ...]:
-    """The items with the summary in place of what it stands for, as a later request reads them."""
+    """The items with the summary in place of those that it replaces, as a later request reads them."""
     numbers, before = kept_beside_summary(items)
     kept = [items[number] for number in numbers]
     told = Message("user", (TextPart(summary_words(summary)),))

@@ -1,4 +1,4 @@
-"""The events of a streamed response, by OpenAI's names. Each has its number in the stream, given where it is sent."""
+"""The events of a streamed response, by OpenAI's names. Sequence numbers are set when sending."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class ResponseStreamEvent(Struct, tag_field="type", kw_only=True):
 
 
 class ResponseStateEvent(ResponseStreamEvent, kw_only=True):
-    """How the response stands."""
+    """An event with the state of the response."""
 
     response: Response
 
@@ -69,7 +69,7 @@ class ResponseOutputItemDoneEvent(ResponseStreamEvent, tag="response.output_item
 
 
 class ItemEvent(ResponseStreamEvent, kw_only=True):
-    """Something of one item."""
+    """An event of one item."""
 
     item_id: str
     output_index: int
@@ -79,7 +79,7 @@ class ItemEvent(ResponseStreamEvent, kw_only=True):
 
 
 class ContentEvent(ItemEvent, kw_only=True):
-    """Something of a part of an item's content."""
+    """An event of a part of an item's content."""
 
     content_index: int = 0
 
@@ -136,7 +136,7 @@ class ResponseReasoningDoneEvent(ContentEvent, tag="response.reasoning.done", kw
 
 
 class SummaryEvent(ItemEvent, kw_only=True):
-    """Something of the one part that a summary has."""
+    """An event of the only part of a summary."""
 
     summary_index: int = 0
 

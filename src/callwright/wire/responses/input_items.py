@@ -1,7 +1,7 @@
-"""Items of the Responses API as a conversation: what clients send back, and what they bring from other servers.
+"""Read items of the Responses API as a conversation, including items that clients bring from other servers.
 
 Calls and outputs are paired by their call_id only; ids and states of items mean nothing. Items that only their own
-server could run again are dropped, or told in words, never refused.
+server could run again are dropped or described in text, never refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ from callwright.wire.server_words import NOT_OFFERED, WEB_SEARCH_GONE, call_word
 _INPUT_PARTS: Final = ("input_text", "input_image", "input_file", "input_audio")
 _OUTPUT_PARTS: Final = ("output_text", "refusal")
 _ROLES: Final = ("assistant", "system", "developer", "user")
-# History of tools that ran elsewhere. Nothing here could go on with it.
+# History of tools that ran elsewhere, which the gateway cannot continue.
 _DROPPED: Final = frozenset(
     {
         *("file_search_call", "code_interpreter_call", "image_generation_call", "computer_call"),
@@ -62,11 +62,11 @@ READ_WITHOUT_ID: Final = (
 class InputItemReader:
     """Reads items in order: `found` are those of the conversation.
 
-    Tools that come with items join the `offer`. `effort` and `format` are what a configuration update set last;
-    `compacts`: the input ends in the wish to compact the conversation. `approved` are calls of MCP tools that a person
-    approved and that nobody has run, by the id of the request for it; they have an output that says so. `listed` are
-    the labels of the MCP servers whose tools a former response has told. `sources` are the results of searches of the
-    web, by their number.
+    Tools in items join the `offer`. `effort` and `format` are those of the latest configuration update;
+    `compacts`: the input ends in a request to compact the conversation. `approved` are approved calls of MCP tools
+    that have not run yet, by the id of their approval request; a placeholder is their output. `listed` are the labels
+    of the MCP servers whose tools an earlier response has listed. `sources` are the results of web searches, by their
+    number.
     """
 
     def __init__(self, offer: ToolCatalog) -> None:
@@ -83,10 +83,10 @@ class InputItemReader:
         self.sources: dict[int, SearchResult] = {}
         self._unsealer = Unsealer()
         self._sealed = SealedTexts()
-        self._waiting: dict[str, Call] = {}  # calls that nobody has decided on
+        self._waiting: dict[str, Call] = {}  # calls without a decision
         self._decided: set[str] = set()
         self._called: dict[str, str] = {}  # flat names of tools, by the ids of their calls
-        self._summed_up: set[str] = set()  # ids of calls that a summary stands for
+        self._summed_up: set[str] = set()  # ids of calls that a summary replaces
 
     @property
     def swells(self) -> bool:
@@ -94,9 +94,9 @@ class InputItemReader:
         return self._sealed.swells or self._unsealer.swells
 
     def read(self, items: Sequence[Any], param: str, start: int = 0, *, again: bool = False) -> None:
-        """Read the items from number `start` on. Raises `RequestError` that names the field.
+        """Read the items from index `start`. Raises `RequestError` that names the field.
 
-        `again`: they were taken before, each with the request that it was part of.
+        `again`: they were read before, with the requests that they were part of.
         """
         for number in range(start, len(items)):
             given, path = items[number], f"{param}[{number}]"
@@ -121,7 +121,7 @@ class InputItemReader:
             self.approved = {}
 
     def finish(self) -> None:
-        """There are no more items: calls that nobody decided on were not approved."""
+        """End the input: calls without a decision were not approved."""
         for id_ in self._waiting:
             self._output(id_, (TextPart(rejected_words(None)),), "input")
         self._waiting = {}
@@ -132,7 +132,7 @@ class InputItemReader:
 
     def _read(self, item: types.Tagged, path: str) -> None:
         if _is_by_model(item):
-            self.approved = {}  # the model has gone on without them
+            self.approved = {}  # the model has continued without them
         match item:
             case types.Message():
                 self._message(item, path)
@@ -225,14 +225,14 @@ class InputItemReader:
             self._output(id_, (TextPart(output),), path)
 
     def _add_tools(self, tools: Any, path: str) -> None:
-        """Offer more tools, and let the model know."""
+        """Offer more tools, and show them to the model."""
         before = {tool.openai_json for tool in self.offer.tools}
         self.offer.add(tools, f"{path}.tools")
         if added := [tool for tool in self.offer.tools if tool.openai_json not in before]:
             self._add(Message("developer", (TextPart(found_text(added)),)), path)
 
     def _web_search(self, item: types.WebSearchCall, path: str) -> None:
-        """A search of the web, as the model has seen it, or as far as another server tells it."""
+        """Read a web search as the model saw it, or as far as another server describes it."""
         action = item.action if isinstance(item.action, Mapping) else {}
         query = action.get("query")
         if not isinstance(query, str):  # a page was opened, or searched: nothing here does that
@@ -269,7 +269,7 @@ class InputItemReader:
         self.found.append(Found(Call(name, arguments, id=id_, complete=complete), path, words, is_async))
 
     def _unfit(self, id_: str, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """What the model is told behind an output that is not what its tool says that it answers."""
+        """A note to the model after an output that does not match its tool's output schema."""
         tool = self.offer.shown(self._called.get(id_, ""))
         if tool is None or tool.output_schema is None or not all(isinstance(part, TextPart) for part in parts):
             return ()
@@ -283,10 +283,10 @@ class InputItemReader:
         self._add(CallOutput(id_, parts), path, words)
 
     def _decide(self, id_: str, item: types.McpResponse, path: str) -> None:
-        """Take what a person said of a call."""
+        """Read a decision on a call."""
         call = self._waiting.pop(id_, None)
         if call is None and not self.offer.has_servers:
-            return  # of another server
+            return  # for another server
         if call is None:
             raise RequestError(
                 f"Invalid '{path}.approval_request_id': no 'mcp_approval_request' with id '{id_}' waits for an answer.",
@@ -299,7 +299,7 @@ class InputItemReader:
         self._output(id_, (TextPart(NOT_OFFERED if item.approve else rejected_words(item.reason)),), path)
 
     def _settle(self, id_: str, told: str) -> bool:
-        """Tell the output of a call that was approved. Whether there is such a call."""
+        """Set the output of an approved call. False if there is no such call."""
         for number, each in enumerate(self.found if id_ in self._decided else ()):
             if isinstance(each.item, CallOutput) and each.item.call_id == id_:
                 self.found[number] = msgspec.structs.replace(each, item=CallOutput(id_, (TextPart(told),)))
@@ -334,7 +334,7 @@ class InputItemReader:
             self._summed_up |= {each.item.id for each in self.found if isinstance(each.item, Call)} - behind
             self.found = [*kept[:before], told, *kept[before:]]
             return
-        if self.compacts:  # it was made of what stands before it; the words of the user stay
+        if self.compacts:  # it sums up everything before it; the user's messages remain
             self.found = [
                 each for each in self.found if isinstance(each.item, Message) and each.item.role != "assistant"
             ]
@@ -381,7 +381,7 @@ def _not_found(id_: str) -> RequestError:
 
 
 def _thought(item: types.Reasoning, sealed: SealedTexts) -> str:
-    """The text of a reasoning item: its content, what was sealed here, or its summary."""
+    """The text of a reasoning item: its content, its sealed text, or its summary."""
     content = "\n".join(part.text for part in item.content or ())
     if not content and item.encrypted_content:
         content = sealed.text(item.encrypted_content) or ""
@@ -437,7 +437,7 @@ def _json(value: Any) -> str:
 
 
 def read_along(reader: InputItemReader, items: Sequence[Any], given: Sequence[Any]) -> InputItemReader:
-    """The reader after all items of a request; `given` has them as JSON. Items that an earlier request began with are
+    """The reader after all items of a request; `given` has them as JSON. A prefix shared with an earlier request is
     not read again. Raises `RequestError` that names the field.
     """
 

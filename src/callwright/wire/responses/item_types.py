@@ -64,7 +64,7 @@ class Output(Tagged, kw_only=True):
 
 
 class FunctionOutput(Tagged, tag="function_call_output", kw_only=True):
-    """It names its call, or where nobody called the tool, the tool."""
+    """It names its call, or if there was no call, the tool."""
 
     call_id: str | None = None
     output: str | list[Part]
@@ -170,7 +170,7 @@ class McpCall(Tagged, tag="mcp_call", kw_only=True):
 
 
 class WebSearchCall(Tagged, tag="web_search_call"):
-    """A search of the web that ran here, with what it has found in `encrypted_content`, or elsewhere."""
+    """A web search that ran here, with its results in `encrypted_content`, or elsewhere."""
 
     action: Any = None
     encrypted_content: Any = None

@@ -1,4 +1,4 @@
-"""`metadata`: pairs of texts that a client keeps with a response or a conversation."""
+"""`metadata`: key-value pairs that a client stores with a response or a conversation."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""The output items of a response while they are written: each knows its events and what it is in the end."""
+"""The output items of a response while they are written: each emits its events and builds its final object."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
@@ -38,7 +38,7 @@ ItemT = TypeVar("ItemT", bound=WrittenItem)
 
 
 class OpenItem(Generic[ItemT]):
-    """An item that is being written. `item` is what it is so far."""
+    """An item that is being written. `item` is its current state."""
 
     def __init__(self, item: ItemT, index: int, emit: Emit) -> None:
         self.item = item
@@ -48,20 +48,21 @@ class OpenItem(Generic[ItemT]):
         self._pieces: list[str] = []
 
     def begin(self) -> None:
-        """Say that the item begins."""
+        """Emit the events that begin the item."""
         self._emit(wire.ResponseOutputItemAddedEvent(output_index=self._index, item=copy(self.item)))
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
-        """More of its text."""
+        """Append to its text."""
         raise NotImplementedError
 
     def end(self, status: Status) -> None:
-        """Say that the item is over."""
+        """Emit the events that end the item."""
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """The item stays as it is, and nothing more is said of it: what is `done` counts, whatever its status. Codex
-        runs such a call, and keeps such a text when it asks again.
+        """End the item without emitting any event.
+
+        A `done` event counts whatever its status: Codex runs such a call, and resends such a text when it asks again.
         """
         self._emit = _unsaid
         self.end("incomplete")
@@ -76,9 +77,9 @@ def _unsaid(_: wire.ResponseStreamEvent) -> None:
 
 
 class OpenMessage(OpenItem[ResponseOutputMessage]):
-    """What is said to the user: parts of text, and of refusal, one behind the other.
+    """A message to the user: consecutive parts of text and refusal.
 
-    `phase` is set when it is known: `commentary` before a call, else `final_answer`.
+    `phase` is set once it is known: `commentary` before a call, else `final_answer`.
     """
 
     def __init__(self, id_: str, index: int, emit: Emit) -> None:
@@ -95,14 +96,14 @@ class OpenMessage(OpenItem[ResponseOutputMessage]):
         self._emit(wire.ResponseTextDeltaEvent(**self._at, delta=text, logprobs=list(logprobs)))
 
     def refuse(self, text: str) -> None:
-        """More of a refusal."""
+        """Append to a refusal."""
         if not isinstance(self._part, ResponseOutputRefusal):
             self._begin_part(ResponseOutputRefusal(""))
         self._pieces.append(text)
         self._emit(wire.ResponseRefusalDeltaEvent(**self._at, delta=text))
 
     def annotate(self, annotation: JsonObject) -> None:
-        """One more annotation of the text."""
+        """Add an annotation to the text."""
         annotations = self._text_part().annotations
         self._emit(
             wire.ResponseOutputTextAnnotationAddedEvent(
@@ -112,7 +113,7 @@ class OpenMessage(OpenItem[ResponseOutputMessage]):
         annotations.append(annotation)
 
     def cite(self, cited: Cited) -> None:
-        """A mark in the text that came last cites a result."""
+        """Add the citation for a mark in the latest text."""
         end = self._length - cited.behind
         self.annotate(citation(cited.result, end - cited.length, end))
 
@@ -155,8 +156,8 @@ class OpenMessage(OpenItem[ResponseOutputMessage]):
 
 
 class OpenReasoning(OpenItem[ResponseReasoningItem]):
-    """Reasoning, as its own text. `open_responses`: its events have the names of that specification; `seals`: it also
-    goes out as encrypted content.
+    """Reasoning as its own text. `open_responses`: its events have the names of that specification; `seals`: it is also
+    sent as encrypted content.
     """
 
     def __init__(self, id_: str, index: int, emit: Emit, *, open_responses: bool = False, seals: bool = False) -> None:
@@ -190,7 +191,7 @@ class OpenReasoning(OpenItem[ResponseReasoningItem]):
 
 
 class OpenSummary(OpenItem[ResponseReasoningItem]):
-    """Reasoning, where the client wants a summary: open models have none apart, so all of it is the summary."""
+    """Reasoning for a client that wants a summary: open models write no separate one, so all of it is the summary."""
 
     def __init__(self, id_: str, index: int, emit: Emit, *, seals: bool = False) -> None:
         super().__init__(ResponseReasoningItem(id=id_), index, emit)
@@ -216,7 +217,7 @@ class OpenSummary(OpenItem[ResponseReasoningItem]):
 
 
 class OpenFunctionCall(OpenItem[ResponseFunctionToolCall]):
-    """A call of a function, whose arguments flow."""
+    """A function call with streamed arguments."""
 
     def __init__(self, id_: str, call_id: str, tool: ClientTool, index: int, emit: Emit) -> None:
         item = ResponseFunctionToolCall(
@@ -239,7 +240,7 @@ class OpenFunctionCall(OpenItem[ResponseFunctionToolCall]):
 
 
 class OpenCustomCall(OpenItem[ResponseCustomToolCall]):
-    """A call of a custom tool, whose input flows."""
+    """A custom tool call with streamed input."""
 
     def __init__(self, id_: str, call_id: str, tool: ClientTool, index: int, emit: Emit) -> None:
         item = ResponseCustomToolCall(
@@ -262,7 +263,7 @@ class OpenCustomCall(OpenItem[ResponseCustomToolCall]):
 
 
 class OpenMcpCall(OpenItem[McpCall]):
-    """A call of an MCP tool, which is run here: its arguments flow, and it stays open until it is answered."""
+    """A call of an MCP tool that the gateway runs. Its arguments are streamed; it stays open until its result."""
 
     def __init__(self, id_: str, tool: ClientTool, index: int, emit: Emit, approval_request_id: str | None) -> None:
         item = McpCall(id=id_, server_label=tool.namespace, name=tool.name, approval_request_id=approval_request_id)
@@ -277,12 +278,12 @@ class OpenMcpCall(OpenItem[McpCall]):
         self._emit(wire.ResponseMcpCallArgumentsDeltaEvent(**self._at, delta=text))
 
     def written(self) -> None:
-        """Its arguments are whole."""
+        """Emit the event for complete arguments."""
         self.item.arguments = text = "".join(self._pieces)
         self._emit(wire.ResponseMcpCallArgumentsDoneEvent(**self._at, arguments=text))
 
     def answer(self, output: str | None, error: Mapping[str, Any] | None) -> None:
-        """Say what came of it."""
+        """End the item with the call's result."""
         self.item.output, self.item.error = output, error
         if error is None:
             self._emit(wire.ResponseMcpCallCompletedEvent(**self._at))
@@ -292,13 +293,13 @@ class OpenMcpCall(OpenItem[McpCall]):
             self._done("failed")
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`: nobody has answered it."""
+        """See `OpenItem`: the call has no result."""
         self.item.arguments = "".join(self._pieces)
         self._done(status)
 
 
 class OpenWebSearch(OpenItem[ResponseFunctionWebSearch]):
-    """A search of the web, which stays open until something is found. `shows_sources`: its item names all pages."""
+    """A web search, which stays open until its result. `shows_sources`: its item lists all pages."""
 
     def __init__(self, id_: str, query: str, index: int, emit: Emit, *, shows_sources: bool) -> None:
         super().__init__(
@@ -314,7 +315,7 @@ class OpenWebSearch(OpenItem[ResponseFunctionWebSearch]):
         self._emit(wire.ResponseWebSearchCallSearchingEvent(**self._at))
 
     def answer(self, ended: WebSearchEnded) -> None:
-        """Say what came of it."""
+        """End the item with the search's result."""
         if self._shows_sources:
             sources = [{"type": "url", "url": result.url} for result in ended.results]
             self.item.action = {**self.item.action, "sources": sources}
@@ -324,12 +325,12 @@ class OpenWebSearch(OpenItem[ResponseFunctionWebSearch]):
         self._done("completed" if ended.fault is None else "failed")
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`: nothing came of it."""
+        """See `OpenItem`: the search has no result."""
         self._done(status)
 
 
 class WholeCall(OpenItem[WrittenItem]):
-    """A call of a built-in kind, whose arguments are an object in its item: it goes out when it is whole."""
+    """A call of a built-in kind, with its arguments as an object in its item: sent once complete."""
 
     def __init__(self, new_id: Callable[[str], str], call_id: str, tool: ClientTool, index: int, emit: Emit) -> None:
         self._tool = tool
@@ -338,13 +339,13 @@ class WholeCall(OpenItem[WrittenItem]):
         super().__init__(_built_in(tool.kind, new_id(_PREFIXES[tool.kind]), call_id, {}), index, emit)
 
     def begin(self) -> None:
-        """Nothing is said before it is whole."""
+        """Emit nothing: the item is sent once complete."""
 
     def add(self, text: str, logprobs: Sequence[Any] = ()) -> None:
         self._pieces.append(text)
 
     def end(self, status: Status) -> None:
-        """See `OpenItem`. Arguments that are no object make it a call of a function, as which it was offered."""
+        """See `OpenItem`. Sent as a function call, as which it was offered, if the arguments are not an object."""
         text = "".join(self._pieces)
         try:
             value = decode(text)
@@ -364,11 +365,11 @@ class WholeCall(OpenItem[WrittenItem]):
             self._tool.kind, self.item.id, self._call_id, {**_WANTED.get(self._tool.kind, {}), **given}
         )
         if self._tool.kind != "tool_search":
-            super().begin()  # whole: the document requires its fields here, too
+            super().begin()  # complete: the documentation requires its fields here, too
         self._done(status)
 
 
-# What the object of a call has, whether or not the model gave it.
+# Defaults for the object of a call.
 _WANTED: Final[Mapping[ToolKind, JsonObject]] = {
     "shell": {"commands": [], "timeout_ms": None, "max_output_length": None},
     "local_shell": {"type": "exec", "command": [], "env": {}},
@@ -382,7 +383,7 @@ _PREFIXES: Final[Mapping[ToolKind, str]] = {
 
 
 def _built_in(kind: ToolKind, id_: str, call_id: str, given: JsonObject) -> WrittenItem:
-    """A call of a built-in kind with what the model gave it."""
+    """A call of a built-in kind with the model's arguments."""
     match kind:
         case "tool_search":
             return ResponseToolSearchCall(id=id_, call_id=call_id, arguments=given)

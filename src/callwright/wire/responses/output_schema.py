@@ -1,6 +1,6 @@
-"""Outputs of tools that say what they answer (`output_schema`): the model is told where an output is something else.
+"""Check outputs of tools that have an `output_schema`: the model is warned of an output that does not match it.
 
-An output is never refused for it: it is what the tool has answered, and the client cannot change that any more.
+The output is never refused: the tool has run, and the client cannot change its answer any more.
 """
 
 from typing import Final
@@ -9,13 +9,14 @@ from callwright.conversation import FunctionTool
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
-_MOST: Final = 3  # faults that are told
+_MOST: Final = 3  # faults listed
 _MAX_TOLD: Final = 200  # characters of each
 
 
 def unfit_words(tool: FunctionTool, output: str) -> str | None:
-    """What the model reads behind an output that does not fit its tool's schema; None for one that does, and where the
-    tool has none. A tool that answers a text may do so without quotation marks.
+    """A note to the model for an output that does not match its tool's schema; None if it does, or without a schema.
+
+    A text may be written without quotation marks.
     """
     if tool.output_schema is None:
         return None

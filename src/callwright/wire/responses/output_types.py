@@ -1,6 +1,6 @@
-"""The items of a response, by OpenAI's names: what a model wrote, and what this server did for it.
+"""The items of a response, by OpenAI's names: the model's output, and calls that this server ran.
 
-They are filled while they are written. Items that come back, from a client or from the store, are read by the types of
+They are filled while they are written. Items from a client or from the store are read by the types of
 `item_types`.
 """
 
@@ -39,7 +39,7 @@ class ReasoningText(Struct, tag_field="type", tag="reasoning_text"):
 
 
 class SummaryText(Struct, tag_field="type", tag="summary_text"):
-    """What stands for reasoning."""
+    """A summary of reasoning."""
 
     text: str
 
@@ -48,14 +48,14 @@ class SummaryText(Struct, tag_field="type", tag="summary_text"):
 
 
 class OutputItem(Struct, kw_only=True):
-    """An item of a response; `type` says of what kind."""
+    """An item of a response; `type` is its kind."""
 
-    id: str = ""  # what this server makes gets it where it is written
+    id: str = ""  # set when the item is written, for items of this server
     type: str  # no tag: tags are written first
 
 
 class WrittenItem(OutputItem, kw_only=True):
-    """An item that begins before it is whole."""
+    """An item that is streamed before it is complete."""
 
     status: ItemStatus = "in_progress"
 
@@ -70,7 +70,7 @@ class ResponseOutputMessage(WrittenItem, kw_only=True):
 
 
 class ResponseReasoningItem(WrittenItem, kw_only=True):
-    """What the model thought: as its own text, or as a summary. `encrypted_content` is the same to be sent back."""
+    """Reasoning as its own text, or as a summary. `encrypted_content` is the same text, for the client to send back."""
 
     type: Literal["reasoning"] = "reasoning"
     summary: list[SummaryText] = []
@@ -135,7 +135,7 @@ class ResponseApplyPatchToolCall(WrittenItem, kw_only=True):
 
 
 class ResponseFunctionWebSearch(WrittenItem, kw_only=True):
-    """A search of the web, which is run here. `encrypted_content`: what was found, to be sent back with the item."""
+    """A web search, which is run here. `encrypted_content`: its results, for the client to send back with the item."""
 
     type: Literal["web_search_call"] = "web_search_call"
     action: JsonObject
@@ -143,7 +143,7 @@ class ResponseFunctionWebSearch(WrittenItem, kw_only=True):
 
 
 class McpCall(WrittenItem, kw_only=True):
-    """A call of an MCP tool, which is run here, and what came of it."""
+    """A call of an MCP tool, which is run here, with its result."""
 
     type: Literal["mcp_call"] = "mcp_call"
     server_label: str | None
@@ -174,7 +174,7 @@ class McpListTools(OutputItem, kw_only=True):
 
 
 class McpApprovalRequest(OutputItem, kw_only=True):
-    """A call of an MCP tool that waits for a person's word."""
+    """A call of an MCP tool that needs an approval."""
 
     type: Literal["mcp_approval_request"] = "mcp_approval_request"
     server_label: str | None
@@ -183,7 +183,7 @@ class McpApprovalRequest(OutputItem, kw_only=True):
 
 
 class ResponseCompactionItem(OutputItem, kw_only=True):
-    """What stands for the conversation before it."""
+    """A summary that replaces the conversation before it."""
 
     type: Literal["compaction"] = "compaction"
     encrypted_content: str

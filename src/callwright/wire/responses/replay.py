@@ -1,6 +1,6 @@
-"""A stored response as the events of a stream: those that it would have had if each text had come in one piece.
+"""Replay a stored response as the events of a stream, with each text in a single delta.
 
-Nothing of it depends on when or where it is asked for: the same response always has the same events.
+Deterministic: the same response always has the same events.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 Item: TypeAlias = Mapping[str, Any]
 Replayed: TypeAlias = dict[str, Any]  # an event without its number
-# Items whose text flows: the events of that, and the field that it ends in.
+# Items with streamed text: its events, and the field with the final text.
 _CALLS: Final[Mapping[str, tuple[str, str]]] = {
     "function_call": ("response.function_call_arguments", "arguments"),
     "custom_tool_call": ("response.custom_tool_call_input", "input"),
@@ -22,12 +22,12 @@ _NOT_YET: Final[Item] = {
     "error": None,
     "incomplete_details": None,
 }
-# There is no event for what was cancelled: it ends as what failed does, and its status says the rest.
+# Cancellation has no event: a cancelled response ends as a failed one, and differs by its status.
 _ENDS: Final = {"cancelled": "failed"}
 
 
 def replayed_begin(body: Item) -> list[Replayed]:
-    """The events before anything came, of a response without its output."""
+    """The events that start the stream, for a response without its output."""
     begun = {**body, **_NOT_YET}
     return [{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}]
 
@@ -35,7 +35,7 @@ def replayed_begin(body: Item) -> list[Replayed]:
 def replayed_rest(
     body: Item, output: Sequence[Item], flavour: Literal["openai", "open_responses"] = "openai"
 ) -> Iterator[Replayed]:
-    """The events behind these, of a response that has ended: its items, and how it ended."""
+    """The remaining events of a finished response: its items, and its end."""
     reasoning = "response.reasoning" if flavour == "open_responses" else "response.reasoning_text"
     status = str(body["status"])
     for index, item in enumerate(output):

@@ -30,7 +30,7 @@ _Summary: TypeAlias = Literal["auto", "concise", "detailed", "none"]
 class _Reasoning(msgspec.Struct):
     effort: Effort | None = None
     summary: _Summary | None = None
-    generate_summary: Literal["auto", "concise", "detailed"] | None = None  # what `summary` was called
+    generate_summary: Literal["auto", "concise", "detailed"] | None = None  # the former name of `summary`
     context: Literal["auto", "current_turn", "all_turns"] | None = None
 
 
@@ -54,7 +54,7 @@ class _ConversationId(msgspec.Struct):
 
 
 class ResponsesRequest(msgspec.Struct):
-    """A request as it came, its fields of the right types. What is not named here is ignored, or refused by name."""
+    """A request as received, with validated field types. Fields not listed here are ignored, or refused by name."""
 
     model: str
     input: str | list[dict[str, Any]] | None = None
@@ -97,17 +97,17 @@ class ResponsesRequest(msgspec.Struct):
 
     @property
     def compact_threshold(self) -> int | None:
-        """From how many tokens on the conversation is compacted before it goes on; None for never."""
+        """The number of tokens from which the conversation is compacted before the next answer. None: never."""
         return compact_threshold(self.context_management)
 
     @property
     def summary(self) -> _Summary | None:
-        """How reasoning is told as a summary, if it is."""
+        """The requested kind of reasoning summary, or None."""
         reasoning = self.reasoning
         return (reasoning.summary or reasoning.generate_summary) if reasoning else None
 
     def includes(self, what: str) -> bool:
-        """Whether the answer is to hold something that is left out by default."""
+        """Whether the answer must include something that it omits by default."""
         return what in (self.include or ())
 
 
@@ -125,15 +125,15 @@ _SUPPORTED: Final[Mapping[str, Sequence[str]]] = {
     "truncation": ("auto", "disabled"),
     "service_tier": ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
 }
-# Fields of Chat Completions, and what they are here.
+# Fields of Chat Completions, and their names here.
 _MOVED: Final = {"messages": "input", "response_format": "text.format", "reasoning_effort": "reasoning.effort"}
-# What goes to the server as it comes: fields of its chat API that this API has, too, or that model servers know.
+# Fields forwarded unchanged: those of the chat API that this API has, too, or that model servers know.
 _HANDED_ON: Final = (
     *("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed", "stop", "logit_bias"),
     *("prompt_cache_key", "prompt_cache_retention", "moderation", "safety_identifier", "service_tier", "user"),
     *sorted(SAMPLING_FIELDS - {"reasoning"}),  # which is OpenAI's own here
 )
-# What a message over WebSocket has beside the request.
+# Further fields of a message over WebSocket.
 _OF_MESSAGES: Final = ("type", "stream_id", "generate")
 
 
@@ -155,7 +155,7 @@ def decode_request(given: object) -> ResponsesRequest:
 
 
 def unknown_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request that nothing here reads or hands on."""
+    """The fields of a request that are neither read nor forwarded."""
     known = (*ResponsesRequest.__struct_fields__, *_HANDED_ON, *_OF_MESSAGES)
     return {name: value for name, value in given.items() if name not in known}
 
@@ -223,10 +223,11 @@ def read_request(
     searches_web: bool = False,
     rules: RequestRules = STRICT,
 ) -> ParsedRequest:
-    """What a request means behind the items of its history, which were checked when they came. Raises `RequestError`.
+    """Parse a request that continues the items of its history, which were checked when received.
 
-    `given` is the decoded body, for the fields that go to the upstream as they are; `servers` are the MCP servers that
-    it offers, and those that its model has anyhow, by their labels. `searches_web`: the gateway can search the web.
+    `given` is the decoded body, for the fields forwarded unchanged; `servers` are the MCP servers that it offers, and
+    those that its model always has, by their labels. `searches_web`: the gateway can search the web. Raises
+    `RequestError`.
     """
     if request.input is None and not history:
         raise missing("input")
@@ -243,7 +244,7 @@ def read_request(
     reader.finish()
     offer = reader.offer
     offer.check_run()
-    found = [tool for tool in offer.tools if tool not in begun]  # their schemas stand among the items
+    found = [tool for tool in offer.tools if tool not in begun]  # their schemas are among the items
     items = paired(reader.found, mend=mend or rules.is_lenient)
     if request.instructions:
         items = (instructions(request.instructions), *items)
@@ -279,8 +280,9 @@ def _offer(
     *,
     searches_web: bool,
 ) -> ToolCatalog:
-    """The tools of a request, and those of MCP servers that its model has anyhow. A client sends the same ones with
-    each request: what is made of a known list is made once.
+    """The tools of a request, and those of MCP servers that its model always has.
+
+    Cached by the list of tools, as a client sends the same ones with each request.
     """
 
     def made() -> ToolCatalog:
@@ -297,8 +299,8 @@ def _offer(
 
 
 def _with_functions_named(given: Any, offer: ToolCatalog, servers: Mapping[str, McpServer]) -> Any:
-    """A choice in which tools that run here stand as functions: those of MCP servers as those of a namespace, all of
-    them where none is named. Raises `RequestError` for one that nobody runs.
+    """A tool choice with the tools that run here as functions: those of MCP servers as those of a namespace, all of
+    them if the choice names no tool. Raises `RequestError` for an unknown server or tool.
     """
     if not isinstance(given, Mapping):
         return given
@@ -320,9 +322,7 @@ def _with_functions_named(given: Any, offer: ToolCatalog, servers: Mapping[str, 
 
 
 def _search_of(given: Any, offer: ToolCatalog, param: str) -> dict[str, Any] | None:
-    """The function that a choice of web search means; None for any other choice. Raises `RequestError` where it was
-    left out of the offer.
-    """
+    """The function for a choice of web search, or None. Raises `RequestError` if it is not offered."""
     kind = given.get("type") if isinstance(given, Mapping) else None
     if not isinstance(kind, str):
         return None
@@ -361,7 +361,7 @@ def _choice(given: Any, offer: ToolCatalog) -> ToolChoice:
     choice = read_tool_choice(given, offer.tools, flat=offer.names.flat)
     for tool in offer.deferred:
         if isinstance(choice, NamedTool) and choice.name == tool.name:
-            offer.show(tool.name)  # nobody has to search for what the request names
+            offer.show(tool.name)  # no search is needed for a tool that the request names
     if choice == "required" and not offer.tools:
         raise RequestError("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
     if isinstance(choice, NamedTool) and not any(tool.name == choice.name for tool in offer.tools):
@@ -372,13 +372,13 @@ def _choice(given: Any, offer: ToolCatalog) -> ToolChoice:
 
 
 def _allowed(given: Any, offer: ToolCatalog) -> tuple[str, ...] | None:
-    """The tools that may be called, also those that a search has to find; the search itself may be."""
+    """The tools that may be called, including those that a search must find first, and the search itself."""
     allowed = read_allowed_tools(given, (*offer.tools, *offer.deferred), flat=offer.names.flat)
     return (*allowed, "tool_search") if allowed is not None and offer.search == "server" else allowed
 
 
 def _fields(request: ResponsesRequest, given: Mapping[str, Any], reader: InputItemReader) -> dict[str, Any]:
-    """What goes to the upstream beside the conversation, in the words of its chat API."""
+    """The upstream request's fields apart from the conversation, as its chat API names them."""
     fields = {name: given[name] for name in _HANDED_ON if given.get(name) is not None}
     if request.max_output_tokens is not None:
         fields["max_tokens"] = request.max_output_tokens

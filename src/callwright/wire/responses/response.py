@@ -1,7 +1,7 @@
-"""Answers of the Responses API: the response object, and the events that lead to it.
+"""Answers of the Responses API: the response object, and the events of its stream.
 
-One writer makes both: a whole answer is the object with which its events end. Items come one behind the other, each
-with its own begin, deltas and end; their ids are the same in every event and in the object.
+One writer builds both: an answer that is not streamed is the object of the last event. Items do not interleave, each
+has its own begin, deltas and end; their ids are the same in every event and in the object.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -98,7 +98,7 @@ def response_usage(usage: Usage) -> ResponseUsage:
 
 
 def response_object(request: ResponsesRequest, *, id_: str, created_at: int, tools: Sequence[JsonObject]) -> Response:
-    """The response before anything came of it: what was asked, with the defaults of what was not said."""
+    """The initial response: the fields of the request, with defaults for those not set."""
     text, reasoning = request.text, request.reasoning
     conversation = request.conversation_id
     return Response(
@@ -145,7 +145,7 @@ def _format(given: JsonObject) -> JsonObject:
 
 
 def _flat(annotation: JsonObject) -> JsonObject:
-    """An annotation of Chat Completions as it stands here: without the object around what it says."""
+    """An annotation of Chat Completions in the form of this API: without the nested object."""
     kind = annotation.get("type")
     said = annotation.get(kind) if isinstance(kind, str) else None
     return {"type": kind, **said} if isinstance(said, Mapping) else annotation
@@ -162,8 +162,8 @@ _SAID: Final = frozenset((ContentDelta, ReasoningDelta, RefusalDelta, Annotation
 class ResponseWriter:
     """Writes the events of one turn as events of the API.
 
-    `response` is the object of a turn that has not begun (`response_object`); it holds the answer at the end.
-    `new_id` makes an id from its prefix; `taken` are the ids of calls that the conversation has already.
+    `response` is the initial object (`response_object`); it holds the answer at the end. `new_id` creates an id from
+    its prefix; `taken` are the ids of the calls in the conversation.
     """
 
     def __init__(
@@ -185,22 +185,22 @@ class ResponseWriter:
         self._seals = request.includes("reasoning.encrypted_content")
         self._shows_sources = request.includes("web_search_call.action.sources")
         self._events: list[ResponseStreamEvent] = []
-        self._emit = self._events.append  # not this writer, which holds the items that emit
+        self._emit = self._events.append  # no reference to this writer, which would be a cycle with its items
         self._open: _AnyOpen | None = None
         self._calls: dict[int, _AnyOpen] = {}
-        self._later: list[Event | ServerEvent] = []  # what came while a call was open
-        self._blanks = ""  # with which a message begins, if one does
-        self._annotations: list[JsonObject] = []  # of a text that has not begun
+        self._later: list[Event | ServerEvent] = []  # events received while a call was open
+        self._blanks = ""  # leading whitespace of a possible message
+        self._annotations: list[JsonObject] = []  # of a text that has not started
         self._reason = "stop"
 
     def begin(self) -> list[ResponseStreamEvent]:
-        """The events before anything came."""
+        """The events that start the stream."""
         self._emit(ResponseCreatedEvent(response=self._snapshot()))
         self._emit(ResponseInProgressEvent(response=self._snapshot()))
         return self._taken()
 
     def heartbeat(self) -> ResponseStreamEvent:
-        """An event without news."""
+        """A keep-alive event."""
         return ResponseInProgressEvent(response=structs.replace(self.response, output=[]))
 
     def event(self, event: Event | ServerEvent) -> list[ResponseStreamEvent]:
@@ -212,7 +212,7 @@ class ResponseWriter:
         if type(event) in _SAID and isinstance(self._open, _CALLS):
             self._later.append(event)  # items do not interleave
             return
-        match event:  # what is frequent comes first: a case that does not match costs more than one that does
+        match event:  # the most frequent first: a case that does not match costs more than one that does
             case ArgumentsDelta(index, text):
                 if text:
                     self._calls[index].add(text)
@@ -257,7 +257,7 @@ class ResponseWriter:
         self._catch_up()
 
     def _server_call(self, event: McpStarted | McpEnded | WebSearchStarted | WebSearchEnded) -> None:
-        """A call that runs here: its output is part of its item."""
+        """Write a call that runs here: its output is part of its item."""
         match event:
             case McpStarted(index, id_, name, request):
                 self._calls[index] = call = OpenMcpCall(
@@ -280,9 +280,9 @@ class ResponseWriter:
         self._catch_up()
 
     def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseStreamEvent]:
-        """The turn is over: what ends the open item, and the response."""
+        """The events that end the open item and the response."""
         incomplete = _INCOMPLETE.get(self._reason)
-        if self._annotations:  # of no text at all
+        if self._annotations:  # without any text
             self._annotate(self._message())
         if isinstance(self._open, OpenMessage):
             self._open.phase = "final_answer"
@@ -299,7 +299,7 @@ class ResponseWriter:
         return self._taken()
 
     def fail(self, code: str, message: str) -> list[ResponseStreamEvent]:
-        """The turn has failed: what is open ends as it is, and so does the response."""
+        """The events for a failed turn: open items are abandoned, and the response fails."""
         self._close("abandoned")
         self._catch_up()
         self._close("abandoned")
@@ -314,7 +314,7 @@ class ResponseWriter:
         if not isinstance(self._open, OpenMessage):
             text, self._blanks = self._blanks + text, ""
             if not text.strip() and not logprobs:
-                self._blanks = text  # blanks alone are no message
+                self._blanks = text  # whitespace alone is not a message
                 return
         message = self._message()
         message.add(text, logprobs)
@@ -322,7 +322,7 @@ class ResponseWriter:
             self._annotate(message)
 
     def _message(self) -> OpenMessage:
-        """The open message; a new one where none is open."""
+        """The open message, or a new one."""
         if isinstance(self._open, OpenMessage):
             return self._open
         message = OpenMessage(self._new_id("msg"), self._next(), self._emit)
@@ -330,7 +330,7 @@ class ResponseWriter:
         return message
 
     def _annotate(self, message: OpenMessage) -> None:
-        """Say the annotations that have come."""
+        """Write the pending annotations."""
         for annotation in self._annotations:
             message.annotate(annotation)
         self._annotations = []
@@ -362,7 +362,7 @@ class ResponseWriter:
         self._calls[started.index] = self._open
 
     def _add_items(self, items: Iterable[OutputItem]) -> None:
-        """Whole items that no model wrote. A list of tools begins empty, and says when it is whole."""
+        """Add complete items that no model wrote. A list of tools begins empty, with an event when it is complete."""
         for item in items:
             index = self._next()
             lists = isinstance(item, McpListTools)
@@ -375,13 +375,13 @@ class ResponseWriter:
             self.response.output.append(item)
 
     def _catch_up(self) -> None:
-        """Write what came while a call was open."""
+        """Write the events received while a call was open."""
         later, self._later = self._later, []
         for event in later:
             self._write(event)
 
     def _next(self) -> int:
-        """Close what is open; the number of the next item. Text that something follows is no answer yet."""
+        """Close the open item, and return the index of the next. A message that another item follows is commentary."""
         if isinstance(self._open, OpenMessage):
             self._open.phase = "commentary"
         self._close("completed")
@@ -409,5 +409,5 @@ class ResponseWriter:
         return events
 
     def _snapshot(self) -> Response:
-        """The response as it is now; what comes later does not change it."""
+        """A snapshot of the response; later events do not change it."""
         return structs.replace(self.response, output=list(self.response.output))

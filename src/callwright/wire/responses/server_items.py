@@ -1,4 +1,4 @@
-"""Output items of what the gateway did itself in a turn and that are whole at once: no model wrote them."""
+"""Output items for steps of the gateway itself, which are complete from the start: no model wrote them."""
 
 from collections.abc import Callable
 from typing import TypeAlias, assert_never

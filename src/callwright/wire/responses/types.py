@@ -1,7 +1,7 @@
 """The objects of the Responses and the Conversations API that are answered, by OpenAI's names.
 
-They encode in the order of their fields. What an answer repeats as it came, a tool of the request or a stored item, is
-a dict.
+They encode in the order of their fields. Objects repeated unchanged, such as tools of the request and stored items, are
+dicts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,20 +43,20 @@ class ResponseError(Struct):
 
 
 class ResponseIncompleteDetails(Struct):
-    """Why a response is not whole."""
+    """Why a response is incomplete."""
 
     reason: Literal["max_output_tokens", "content_filter"]
 
 
 class ResponseTextConfig(Struct, kw_only=True):
-    """What was asked of the text."""
+    """Settings for the text."""
 
     format: JsonObject
     verbosity: Literal["low", "medium", "high"] | UnsetType = UNSET
 
 
 class ResponseReasoning(Struct, kw_only=True):
-    """What was asked of the reasoning."""
+    """Settings for the reasoning."""
 
     effort: Effort | None
     summary: Literal["auto", "concise", "detailed", "none"] | None
@@ -69,7 +69,7 @@ class ResponseConversation(Struct):
 
 
 class Response(Struct, kw_only=True):
-    """A response: what was asked, with the defaults of what was not said, and what came of it."""
+    """A response: the settings of the request, with defaults for those not set, and the output."""
 
     id: str
     object: Literal["response"] = "response"
@@ -107,7 +107,7 @@ class Response(Struct, kw_only=True):
 
 
 class InputTokens(Struct, kw_only=True):
-    """About how many tokens a request has."""
+    """The approximate number of tokens of a request."""
 
     object: Literal["response.input_tokens"] = "response.input_tokens"
     input_tokens: int
@@ -117,14 +117,14 @@ class InputTokens(Struct, kw_only=True):
 
 
 class Item(TypedDict):
-    """An item of a conversation, as it came or was stored. What else it has depends on its type."""
+    """An item of a conversation, as received or stored. Its other fields depend on its type."""
 
     type: str
     id: NotRequired[str]
 
 
 class CompactedResponse(Struct, kw_only=True):
-    """A conversation made short."""
+    """A compacted conversation."""
 
     id: str
     object: Literal["response.compaction"] = "response.compaction"
@@ -153,7 +153,7 @@ class Conversation(Struct, kw_only=True):
 
 
 class DeletedObject(Struct, kw_only=True):
-    """What is not there any more."""
+    """A confirmation that an object was deleted."""
 
     id: str
     object: Literal["response", "conversation.deleted"]

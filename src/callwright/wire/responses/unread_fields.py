@@ -1,8 +1,8 @@
-"""The fields of a request that nothing here reads: the client is told their names, so that no wish is passed over
-in silence.
+"""The fields of a request that are not read. Their names are reported to the client, so that nothing is silently
+ignored.
 
-It knows what is read of tools and of parts of content, and what a request may say beside its conversation. What merely
-describes an item of the past, its state or who called, asks for nothing: it is stored with the item and listed again.
+Covers tools, parts of content, and the fields of a request other than its conversation. Fields that merely describe a
+past item, such as its state or its caller, request nothing: they are stored with the item and listed again.
 Source: the request types of OpenAI's library, November 2026.
 """
 
@@ -14,7 +14,7 @@ from callwright.wire.mcp_tools import MCP_FIELDS
 
 _TOOL: Final = frozenset({"type", "name", "description", "allowed_callers", "defer_loading"})
 _SEARCH: Final = frozenset({"type", "search_context_size", "user_location", "filters", "external_web_access"})
-# Tools by their type, and what is read of them. Those that are missing here are refused, or read elsewhere.
+# The fields read of each type of tool. Types missing here are refused, or read elsewhere.
 _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     "function": _TOOL | {"parameters", "strict", "async", "output_schema"},
     "custom": _TOOL | {"format", "async"},
@@ -33,7 +33,7 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "input_file": frozenset({"type", "file_data", "filename"}),
     "input_audio": frozenset({"type", "input_audio"}),
 }
-# Objects of a request, and what is read of them.
+# The fields read of each object of a request.
 _OBJECTS: Final[Mapping[str, frozenset[str]]] = {
     "reasoning": frozenset({"effort", "summary", "generate_summary", "context"}),
     "text": frozenset({"format", "verbosity"}),
@@ -44,7 +44,7 @@ _OBJECTS: Final[Mapping[str, frozenset[str]]] = {
 _LOGPROBS: Final = "message.output_text.logprobs"
 _NONE: Final[frozenset[str]] = frozenset()
 _COMPACTION: Final = frozenset({"type", "compact_threshold"})
-# What is done as it is: nothing is obfuscated, what runs in the background begins at once.
+# Values that describe what happens anyway: nothing is obfuscated, background responses begin immediately.
 _AS_IT_IS: Final[Mapping[str, Any]] = {
     "reasoning.mode": "standard",
     "background_options.completion_window": "soonest",
@@ -55,9 +55,9 @@ _AS_IT_IS: Final[Mapping[str, Any]] = {
 
 
 def unread_fields(given: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    """The names of what is not read: of a request as it was decoded, and of the `items` that came with it.
+    """The names of the unread fields of a decoded request and of its `items`.
 
-    A name within a tool, a part or an object has its type or name before it: `input_text.prompt_cache_breakpoint`.
+    A name within a tool, a part or an object has its type or name as a prefix: `input_text.prompt_cache_breakpoint`.
     """
     found = set(_of_request(given))
     tools = given.get("tools")
