@@ -69,7 +69,7 @@ def test_the_page_of_clients_works_as_printed(serve: Served, section: str, packa
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
     text = PAGE.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]  # the rest shows its problems
     code = code.replace("http://127.0.0.1:8642", serve(*simulated_config(ServerConfig()).models))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
