@@ -489,8 +489,10 @@ def test_codex_takes_every_field_that_the_command_writes(codex: Codex, url: str)
     written = json.loads((codex.home / "callwright-models.json").read_text())
     done = codex.call("debug", "models")
     assert done.returncode == 0, done.stderr
-    (ours,), (theirs,) = written["models"], json.loads(done.stdout)["models"]
-    assert {key: theirs[key] for key in ours} == ours
+    theirs = {model["slug"]: model for model in json.loads(done.stdout)["models"]}
+    assert written["models"]
+    for ours in written["models"]:
+        assert {key: theirs[ours["slug"]][key] for key in ours} == ours
 
 
 def test_codex_offers_what_the_catalogue_promises(codex: Codex, model: ModelServer) -> None:
