@@ -98,12 +98,14 @@ def fold(
     before, `begin` at first. It changes neither, and depends on nothing but these and `by`.
 
     The result is stored under `name`, or `step` itself, and computed again if `by` differs; callers do not change it.
+    A step that is not the same object each time, such as a closure, needs a name.
     Nothing is stored of a plain list, which may change or hold secrets, and no result that `swells`: it takes more
     memory than its values let expect.
     """
     if not values or type(values) is list:
         return step(begin, values, 0)
     key = name or step
+    # Looked up here and in `once`, not in a function: a request folds some twenty times.
     known = _MEMORY.young.get((len(values), id(values[-1])))
     if known is None or not (known.values is values or all(map(is_, known.values, values))):
         known = _sequence(values)

@@ -6,6 +6,7 @@ variable for the folder of its configuration, so that the user's configuration s
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -31,9 +32,10 @@ class Agent(Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()
 
 
-def _opencode(target: Target) -> Setup:
+def _opencode(variable: str, target: Target) -> Setup:
+    """opencode, or a fork of it, which finds the same file by its own variable."""
     return Setup(
-        variables=(Variable("OPENCODE_CONFIG", str(target.folder / "opencode.json")), target.key()),
+        variables=(Variable(variable, str(target.folder / "opencode.json")), target.key()),
         files={"opencode.json": _json(opencode_config(target))},
     )
 
@@ -65,13 +67,6 @@ def opencode_config(target: Target) -> dict[str, Any]:
             }
         },
     }
-
-
-def _kilo(target: Target) -> Setup:
-    return Setup(
-        variables=(Variable("KILO_CONFIG", str(target.folder / "opencode.json")), target.key()),
-        files={"opencode.json": _json(opencode_config(target))},
-    )
 
 
 def _qwen(target: Target) -> Setup:
@@ -226,7 +221,11 @@ AGENTS: Final[Mapping[str, Agent]] = {
     ),
     "codex": Agent(shown="Codex", program="codex", install=f"{_NPM} @openai/codex", setup=codex, options=("images",)),
     "opencode": Agent(
-        shown="opencode", program="opencode", install=f"{_NPM} opencode-ai", setup=_opencode, options=("images",)
+        shown="opencode",
+        program="opencode",
+        install=f"{_NPM} opencode-ai",
+        setup=partial(_opencode, "OPENCODE_CONFIG"),
+        options=("images",),
     ),
     "qwen": Agent(shown="Qwen Code", program="qwen", install=f"{_NPM} @qwen-code/qwen-code", setup=_qwen),
     "cline": Agent(shown="Cline", program="cline", install=f"{_NPM} cline", setup=_cline),
@@ -236,7 +235,13 @@ AGENTS: Final[Mapping[str, Agent]] = {
     "pi": Agent(
         shown="pi", program="pi", install=f"{_NPM} @earendil-works/pi-coding-agent", setup=_pi, options=("images",)
     ),
-    "kilo": Agent(shown="Kilo Code", program="kilo", install=f"{_NPM} @kilocode/cli", setup=_kilo, options=("images",)),
+    "kilo": Agent(
+        shown="Kilo Code",
+        program="kilo",
+        install=f"{_NPM} @kilocode/cli",
+        setup=partial(_opencode, "KILO_CONFIG"),
+        options=("images",),
+    ),
     "aider": Agent(shown="aider", program="aider", install=f"{_UV} aider-chat", setup=_aider),
     "mini": Agent(shown="mini-SWE-agent", program="mini", install=f"{_UV} mini-swe-agent", setup=_mini),
     "gptme": Agent(shown="gptme", program="gptme", install=f"{_UV} gptme", setup=_gptme),
