@@ -1,4 +1,4 @@
-"""Requests of agents, each with what the one before held and some more: they are read as if none had come before."""
+"""A growing conversation: only its new items are read, and each request reads the same as without earlier ones."""
 
 import json
 import sys
@@ -26,6 +26,7 @@ from callwright.wire.responses.input_items import InputItemReader, read_along
 from callwright.wire.responses.request import decode_request, read_request
 from callwright.wire.sealed import sealed
 from callwright.wire.searches import sealed_result
+from tests.support.fresh import caches, forget
 from tests.support.growing_conversations import (
     FOUND,
     MESSAGES_TOOLS,
@@ -151,6 +152,7 @@ def long_turn(api: str, number: int) -> list[Any]:
 
 @pytest.mark.parametrize("api", ASKED)
 def test_only_what_is_new_is_read(api: str) -> None:
+    forget(caches())  # a full memory releases old items, which costs entries
     said: list[Any] = [{"role": "user", "content": f"Sow by {api}."}]
     counts = []
     for number in range(60):

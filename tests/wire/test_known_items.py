@@ -15,8 +15,10 @@ from callwright.wire.anthropic.request import decode_request as decode_messages
 from callwright.wire.anthropic.request import read_request as read_messages
 from callwright.wire.body import decoded
 from callwright.wire.parsed_request import ParsedRequest
+from callwright.wire.responses.input_items import InputItemReader
 from callwright.wire.responses.request import decode_request, read_request
 from callwright.wire.responses.unread_fields import unread_fields
+from tests.support.fresh import caches, forget
 
 BOUNDS: Final = Bounds()
 TOOLS: Final = [
@@ -151,6 +153,39 @@ def test_messages_of_anthropics_api_keep_their_items_and_say_the_same() -> None:
         assert first == second == cold
         calls = [(one, other) for one, other in zip(first, second, strict=True) if isinstance(one, Call | CallOutput)]
         assert all(one is other for one, other in calls)
+
+
+def test_a_tool_keeps_the_spelling_of_its_request() -> None:
+    plain = {"name": "sow", "input_schema": {"type": "object"}}
+    marked = {**plain, "cache_control": {"type": "ephemeral"}}
+    forget(caches())
+    messages, servers = [{"role": "user", "content": "Sow again."}], dict[str, Any]()
+    for tool in (marked, plain, marked, {**plain, "type": "custom"}):
+        body = json.dumps({"model": "m", "max_tokens": 9, "tools": [tool], "messages": messages})
+        given: Any = decoded(body, BOUNDS)
+        offer = read_messages(decode_messages(given), given, servers).asked.offer
+        assert offer is not None
+        assert offer.given("sow") == tool
+
+
+@pytest.mark.parametrize("tools", [[], TOOLS[:2]], ids=["none", "some"])
+def test_items_of_the_request_before_are_not_read_again(monkeypatch: pytest.MonkeyPatch, tools: list[Any]) -> None:
+    starts: list[int] = []
+    read = InputItemReader.read
+
+    def noted(self: InputItemReader, items: Any, path: str, start: int = 0) -> None:
+        starts.append(start)
+        read(self, items, path, start)
+
+    monkeypatch.setattr(InputItemReader, "read", noted)
+    items = [{"role": "user", "content": f"Part {number} of {len(tools)}."} for number in range(6)]
+    for number in (4, 6):
+        body = json.dumps({"model": "m", "tools": tools, "input": items[:number]})
+        given: Any = decoded(body, BOUNDS)
+        request = decode_request(given)
+        request.input = given["input"]
+        read_request(request, given, [], servers={})
+    assert starts == [0, 4, 4, 6]  # the second read of each request takes items that are new in any case: none here
 
 
 def test_a_list_of_texts_or_tokens_is_not_taken_apart() -> None:

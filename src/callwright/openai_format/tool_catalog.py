@@ -73,7 +73,8 @@ class ToolCatalog:
         self._searches_web = searches_web
         self._shown: dict[str, FunctionTool] = {}
         self._deferred: dict[str, FunctionTool] = {}
-        self._given: dict[str, Mapping[str, Any]] = {}  # by flat name, with the namespace around it, for search outputs
+        # As the client wrote them, for search outputs: each tool by its flat name, and its namespace if it has one.
+        self._given: dict[str, tuple[Mapping[str, Any], Mapping[str, Any] | None]] = {}
 
     def __copy__(self) -> "ToolCatalog":
         """The same catalogue, which changes by itself."""
@@ -85,9 +86,12 @@ class ToolCatalog:
 
     @property
     def taken(self) -> object:
-        """Equal for catalogues that took the same tools under the same rules, and show the same ones of them."""
-        under = self._servers, self._checks, self._searches_web, self.rules, self.search, self.web
-        return Same((*under, *self._shown.values(), *self._deferred.values())), tuple(self.left_out.items())
+        """Equal for catalogues that took the same tools, in the same spelling, under the same rules, and show the same
+        ones of them.
+        """
+        under = self._servers or None, self._checks, self._searches_web, self.rules, self.search, self.web
+        spelled = [part for pair in self._given.values() for part in pair]
+        return Same((*under, *self._shown.values(), *self._deferred.values(), *spelled)), tuple(self.left_out.items())
 
     @property
     def tools(self) -> tuple[FunctionTool, ...]:
@@ -125,7 +129,8 @@ class ToolCatalog:
 
     def given(self, flat: str) -> Mapping[str, Any]:
         """A tool as the client wrote it, within its namespace."""
-        return self._given[flat]
+        given, around = self._given[flat]
+        return given if around is None else {**around, "tools": [given]}
 
     def add(self, given: Sequence[Any] | None, param: str = "tools", *, shape: ApiShape = "responses") -> None:
         """Take the tools of a request. Raises `RequestError` that names the field."""
@@ -154,7 +159,7 @@ class ToolCatalog:
         if self.names.has(tool.name, None):
             raise twice(tool.name, at)
         flat = self.names.add(ClientTool(tool.name))
-        self._given[flat] = given
+        self._given[flat] = given, None
         (self._deferred if is_deferred else self._shown)[flat] = _named(tool, flat)
         return flat
 
@@ -289,7 +294,7 @@ class ToolCatalog:
             definition = server.definition(listed_tool)
             flat = self.names.add(ClientTool(listed_tool.name, label, "mcp"))
             tool = msgspec.structs.replace(definition, name=flat, description=_described(definition, around))
-            self._given[flat] = {"type": "mcp", "server_label": label, "allowed_tools": [listed_tool.name]}
+            self._given[flat] = {"type": "mcp", "server_label": label, "allowed_tools": [listed_tool.name]}, None
             is_deferred = server.asked.defer_loading and self.search != "none"
             (self._deferred if is_deferred else self._shown)[flat] = tool
             taken.append(flat)
@@ -339,7 +344,7 @@ class ToolCatalog:
         tool, described = found.tool, _described(found.tool, around)
         if (flat, described) != (tool.name, tool.description):
             tool = msgspec.structs.replace(tool, name=flat, description=described)
-        self._given[flat] = given if around is None else {**around, "tools": [given]}
+        self._given[flat] = given, around
         is_deferred = given.get("defer_loading") or (around or {}).get("defer_loading")
         if is_deferred and not loads and self.search != "none" and flat not in self._shown:
             self._deferred[flat] = tool
