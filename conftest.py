@@ -40,6 +40,7 @@ _HOW: Final[Mapping[str, str]] = {
     "cases": "further cases (scripts/test --all)",
 }
 _left_out: Final = pytest.StashKey[dict[str, int]]()
+_module: Final = pytest.StashKey[Path]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -119,10 +120,13 @@ def _shares(item: pytest.Item) -> bool:
     return any(each.scope != "function" and each.func.__module__.startswith("tests.") for each in fixtures)
 
 
-def pytest_collection_finish() -> None:
-    # Many thousand tests stay to the end: nobody has to look through them for garbage.
-    gc.collect()
-    gc.freeze()
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Thousands of tests and full caches stay alive to the end of a run, and many tests call the garbage collector: it
+    # need not visit objects that are older than the test's module.
+    if item.config.stash.get(_module, None) != item.path:
+        item.config.stash[_module] = item.path
+        gc.collect()
+        gc.freeze()
 
 
 # --- where ---

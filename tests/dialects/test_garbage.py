@@ -2,7 +2,7 @@
 
 import gc
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import pytest
@@ -31,15 +31,6 @@ OUTPUTS: dict[str, Callable[[str], str]] = {
     ),
     "JSON in text": lambda dialect: f"{json.dumps(CALL)} it is.",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _frozen() -> Iterator[None]:
-    """What is there already is not looked at each time."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def garbage(act: Callable[[], object]) -> int:
