@@ -71,6 +71,8 @@ def test_a_missing_package_is_named_with_a_command(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     python, *_, what = shlex.split(install_command("embedded"))
     assert (Path(python), what) == (ROOT / ".venv" / "bin" / "python", f"{ROOT}[embedded]")
+    monkeypatch.setattr("callwright.settings.extras._CLONE", tmp_path)
+    assert install_command("embedded") == "pip install 'callwright[embedded]'"
 
 
 @pytest.mark.clients

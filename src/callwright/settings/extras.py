@@ -1,7 +1,4 @@
-"""Optional packages: the extra of Callwright that brings each, and how to install it.
-
-Callwright is on no package index, so the error message has a command for its clone.
-"""
+"""Optional packages: the extra of Callwright that brings each, and how to install it."""
 
 import sys
 from collections.abc import Mapping
@@ -27,22 +24,17 @@ _CLONE: Final = Path(__file__).parents[3]
 
 def missing_package(package: str, needed_by: str) -> ConfigError:
     """The error for a package of an extra that is not installed. `needed_by` is its prefix, as in `model.gguf`."""
-    where = "" if _has_clone() else ", in the folder of Callwright's clone"
-    return ConfigError(f"{needed_by}: {package} is missing. Install it: {install_command(EXTRAS[package])}{where}")
+    return ConfigError(f"{needed_by}: {package} is missing. Install it: {install_command(EXTRAS[package])}")
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra into the environment of this process.
-
-    Works unchanged if this runs from a clone, else in the folder of one.
+    """The command that installs an extra: in a clone into the environment of this process, elsewhere from the package
+    index.
     """
+    if not (_CLONE / "pyproject.toml").is_file():
+        return f"pip install 'callwright[{extra}]'"
     here = Path.cwd()
     python = Path(sys.executable)
     if python.is_relative_to(here):
         python = python.relative_to(here)
-    clone = "." if here == _CLONE or not _has_clone() else _CLONE
-    return f"{python} -m pip install '{clone}[{extra}]'"
-
-
-def _has_clone() -> bool:
-    return (_CLONE / "pyproject.toml").is_file()
+    return f"{python} -m pip install '{'.' if here == _CLONE else _CLONE}[{extra}]'"
