@@ -32,9 +32,8 @@ SearchWay = Literal["none", "client", "server"]
 _MAX_ABOUT: Final = 200
 _INNER: Final = ("function", "custom")  # of a namespace
 _KINDS: Final = ("function", "custom", "namespace", "mcp", "tool_search", "shell", "local_shell", "apply_patch")
-# Kinds with a date suffix. Clients send them by default (Codex always sends web_search): without a server that runs
-# them, they are hidden from the model.
 _ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")  # of an MCP server
+# Kinds with a date suffix. Codex sends them by default: unless they can be run, the model is not shown them.
 _HOSTED: Final = ("web_search", "image_generation")
 
 
@@ -86,9 +85,7 @@ class ToolCatalog:
 
     @property
     def taken(self) -> object:
-        """Equal for catalogues that took the same tools, in the same spelling, under the same rules, and show the same
-        ones of them.
-        """
+        """Equal for catalogues of the same tools, in the same spelling and under the same rules, that show the same."""
         under = self._servers or None, self._checks, self._searches_web, self.rules, self.search, self.web
         spelled = [part for pair in self._given.values() for part in pair]
         return Same((*under, *self._shown.values(), *self._deferred.values(), *spelled)), tuple(self.left_out.items())
