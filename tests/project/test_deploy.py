@@ -1,4 +1,4 @@
-"""The files of `deploy/`: what they name is there, and what the image does is done here, without Docker."""
+"""The files of `deploy/`: the files that they name exist, and the steps of the image are done here, without Docker."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def steps(kind: str) -> list[str]:
 
 
 def copied() -> list[tuple[str, str]]:
-    """What is copied from the project, and to where."""
+    """Files copied from the project, and to where."""
     own = [step.split() for step in steps("COPY") if not step.startswith("--")]
     return [(source, words[-1]) for words in own for source in words[:-1]]
 

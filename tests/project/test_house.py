@@ -148,7 +148,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 
 
 def test_the_readme_links_work_outside_a_clone() -> None:
-    """Package indexes show the README, without the files beside it."""
+    """Package indexes show the README, without the other files."""
     assert not [one for one in re.findall(r"\]\(([^)\s]+)\)", text_of(PAGES[0])) if not one.startswith(("http", "#"))]
 
 
