@@ -17,7 +17,7 @@ from callwright.errors import CallwrightError, ConfigError, RequestError, reason
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
-class _Later(click.Command):
+class LazyCommand(click.Command):
     """A command before it is loaded: its text in the list of commands, and its module. Its function has the command's
     name, or the name after a colon.
     """
@@ -36,7 +36,7 @@ class _Later(click.Command):
 
 
 _COMMANDS: Final = tuple(
-    _Later(name, about, f"callwright.cli.{module}")
+    LazyCommand(name, about, f"callwright.cli.{module}")
     for name, module, about in (
         ("bulk", "bulk", "Parse, render, check or convert a file of transcripts."),
         ("chat", "chat.command", "Talk to a model with tools."),
@@ -61,7 +61,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, _Later) else command, rest
+        return name, command.load() if isinstance(command, LazyCommand) else command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
