@@ -15,7 +15,6 @@ from msgspec import Struct
 from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
 from callwright.upstreams.answers import HalfCharacters, UnreadableError
 from callwright.upstreams.base import Delta, FinishDelta, ReasoningTextDelta, TextDelta, ToolCallDelta
-from callwright.upstreams.http_client.response import AT_ONCE
 
 log = logging.getLogger("callwright.upstreams")
 
@@ -100,13 +99,6 @@ def finish_of(said: str, odd: OddForms) -> FinishReason:
     if not said.startswith("<"):  # the token that the model stopped at, as some proxies write
         odd.tell("a finish_reason that nobody knows, read as 'stop'", said)
     return "stop"
-
-
-def text_pieces(text: str) -> Sequence[str]:
-    """A text in pieces that do not take long to read."""
-    if len(text) <= AT_ONCE:
-        return (text,)
-    return [text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE)]
 
 
 class _Function(Struct):
@@ -360,7 +352,7 @@ class ChatAnswer:
 
     def _say(self, key: Hashable, text: str, out: list[Delta], logprobs: dict[str, Any] | None = None) -> None:
         """Append a text: `content`, `reasoning`, or arguments of the call whose number the key is."""
-        for piece in text_pieces(self._halves.joined(key, text)):
+        for piece in self._halves.pieces(key, text):
             match key:
                 case "content":
                     if piece:
@@ -405,26 +397,22 @@ class ChatAnswer:
         arguments = function.arguments
         if not isinstance(arguments, str):
             arguments = _written(arguments)
-        if id_ is None and not (function.name or arguments):
+        name = function.name
+        if id_ is None and not (name or arguments):
             return
-        number = self._which(call.index, id_, function.name)
-        if taken is not None:
-            if number in taken and (function.name or taken[number]):
-                number = self._new()
-            taken[number] = bool(arguments)
-        if function.name:
-            self._named.add(number)
-        first, *more = text_pieces(self._halves.joined(number, arguments))
-        out.append(ToolCallDelta(number, id_, function.name, first))
-        out += [ToolCallDelta(number, arguments=piece) for piece in more]
-
-    def _which(self, index: int | float | str | None, id_: str | None, name: str | None) -> int:
-        """The number of the call that a delta belongs to."""
-        number = self._without_index(id_, name) if index is None else self._by_index(index, id_, name)
+        number = self._without_index(id_, name) if call.index is None else self._by_index(call.index, id_, name)
         if id_ is not None:
             self._ids.setdefault(number, id_)
             self._by_id.setdefault(id_, number)
-        return number
+        if taken is not None:
+            if number in taken and (name or taken[number]):
+                number = self._new()
+            taken[number] = bool(arguments)
+        if name:
+            self._named.add(number)
+        for piece in self._halves.pieces(number, arguments):
+            out.append(ToolCallDelta(number, id_, name, piece))
+            id_ = name = None
 
     def _without_index(self, id_: str | None, name: str | None) -> int:
         """A known id is that call's, and a name begins one unless the latest still lacks it. Without any of these it is

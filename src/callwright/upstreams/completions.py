@@ -17,7 +17,7 @@ from callwright.settings.bounds import Bounds
 from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.chat import streaming
-from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, SaidOnce, finish_of, text_pieces
+from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, SaidOnce, finish_of
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 from callwright.upstreams.http_client.response import AT_ONCE
@@ -93,12 +93,10 @@ class CompletionAnswer:
             for delta in read:
                 if isinstance(delta, TextDelta):
                     text = delta.text
-                    if self._halves.first_halves or not text.isascii():
-                        text = self._halves.joined("", text)
-                    if text is delta.text and len(text) <= AT_ONCE:
+                    if len(text) <= AT_ONCE and text.isascii() and not self._halves.first_halves:
                         deltas.append(delta)
                     else:
-                        deltas += [TextDelta(piece) for piece in text_pieces(text) if piece]
+                        deltas += [TextDelta(piece) for piece in self._halves.pieces("", text) if piece]
                     continue
                 if isinstance(delta, FinishDelta):
                     self.has_stopped = True
