@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
 from callwright.upstreams.http_client.response import AT_ONCE
@@ -95,14 +96,13 @@ def _is_first_half(char: str) -> bool:
     return "\ud800" <= char < "\udc00"
 
 
-class HalfCharacters:
+class HalfCharacters(Struct):
     """Joins surrogate halves that arrived in two consecutive texts of one `key`.
 
     While `first_halves` is empty, ASCII need not be examined.
     """
 
-    def __init__(self) -> None:
-        self.first_halves: dict[Hashable, str] = {}
+    first_halves: dict[Hashable, str] = {}
 
     def pieces(self, key: Hashable, text: str) -> Sequence[str]:
         """The text to forward, preceded by a held half; a first half at its end is held. In pieces that do not take

@@ -47,19 +47,20 @@ _FURTHER: Final = "a further answer, which is left out; its index"
 _FUNCTION_CALL: Final = "function_call"
 
 
-class OddForms:
-    """Deviations in one answer: each kind is logged once, under the `name` of the server."""
+class OddForms(Struct):
+    """Deviations in one answer: each kind is logged once, under the `name` of the server. `answer`: the index of the
+    choice that is read.
+    """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._told: set[str] = set()
-        self.answer: int | None = None  # the index of the choice that is read
+    name: str
+    logged: set[str] = set()
+    answer: int | None = None
 
     def tell(self, what: str, value: object) -> None:
         """Log a value that was left out, or read as something else."""
-        if what not in self._told:
-            self._told.add(what)
-            log.warning("%s sent %s: %.100r", self._name, what, value)
+        if what not in self.logged:
+            self.logged.add(what)
+            log.warning("%s sent %s: %.100r", self.name, what, value)
 
     def is_answer(self, index: int | None) -> bool:
         """Whether a choice of this index is the answer: the first to arrive, as one was requested."""
@@ -209,18 +210,10 @@ class AnswerFields(Struct, kw_only=True):
     service_tier: Any = None
 
 
-class SaidOnce:
-    """Forwards the metadata in an answer's chunks if it is new: each chunk repeats it."""
-
-    def __init__(self) -> None:
-        self.said: tuple[object, object] = (None, None)
-
-    def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
-        """Append a delta if the chunk has new metadata."""
-        said = (event.system_fingerprint, event.service_tier)
-        if said != self.said:
-            self.said = said
-            deltas.append(AnswerMetadata(*(value if isinstance(value, str) else None for value in said)))
+def metadata_of(event: AnswerFields) -> AnswerMetadata:
+    """The metadata in a chunk."""
+    said = (event.system_fingerprint, event.service_tier)
+    return AnswerMetadata(*(value if isinstance(value, str) else None for value in said))
 
 
 class _Chunk(AnswerFields, kw_only=True):
@@ -244,7 +237,7 @@ class ChatAnswer:
         self._ids: dict[int, str] = {}
         self._by_id: dict[str, int] = {}
         self._named: set[int] = set()
-        self._of_answer = SaidOnce()
+        self._metadata: tuple[object, object] = (None, None)  # of the chunk before: each repeats it
         self._odd = OddForms(name)
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
@@ -262,8 +255,9 @@ class ChatAnswer:
     def read(self, event: _Chunk, deltas: list[Delta]) -> None:
         """Append the deltas of a chunk, or of a whole answer that was not streamed."""
         self.has_begun = True
-        if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
-            self._of_answer.read(event, deltas)
+        if (metadata := (event.system_fingerprint, event.service_tier)) != self._metadata:
+            self._metadata = metadata
+            deltas.append(metadata_of(event))
         choices: Sequence[_Choice] = event.choices or ()
         if len(choices) > 1:
             choices = self._odd.one_answer(choices)

@@ -352,29 +352,23 @@ async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
     return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
 
 
-class _Failures(Generic[D]):
+class _Failures(Struct, Generic[D]):
     """Names the failures of a request. One with an answer `instead`, `other`, is not raised."""
 
-    def __init__(
-        self,
-        errors: ServerErrors,
-        silent_s: float,
-        instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None],
-    ) -> None:
-        self._errors = errors
-        self._silent_s = silent_s
-        self._instead = instead
-        self.other: AsyncGenerator[Sequence[D], None] | None = None
+    errors: ServerErrors
+    silent_s: float
+    instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None]
+    other: AsyncGenerator[Sequence[D], None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if isinstance(error, UpstreamError):
-            self.other = self._instead(error)
+            self.other = self.instead(error)
             return self.other is not None
         if isinstance(error, FAILURES):
-            raise self._errors.named(error, self._silent_s) from error
+            raise self.errors.named(error, self.silent_s) from error
         return False
 
 

@@ -28,7 +28,8 @@ from callwright.gateway.http import (
     read_body,
     told_failure,
 )
-from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
+from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer

@@ -20,7 +20,8 @@ from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop, store_unavailable
-from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
+from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
