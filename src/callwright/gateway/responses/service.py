@@ -114,15 +114,14 @@ class PreparedResponse(Struct):
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the stream events of the API for them."""
-        written: list[ResponseStreamEvent] = []
         for event in batch if self.followed is None else self.followed.take(batch):
             if type(event) is Usage:
                 self.usage = event
                 continue
             if type(event) is Problem:
                 self.problems.append(event)
-            written += self.writer.event(event)
-        return written
+            self.writer.write(event)
+        return self.writer.take()
 
     async def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last stream events."""
