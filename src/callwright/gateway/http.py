@@ -465,8 +465,9 @@ class EventStream(Response, Generic[B]):
 
     async def _end(self) -> Sequence[bytes]:
         """The batches are over; answers the last events."""
-        await self._batches.aclose()
-        if self._followed is not None and not self._writer.is_over:  # else the turn was stopped early
+        if self._writer.is_over:  # the turn is stopped early
+            await self._batches.aclose()
+        elif self._followed is not None:
             await self._followed.end()
         return await self._writer.end()
 
