@@ -20,6 +20,8 @@ from callwright.events import ContentDelta
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.settings.bounds import MAX_ANSWER_CALLS, Bounds
 from callwright.tolerant_json.codec import encode
+from callwright.turn.model import Model
+from callwright.turn.run import run_turn
 from callwright.upstreams.answers import read_json
 from callwright.upstreams.base import GenerationRequest, TextDelta
 from callwright.upstreams.chat import ChatUpstream
@@ -358,7 +360,10 @@ def test_parameters_of_a_call_are_bounded_at_each_door(model: ModelServer, door:
 
 
 @pytest.mark.parametrize("kind", [JSON, EVENTS])
-def test_while_a_large_answer_is_read_others_have_their_turn(model: ModelServer, kind: str) -> None:
+def test_while_a_large_answer_is_read_others_have_their_turn(
+    model: ModelServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callwright.turn.run.PAUSE_S", -1.0)  # whatever the machine's speed
     size = 4_000_000
     if kind == JSON:
         choice = {"index": 0, "message": {"content": "x" * size}, "finish_reason": "stop"}
@@ -375,13 +380,13 @@ def test_while_a_large_answer_is_read_others_have_their_turn(model: ModelServer,
             await asyncio.sleep(0)
 
     async def read() -> list[int]:
-        generation = GenerationRequest("m", Conversation(()), messages=[QUESTION])
+        turn = run_turn(Model("m", upstream, "m", mode="native"), Conversation(()), {}, today="2026-11-01")
         beside = asyncio.create_task(others())
         texts: list[int] = []
         before = turns
-        async with aclosing(upstream.stream(generation)) as batches:
+        async with aclosing(turn) as batches:
             async for batch in batches:
-                sizes = [len(delta.text) for delta in batch if isinstance(delta, TextDelta)]
+                sizes = [len(event.text) for event in batch if isinstance(event, ContentDelta)]
                 if sizes and max(sizes) > 1:
                     assert turns > before
                     before = turns

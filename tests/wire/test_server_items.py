@@ -87,7 +87,8 @@ def written(event: ServerEvent) -> list[Any]:
     )
     events = writer.begin()
     for one in (ContentDelta("One"), event, ContentDelta("Two"), Finished("stop")):
-        events += writer.event(one)
+        writer.write(one)
+    events += writer.take()
     events += writer.finish(None, 1)
     for number, sent in enumerate(events):
         sent.sequence_number = number

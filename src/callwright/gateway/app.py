@@ -27,7 +27,6 @@ from callwright.gateway.access.clients import Clients
 from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.access.keys import ApiKey, Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
-from callwright.gateway.access.request_timeout import BodyTimeout
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.access.shared_limits import SharedLimits
 from callwright.gateway.body_budget import BodyBudget
@@ -115,7 +114,6 @@ def create_app(
         lifespan=lifespan,
         middleware=[
             Middleware(RequestContextMiddleware, gateway.watch.contexts),
-            Middleware(BodyTimeout),
             Middleware(
                 AccessMiddleware,
                 gateway.keys,

@@ -57,7 +57,8 @@ class BodyRoom(Struct):
     def __exit__(self, *_: object) -> None:
         assert self.token is not None
         _room.reset(self.token)
-        self.clear()
+        if self.size:
+            self.clear()
 
     def maybe_full(self, size: int) -> RequestError | None:
         """Take room for the first `size` bytes of a body; returns the error (429) if it is full, else None."""
@@ -76,9 +77,8 @@ class BodyRoom(Struct):
 
     def clear(self) -> None:
         """Give it back."""
-        if self.size:
-            self.budget.change(self.client, -self.size)
-            self.size = 0
+        self.budget.change(self.client, -self.size)
+        self.size = 0
 
 
 _room: ContextVar[BodyRoom | None] = ContextVar("callwright_body_room", default=None)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -9,13 +10,13 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.connections import WhenLeft
-from callwright.gateway.request_context import SEND_ON, current
+from callwright.gateway.request_context import SEND_ON, RequestContext, current
 from callwright.openai_format.tool_names import ToolNames
 from callwright.settings import bounds
 from callwright.tolerant_json.codec import encode
@@ -115,18 +116,25 @@ def error_response(error: RequestError | UpstreamError) -> Response:
 
 async def read_body(request: Request, limit: int) -> bytes:
     """The request's body. Raises `RequestError`: 413 if it is larger than `limit` bytes, 429 if the bodies being
-    read leave no room for it.
+    read leave no room for it, 408 if it is not complete in time.
     """
+    context = current()
+    exchange = getattr(request.receive, "__self__", None)
     pieces: list[bytes] = []
     size = 0
     room: BodyRoom | None = None
     full: RequestError | None = None
     is_whole = False
     while not is_whole:
-        message = await request.receive()
+        if getattr(exchange, "more_body", True):
+            message = await _received_in_time(request, context)
+        else:  # our own server has all of it already
+            message = await request.receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         is_whole = not message.get("more_body")
+        if is_whole and context is not None:
+            context.received_s = time.monotonic()
         piece = message.get("body", b"")
         size += len(piece)
         if size <= limit and full is None:
@@ -149,9 +157,24 @@ async def read_body(request: Request, limit: int) -> bytes:
     if full is not None:
         raise full
     body = b"".join(pieces)
-    if (context := current()) is not None and context.keeps_body:
+    if context is not None and context.keeps_body:
         context.body = body
     return body
+
+
+async def _received_in_time(request: Request, context: RequestContext | None) -> Message:
+    """The next part of a body. A client that sends one byte a minute must not hold a place for ever (slowloris)."""
+    spent_s = 0.0 if context is None else time.monotonic() - context.begun_s
+    try:
+        async with asyncio.timeout(bounds.RECEIVE_S - spent_s):
+            return await request.receive()
+    except TimeoutError:
+        raise RequestError(
+            f"Request timed out: its body was not here within {bounds.RECEIVE_S:g} s. Please try again.",
+            code="request_timeout",
+            status=408,
+            headers={"connection": "close"},
+        ) from None
 
 
 async def off_loop(read: Callable[[], T], *, slow: bool) -> T:
@@ -442,8 +465,9 @@ class EventStream(Response, Generic[B]):
 
     async def _end(self) -> Sequence[bytes]:
         """The batches are over; answers the last events."""
-        await self._batches.aclose()
-        if self._followed is not None and not self._writer.is_over:  # else the turn was stopped early
+        if self._writer.is_over:  # the turn is stopped early
+            await self._batches.aclose()
+        elif self._followed is not None:
             await self._followed.end()
         return await self._writer.end()
 

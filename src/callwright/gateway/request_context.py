@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -43,7 +43,7 @@ _OF_A_KEY: Final[Mapping[str, Refusal]] = {"requests": "requests", "tokens": "to
 
 # As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
 _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
-_CARRIED: Final = (b"traceparent", b"tracestate")
+_CARRIED: Final = frozenset((b"traceparent", b"tracestate"))
 _GONE: Final = 499
 _OUR_FAULT: Final = 500
 _SCHEMA: Final = "tools.parameters"
@@ -107,13 +107,14 @@ class RequestContext(Struct, kw_only=True):
 
     `api` is the one that the client speaks, for errors. `id` is in the answer's headers, too; `caller` is the name
     of its key. `endpoint` is its path as the routes write it, `label` the model's name in the configuration,
-    `error` the code or fault of a failure, `message` its field and text, which may quote the conversation and must not
-    be logged, `carrier` the headers of a trace, `turns` those that have ended. `received_s`: when the body was
-    complete. `elsewhere_s`: seconds spent waiting for others: a queue, a model's server, tools. `reasoning_put_back`:
-    the number of turns of its history whose reasoning, dropped by the client, was restored. `given` are the fields of
-    the request, `dropped` those sent to no server, `not_passed` those of them that are unknown. `latest` is the turn
-    that runs or ran last. `response_id`, `conversation_id` and `previous_response_id` are those of the Responses API.
-    `span_ended` ends its span. `body` is set if requests are recorded, or shown.
+    `error` the code or fault of a failure, `message` its field and text, which may quote the conversation and must
+    not be logged, `carrier` the headers of a trace, `turns` those that have ended. `received_s`: when the body was
+    complete. `has_left`, at its end: the client has gone before its answer was over. `elsewhere_s`: seconds spent
+    waiting for others: a queue, a model's server, tools. `reasoning_put_back`: the number of turns of its history
+    whose reasoning, dropped by the client, was restored. `given` are the fields of the request, `dropped` those
+    sent to no server, `not_passed` those of them that are unknown. `latest` is the turn that runs or ran last.
+    `response_id`, `conversation_id` and `previous_response_id` are those of the Responses API. `span_ended` ends
+    its span. `body` is set if requests are recorded, or shown.
     """
 
     id: str
@@ -131,6 +132,7 @@ class RequestContext(Struct, kw_only=True):
     turns: Turns = msgspec.field(default_factory=Turns)
     status: int = 0
     is_whole: bool = False
+    has_left: bool = False
     api: Api = "openai"
     model: str | None = None
     label: str = "none"
@@ -158,11 +160,6 @@ class RequestContext(Struct, kw_only=True):
         schema = "tools.input_schema" if self.api == "anthropic" else _SCHEMA
         spelled = [words.get(name, name.replace(_SCHEMA, schema)) for name in unsent]
         return self.not_passed.union(name for name in spelled if name.partition(".")[0] in self.given)
-
-    @property
-    def has_left(self) -> bool:
-        """Whether the client has gone before its answer was over."""
-        return not self.is_whole or self.status == _GONE
 
     def add(self, seen: Observation) -> None:
         """A turn of it is over."""
@@ -206,9 +203,9 @@ class RequestContext(Struct, kw_only=True):
             told["model"] = self.model
         if self.response_id is not None:
             told["response_id"] = self.response_id
-        told["status"], told["ms"] = self.status, _ms(now - self.begun_s)
+        told["status"], told["ms"] = self.status, round((now - self.begun_s) * 1_000, 2)
         if self.first_s:
-            told["first_byte_ms"] = _ms(self.first_s - self.begun_s)
+            told["first_byte_ms"] = round((self.first_s - self.begun_s) * 1_000, 2)
         told |= self.turns.logged()
         if self.reasoning_put_back:
             told["reasoning_put_back"] = self.reasoning_put_back
@@ -255,11 +252,6 @@ def note_put_back(turns: int) -> None:
         context.reasoning_put_back += turns
 
 
-def new_request_id() -> str:
-    """The id by which a request is known in the answer's headers and in the log."""
-    return f"req_{os.urandom(16).hex()}"
-
-
 def observer(label: str) -> Observer:
     """Adds the turns of a model to the context that runs; `label` is the model's name in the configuration."""
 
@@ -292,45 +284,43 @@ class RequestContexts:
         given = headers.get(b"x-client-request-id", b"")
         return _Running(
             RequestContext(
-                id=new_request_id(),
+                id=f"req_{os.urandom(16).hex()}",
                 method=method,
                 path=_shown(path),
                 api=api_of(path, headers),
                 client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
                 keeps_body=self._keeps_bodies,
-                carrier={name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers},
+                carrier={} if _CARRIED.isdisjoint(headers) else _carrier(headers),
             ),
             self._begun,
             self._ended,
         )
 
 
-class _Running:
-    """Makes a context the one that runs. A class, not a generator: it is entered for each request."""
+class _Running(Struct):
+    """Makes a context the one that runs. No generator: it is entered for each request."""
 
-    __slots__ = ("_begun", "_context", "_ended", "_token")
-
-    def __init__(
-        self, context: RequestContext, begun: Callable[[RequestContext], None], ended: Callable[[RequestContext], None]
-    ) -> None:
-        self._context = context
-        self._begun = begun
-        self._ended = ended
+    context: RequestContext
+    begun: Callable[[RequestContext], None]
+    ended: Callable[[RequestContext], None]
+    token: Token[RequestContext | None] | None = None
 
     def __enter__(self) -> RequestContext:
-        self._token = _current.set(self._context)
-        self._begun(self._context)
-        return self._context
+        self.token = _current.set(self.context)
+        self.begun(self.context)
+        return self.context
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        context = self._context
+        context = self.context
         if isinstance(error, Exception):
             context.status, context.is_whole = _OUR_FAULT, True
         context.ended_s = time.monotonic()
+        context.has_left = not context.is_whole or context.status == _GONE
         if context.has_left and not context.status:
             context.status = _GONE
-        self._ended(context)
-        _current.reset(self._token)
+        self.ended(context)
+        assert self.token is not None
+        _current.reset(self.token)
 
 
 class RequestContextMiddleware:
@@ -379,5 +369,5 @@ def _shown(path: str) -> str:
     return shown.replace(" ", "%20")[:_MAX_PATH]
 
 
-def _ms(seconds: float) -> float:
-    return round(seconds * 1_000, 2)
+def _carrier(headers: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(): headers[name].decode("latin-1") for name in _CARRIED if name in headers}

@@ -128,7 +128,7 @@ class OutputParser:
         source = self.source
         source.push(text)
         next(self._steps, None)
-        out = self._checked()
+        out = self._checked() if self._events else []
         stretch = source.stretch
         if stretch is None or self._recorder is not None or (self._repeats is not None and self._repeats.holds):
             return out
@@ -147,9 +147,9 @@ class OutputParser:
         by the decoded text, not the written one, for which a format may have its own escapes.
         """
         out: list[Event] = []
-        if not self._events:
-            return out
-        events, repeats = _joined(self._events), self._repeats
+        events, repeats = self._events, self._repeats
+        if len(events) > 1:
+            events = _joined(events)
         if repeats is None:
             said: list[str] = [event.text for event in events if type(event) in _SAID and event.text]  # type: ignore[union-attr]  # isinstance is slow to deny
             if any(map(_may_repeat, said)):
@@ -177,7 +177,7 @@ class OutputParser:
         for _ in self._steps:
             raise AssertionError("a dialect asked for more text behind the end")
         assert self.source.done, "a dialect left text unread"
-        out = self._checked()
+        out = self._checked() if self._events else []
         if self._repeats is not None:
             self._filter.push(self._repeats.finish(), out)
         self._filter.finish(reason, out)

@@ -59,7 +59,8 @@ class AttemptedCall(msgspec.Struct):
 
 
 class Attempt(msgspec.Struct):
-    """One answer of the model. `held` are its unsent events, in order, without `Finished`.
+    """One answer of the model. `held` are its unsent events, in order, without `Finished`. `is_faultless`: it has no
+    problems and no invalid calls.
 
     `blocked`: an event is held that later ones may not overtake. `begun`: its content is more than blanks.
     """
@@ -71,6 +72,7 @@ class Attempt(msgspec.Struct):
     reasoning: list[ReasoningDelta] = []
     calls: dict[int, AttemptedCall] = {}
     problems: list[Problem] = []
+    is_faultless: bool = True
     reason: FinishReason = "stop"
 
     def add(self, event: Event) -> None:
@@ -90,6 +92,7 @@ class Attempt(msgspec.Struct):
             call = self.calls[event.index]
             call.events.append(event)
             call.complete = event.complete
+            self.is_faultless = self.is_faultless and event.complete
         elif type(event) is Finished:
             self.reason = "stop" if event.unfinished else event.reason
         elif type(event) is Problem:
@@ -101,10 +104,12 @@ class Attempt(msgspec.Struct):
         call = None if problem.call is None else self.calls.get(problem.call)
         if call is None:
             self.problems.append(problem)
+            self.is_faultless = False
             return
         call.events.append(problem)
         if problem.kind in RETRIED:
             call.wrong.append(problem)
+            self.is_faultless = False
 
     def hold(self, event: Event) -> None:
         """Hold an event until the end."""
@@ -162,8 +167,3 @@ class Attempt(msgspec.Struct):
     def bad(self) -> list[AttemptedCall]:
         """All other calls."""
         return [call for call in self.calls.values() if not call.complete or call.wrong]
-
-    @property
-    def is_faultless(self) -> bool:
-        """Whether it has no problems and no invalid calls."""
-        return not (self.problems or self.bad)

@@ -6,19 +6,18 @@ These are verbatim repetitions of an earlier message, and text in the form that 
 from collections.abc import Iterator
 from functools import cached_property
 
+from msgspec import Struct
+
 from callwright.conversation import CallOutput, Conversation, Item, Message, parts_text
 from callwright.schema.keywords import properties
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 
-class KnownTexts:
+class KnownTexts(Struct, dict=True):
     """The texts of one conversation; called with one that may be a call."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._items = conversation.items
-        form = conversation.response_format
-        self._schema = form.schema if form is not None else None
+    conversation: Conversation
 
     def __call__(self, text: str) -> bool:
         """Whether this is no call, but text."""
@@ -27,20 +26,21 @@ class KnownTexts:
 
     @cached_property
     def _said(self) -> tuple[str, ...]:
-        return tuple(text for item in self._items for text in _texts(item))
+        return tuple(text for item in self.conversation.items for text in _texts(item))
 
     def _is_answer(self, text: str) -> bool:
         """Whether it fits the schema of the answer, which declares all that it holds: an open one fits every call."""
-        if self._schema is None:
+        form = self.conversation.response_format
+        if form is None or form.schema is None:
             return False
         try:
             value = decode(text)
         except NotJsonError:
             return False
-        declared = properties(self._schema)
+        declared = properties(form.schema)
         if not isinstance(value, dict) or not value.keys() <= declared.keys():
             return False
-        return validator_of(self._schema).is_valid(value)
+        return validator_of(form.schema).is_valid(value)
 
 
 def _texts(item: Item) -> Iterator[str]:

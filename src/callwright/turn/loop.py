@@ -152,7 +152,13 @@ class TurnLoop:
         while more is not None:
             if more:
                 conversation = replace(conversation, items=(*conversation.items, *more))
-            reader = self._reader((yield from self._rendered(conversation)))
+            build = partial(build_generation_request, self._model, conversation, self._fields, self._today)
+            slow = is_slow(self._model)
+            if slow or is_large(conversation):  # rendered in a thread
+                generation = yield Beside(partial(_with_wire_text, build), slow)
+            else:
+                generation = build()
+            reader = self._reader(generation)
             try:
                 yield Ask(self._model, reader)
             except (RequestError, UpstreamError) as error:
@@ -192,19 +198,12 @@ class TurnLoop:
         self._begin(self._model)
         return True
 
-    def _rendered(self, conversation: Conversation) -> Generator[Step, Any, GenerationRequest]:
-        """The request to the server. A large one is rendered in a thread."""
-        model, streamed = self._model, self._streamed
-        build = partial(build_generation_request, model, conversation, self._fields, self._today)
-        is_long = is_slow(model) or is_large(conversation)
-        generation = (yield Beside(partial(_with_wire_text, build), is_slow(model))) if is_long else build()
-        # the timings record whether a grammar was sent; an observation has its own
-        timings = RequestTimings() if self._retry.needs_form and self._seen is None else None
-        return replace(generation, streamed=streamed, timings=timings)
-
     def _reader(self, generation: GenerationRequest) -> GenerationReader:
         """The reader of the answer to this request, which is noted."""
         model, seen = self._model, self._seen
+        # the timings record whether a grammar was sent; an observation has its own
+        timings = RequestTimings() if self._retry.needs_form and seen is None else None
+        generation = replace(generation, streamed=self._streamed, timings=timings)
         if seen is None:
             return GenerationReader(model, generation)
         generation, raw = seen.asks(generation, self._retry.again_for)

@@ -59,17 +59,19 @@ def is_slow(model: Model) -> bool:
     return model.mode != "native" and model.dialect is not None and get_dialect(model.dialect).is_slow
 
 
-def _unshown(conversation: Conversation, dialect: Dialect | None) -> list[str]:
+def _unshown(conversation: Conversation, dialect: Dialect | None) -> frozenset[str]:
     """Fields for the keywords and types of the tools' schemas that this dialect does not show faithfully.
 
     Keywords are missing in its prompt, types are read as others.
     """
     tools = conversation.shown_tools or conversation.tools
     if not tools:
-        return []
-    words = once(tools, "type words", lambda: frozenset().union(*map(type_words, tools)))
-    hidden = dialect.hidden_keywords(tools) if dialect is not None else ()
-    return [f"tools.parameters.{key}" for key in hidden] + [f"tools.parameters.type:{one}" for one in words]
+        return frozenset()
+    make = lambda: frozenset([f"tools.parameters.type:{word}" for tool in tools for word in type_words(tool)])  # noqa: E731
+    words = once(tools, "type words", make)
+    if dialect is None:
+        return words
+    return words.union([f"tools.parameters.{key}" for key in dialect.hidden_keywords(tools)])
 
 
 def build_generation_request(
@@ -94,7 +96,7 @@ def build_generation_request(
     )
     options, heeded = _options(given, fields, today, speaks=bool(conversation.prefill))
     names = [item.name for item in conversation.items if type(item) is Message and item.name]
-    unsaid = frozenset([*_unshown(conversation, dialect), *(["messages.name"] if names else [])])
+    unsaid = _unshown(conversation, dialect).union(["messages.name"] if names else ())
     constrains = model.constrain and not conversation.prefill  # a grammar would have to begin in its middle
     if mode == "raw":
         prompt = _prompt(model, dialect, conversation, options)
@@ -182,7 +184,7 @@ def _native(asked: GenerationRequest, conversation: Conversation, model: Model) 
         messages=list(map(_with_objects, messages)) if model.arguments_as_objects else messages,
         tools=[tool.openai for tool in conversation.tools] or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
-        unsent=frozenset(_unshown(conversation, None)),
+        unsent=_unshown(conversation, None),
     )
 
 

@@ -6,7 +6,7 @@ A whole answer, or a burst, would otherwise be parsed in one go: a megabyte of c
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from callwright.upstreams.base import Delta, TextDelta
+from callwright.upstreams.base import Delta, ReasoningTextDelta, TextDelta, ToolCallDelta
 
 # Characters of text that are parsed in one go: some 20 ms of the slowest dialect.
 _PORTION: Final = 8_192
@@ -18,8 +18,10 @@ def portions(batch: Sequence[Delta]) -> Iterable[Sequence[Delta]]:
     """A batch as it is, or a long one in several."""
     size = 0
     for delta in batch:
-        if type(delta) is TextDelta:
+        if type(delta) is TextDelta or type(delta) is ReasoningTextDelta:
             size += len(delta.text)
+        elif type(delta) is ToolCallDelta:
+            size += len(delta.arguments)
     return (batch,) if size <= _PORTION else _portions(batch)
 
 
@@ -29,7 +31,10 @@ def _portions(batch: Sequence[Delta]) -> Iterator[Sequence[Delta]]:
     for delta in batch:
         for piece in _pieces(delta):
             portion.append(piece)
-            size += len(piece.text) if isinstance(piece, TextDelta) else 0
+            if isinstance(piece, ToolCallDelta):
+                size += len(piece.arguments)
+            elif isinstance(piece, TextDelta | ReasoningTextDelta):
+                size += len(piece.text)
             if size >= _PORTION:
                 yield portion
                 portion, size = [], 0

@@ -87,7 +87,8 @@ class RetryPolicy:
         attempt = self._attempt
         for event in batch:
             attempt.add(event)
-        attempt.held += [event for event in batch if type(event) is not Finished]
+            if type(event) is not Finished:
+                attempt.held.append(event)
         return ()
 
     def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:

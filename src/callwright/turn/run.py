@@ -76,7 +76,7 @@ async def run_turn(
                 place = Place() if model.limit is None else model.limit.place(reader.generation)
                 try:
                     async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
-                        reading_s = 0.0  # since the last pause; waiting for the server blocks no other task
+                        working_s = 0.0  # since the last pause; waiting for the server blocks no other task
                         while place.failure is None:
                             place.task = asyncio.current_task()
                             batch = await anext(batches, None)
@@ -86,15 +86,15 @@ async def run_turn(
                             for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
-                                reading_s += time.monotonic() - begun_s
                                 if model.mode_selector is not None and (unread := unread_call(events)):
                                     # this answer is salvaged here, the next request is sent in the new mode
                                     await model.mode_selector.instead(step.model, unread)
                                 if events and (certain := loop.push(events, reader)):
                                     yield certain
-                                if reading_s > PAUSE_S:
+                                working_s += time.monotonic() - begun_s  # with the writing of its events
+                                if working_s > PAUSE_S:
                                     await asyncio.sleep(0)
-                                    reading_s = 0.0
+                                    working_s = 0.0
                         if place.failure is not None:
                             raise place.failure
                 except (RequestError, UpstreamError, asyncio.CancelledError) as error:

@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from callwright.tolerant_json.codec import UNDECODABLE, NotJsonError, decoder
+from callwright.upstreams.http_client.response import AT_ONCE
 from callwright.upstreams.received import Tell, read_leniently
 
 T = TypeVar("T")
@@ -94,25 +96,28 @@ def _is_first_half(char: str) -> bool:
     return "\ud800" <= char < "\udc00"
 
 
-class HalfCharacters:
+class HalfCharacters(Struct):
     """Joins surrogate halves that arrived in two consecutive texts of one `key`.
 
     While `first_halves` is empty, ASCII need not be examined.
     """
 
-    def __init__(self) -> None:
-        self.first_halves: dict[Hashable, str] = {}
+    first_halves: dict[Hashable, str] = {}
 
-    def joined(self, key: Hashable, text: str) -> str:
-        """The text to forward: preceded by a held half; a first half at its end is held."""
+    def pieces(self, key: Hashable, text: str) -> Sequence[str]:
+        """The text to forward, preceded by a held half; a first half at its end is held. In pieces that do not take
+        long to read.
+        """
         first = self.first_halves.pop(key, "") if self.first_halves and text else ""
-        if not (first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff"))):
-            return text
-        text = first + text
-        if _is_first_half(text[-1]):
-            self.first_halves[key] = text[-1]
-            text = text[:-1]
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if first or (text and ("\ud800" <= text[-1] < "\udc00" or "\udc00" <= text[0] <= "\udfff")):
+            text = first + text
+            if _is_first_half(text[-1]):
+                self.first_halves[key] = text[-1]
+                text = text[:-1]
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if len(text) <= AT_ONCE:
+            return (text,)
+        return [text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE)]
 
     def left(self) -> list[tuple[Hashable, str]]:
         """Replacement for each unpaired surrogate, by key."""

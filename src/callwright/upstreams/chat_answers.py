@@ -15,7 +15,6 @@ from msgspec import Struct
 from callwright.events import AnnotationsDelta, AnswerMetadata, FinishReason, RefusalDelta, Usage
 from callwright.upstreams.answers import HalfCharacters, UnreadableError
 from callwright.upstreams.base import Delta, FinishDelta, ReasoningTextDelta, TextDelta, ToolCallDelta
-from callwright.upstreams.http_client.response import AT_ONCE
 
 log = logging.getLogger("callwright.upstreams")
 
@@ -48,19 +47,20 @@ _FURTHER: Final = "a further answer, which is left out; its index"
 _FUNCTION_CALL: Final = "function_call"
 
 
-class OddForms:
-    """Deviations in one answer: each kind is logged once, under the `name` of the server."""
+class OddForms(Struct):
+    """Deviations in one answer: each kind is logged once, under the `name` of the server. `answer`: the index of the
+    choice that is read.
+    """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._told: set[str] = set()
-        self.answer: int | None = None  # the index of the choice that is read
+    name: str
+    logged: set[str] = set()
+    answer: int | None = None
 
     def tell(self, what: str, value: object) -> None:
         """Log a value that was left out, or read as something else."""
-        if what not in self._told:
-            self._told.add(what)
-            log.warning("%s sent %s: %.100r", self._name, what, value)
+        if what not in self.logged:
+            self.logged.add(what)
+            log.warning("%s sent %s: %.100r", self.name, what, value)
 
     def is_answer(self, index: int | None) -> bool:
         """Whether a choice of this index is the answer: the first to arrive, as one was requested."""
@@ -100,13 +100,6 @@ def finish_of(said: str, odd: OddForms) -> FinishReason:
     if not said.startswith("<"):  # the token that the model stopped at, as some proxies write
         odd.tell("a finish_reason that nobody knows, read as 'stop'", said)
     return "stop"
-
-
-def text_pieces(text: str) -> Sequence[str]:
-    """A text in pieces that do not take long to read."""
-    if len(text) <= AT_ONCE:
-        return (text,)
-    return [text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE)]
 
 
 class _Function(Struct):
@@ -217,18 +210,10 @@ class AnswerFields(Struct, kw_only=True):
     service_tier: Any = None
 
 
-class SaidOnce:
-    """Forwards the metadata in an answer's chunks if it is new: each chunk repeats it."""
-
-    def __init__(self) -> None:
-        self.said: tuple[object, object] = (None, None)
-
-    def read(self, event: AnswerFields, deltas: list[Delta]) -> None:
-        """Append a delta if the chunk has new metadata."""
-        said = (event.system_fingerprint, event.service_tier)
-        if said != self.said:
-            self.said = said
-            deltas.append(AnswerMetadata(*(value if isinstance(value, str) else None for value in said)))
+def metadata_of(event: AnswerFields) -> AnswerMetadata:
+    """The metadata in a chunk."""
+    said = (event.system_fingerprint, event.service_tier)
+    return AnswerMetadata(*(value if isinstance(value, str) else None for value in said))
 
 
 class _Chunk(AnswerFields, kw_only=True):
@@ -252,7 +237,7 @@ class ChatAnswer:
         self._ids: dict[int, str] = {}
         self._by_id: dict[str, int] = {}
         self._named: set[int] = set()
-        self._of_answer = SaidOnce()
+        self._metadata: tuple[object, object] = (None, None)  # of the chunk before: each repeats it
         self._odd = OddForms(name)
         self._halves = HalfCharacters()
         self._said: set[Hashable] = set()  # as `_say` calls it
@@ -270,8 +255,9 @@ class ChatAnswer:
     def read(self, event: _Chunk, deltas: list[Delta]) -> None:
         """Append the deltas of a chunk, or of a whole answer that was not streamed."""
         self.has_begun = True
-        if (event.system_fingerprint, event.service_tier) != self._of_answer.said:
-            self._of_answer.read(event, deltas)
+        if (metadata := (event.system_fingerprint, event.service_tier)) != self._metadata:
+            self._metadata = metadata
+            deltas.append(metadata_of(event))
         choices: Sequence[_Choice] = event.choices or ()
         if len(choices) > 1:
             choices = self._odd.one_answer(choices)
@@ -360,7 +346,7 @@ class ChatAnswer:
 
     def _say(self, key: Hashable, text: str, out: list[Delta], logprobs: dict[str, Any] | None = None) -> None:
         """Append a text: `content`, `reasoning`, or arguments of the call whose number the key is."""
-        for piece in text_pieces(self._halves.joined(key, text)):
+        for piece in self._halves.pieces(key, text):
             match key:
                 case "content":
                     if piece:
@@ -405,26 +391,22 @@ class ChatAnswer:
         arguments = function.arguments
         if not isinstance(arguments, str):
             arguments = _written(arguments)
-        if id_ is None and not (function.name or arguments):
+        name = function.name
+        if id_ is None and not (name or arguments):
             return
-        number = self._which(call.index, id_, function.name)
-        if taken is not None:
-            if number in taken and (function.name or taken[number]):
-                number = self._new()
-            taken[number] = bool(arguments)
-        if function.name:
-            self._named.add(number)
-        first, *more = text_pieces(self._halves.joined(number, arguments))
-        out.append(ToolCallDelta(number, id_, function.name, first))
-        out += [ToolCallDelta(number, arguments=piece) for piece in more]
-
-    def _which(self, index: int | float | str | None, id_: str | None, name: str | None) -> int:
-        """The number of the call that a delta belongs to."""
-        number = self._without_index(id_, name) if index is None else self._by_index(index, id_, name)
+        number = self._without_index(id_, name) if call.index is None else self._by_index(call.index, id_, name)
         if id_ is not None:
             self._ids.setdefault(number, id_)
             self._by_id.setdefault(id_, number)
-        return number
+        if taken is not None:
+            if number in taken and (name or taken[number]):
+                number = self._new()
+            taken[number] = bool(arguments)
+        if name:
+            self._named.add(number)
+        for piece in self._halves.pieces(number, arguments):
+            out.append(ToolCallDelta(number, id_, name, piece))
+            id_ = name = None
 
     def _without_index(self, id_: str | None, name: str | None) -> int:
         """A known id is that call's, and a name begins one unless the latest still lacks it. Without any of these it is

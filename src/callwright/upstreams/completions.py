@@ -17,7 +17,7 @@ from callwright.settings.bounds import Bounds
 from callwright.upstreams.answers import HalfCharacters
 from callwright.upstreams.base import Delta, Deltas, FinishDelta, GenerationRequest, TextDelta
 from callwright.upstreams.chat import streaming
-from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, SaidOnce, finish_of, text_pieces
+from callwright.upstreams.chat_answers import AnswerFields, CountedTokens, OddForms, finish_of, metadata_of
 from callwright.upstreams.constrained import ConstrainedUpstream, ConstraintEncoding, sglang_tag, vllm_tag
 from callwright.upstreams.http import Timeouts
 from callwright.upstreams.http_client.response import AT_ONCE
@@ -75,7 +75,7 @@ class CompletionAnswer:
         self.has_stopped = False
         self._way = way
         self._own_stops = own_stops
-        self._of_answer = SaidOnce()
+        self._metadata: tuple[object, object] = (None, None)  # of the chunk before: each repeats it
         self._odd = OddForms(name)
         self.tell = self._odd.tell
         self._halves = HalfCharacters()
@@ -84,8 +84,11 @@ class CompletionAnswer:
         """See `EventReader`."""
 
     def read(self, event: Any, deltas: list[Delta]) -> None:
-        if isinstance(event, AnswerFields) and (event.system_fingerprint, event.service_tier) != self._of_answer.said:
-            self._of_answer.read(event, deltas)
+        if isinstance(event, AnswerFields):
+            metadata = (event.system_fingerprint, event.service_tier)
+            if metadata != self._metadata:
+                self._metadata = metadata
+                deltas.append(metadata_of(event))
         read: list[Delta] = []
         try:
             self._way.read(event, self._odd, self._own_stops, read)
@@ -93,12 +96,10 @@ class CompletionAnswer:
             for delta in read:
                 if isinstance(delta, TextDelta):
                     text = delta.text
-                    if self._halves.first_halves or not text.isascii():
-                        text = self._halves.joined("", text)
-                    if text is delta.text and len(text) <= AT_ONCE:
+                    if len(text) <= AT_ONCE and text.isascii() and not self._halves.first_halves:
                         deltas.append(delta)
                     else:
-                        deltas += [TextDelta(piece) for piece in text_pieces(text) if piece]
+                        deltas += [TextDelta(piece) for piece in self._halves.pieces("", text) if piece]
                     continue
                 if isinstance(delta, FinishDelta):
                     self.has_stopped = True

@@ -53,6 +53,7 @@ _MAX_SHOWN = 500  # bytes
 _SNIFFED = 8
 _EVENTS_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:data|event|id|retry)?:").match
 _JSON_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{\[]").match
+_NO_REASON = "answered without saying why its model stopped (no `finish_reason`)"
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
 
@@ -180,31 +181,33 @@ class HttpUpstream:
             async with sent as response:
                 chunk, is_stream = await self._begin(response, path, body, reader)
                 if not is_stream:
-                    async for batch in self._whole(response, chunk, reader, silent_s):
-                        yield batch
-                    return
-                lines, event_time = SseLines(bounds.MAX_EVENT_BYTES), _EventTime(silent_s)
+                    if read := await self._whole(response, chunk, reader, silent_s):
+                        yield read
+                    if reader.has_stopped:
+                        return
+                    raise self._errors.failed(_NO_REASON, "protocol")
+                lines, begun_s = SseLines(bounds.MAX_EVENT_BYTES), 0.0
                 known = RepeatedEvents(partial(self._deltas_of, reader))
                 while chunk:
-                    for part in _parts(chunk):
-                        is_large = lines.held > AT_ONCE
+                    for part in (chunk,) if len(chunk) <= AT_ONCE else _parts(chunk):
                         if lines.held > _LARGE:
                             read, failure = await asyncio.to_thread(self._read, lines, part, reader, known)
                         else:
                             read, failure = self._read(lines, part, reader, known)
-                        if is_large:
-                            async for batch in _in_turns(read):
-                                yield batch
-                        elif read:
+                        if read:
                             yield read
                         if failure is not None:
                             raise failure
-                        event_time.check(lines.held)
+                        begun_s = _begun_in_time(begun_s, silent_s) if lines.held else 0.0
                         if part is not chunk:
                             await asyncio.sleep(0)
                     chunk = b"" if lines.is_over else await anext(response, b"")
-                async for batch in self._last_events(response, lines, reader):
-                    yield batch
+                if lines.is_over:
+                    response.leave(_CLOSING_S)
+                    reader.marked_over()
+                else:
+                    async for batch in self._last_events(response, lines, reader):
+                        yield batch
             if not reader.has_stopped:
                 raise self.cut()
         if failed.other is not None:
@@ -229,23 +232,19 @@ class HttpUpstream:
     async def _last_events(
         self, response: Response, lines: SseLines, reader: EventReader[T, D]
     ) -> AsyncGenerator[list[D], None]:
-        """The remaining events of a stream that ended without a line end, and the error that broke it off."""
-        if lines.is_over:
-            response.leave(_CLOSING_S)
+        """The last events of a stream without an end mark, and the error that broke it off."""
         broken = response.broken
         for data in lines.finish():
             read: list[D] = []
             reader.read(await _beside(len(data), self._last, data, reader, broken), read)
-            async for batch in _in_turns(read):
-                yield batch
+            if read:
+                yield read
         if lines.is_over:
             reader.marked_over()
         elif broken is not None:
             raise broken
 
-    async def _whole(
-        self, response: Response, first: bytes, reader: EventReader[T, D], silent_s: float
-    ) -> AsyncGenerator[list[D], None]:
+    async def _whole(self, response: Response, first: bytes, reader: EventReader[T, D], silent_s: float) -> list[D]:
         """The deltas of an answer that is not streamed and begins with `first`."""
         if response.content_type != _JSON and not _JSON_BEGIN(first):
             what = f"answered {response.content_type}, and neither events nor JSON"
@@ -254,13 +253,7 @@ class HttpUpstream:
         answer = first + rest if first else rest
         read: list[D] = []
         reader.read(await _beside(len(answer), self._last, answer, reader, None), read)
-        if len(answer) > AT_ONCE:
-            async for batch in _in_turns(read):
-                yield batch
-        elif read:
-            yield read
-        if not reader.has_stopped:
-            raise self._errors.failed("answered without saying why its model stopped (no `finish_reason`)", "protocol")
+        return read
 
     async def _error_body(self, response: Response) -> bytes | bytearray:
         """The body of an error, up to the size that is used."""
@@ -359,59 +352,34 @@ async def _beside(size: int, read: Callable[[*Given], R], *given: *Given) -> R:
     return await asyncio.to_thread(read, *given) if size > _LARGE else read(*given)
 
 
-class _Failures(Generic[D]):
+class _Failures(Struct, Generic[D]):
     """Names the failures of a request. One with an answer `instead`, `other`, is not raised."""
 
-    def __init__(
-        self,
-        errors: ServerErrors,
-        silent_s: float,
-        instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None],
-    ) -> None:
-        self._errors = errors
-        self._silent_s = silent_s
-        self._instead = instead
-        self.other: AsyncGenerator[Sequence[D], None] | None = None
+    errors: ServerErrors
+    silent_s: float
+    instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None]
+    other: AsyncGenerator[Sequence[D], None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if isinstance(error, UpstreamError):
-            self.other = self._instead(error)
+            self.other = self.instead(error)
             return self.other is not None
         if isinstance(error, FAILURES):
-            raise self._errors.named(error, self._silent_s) from error
+            raise self.errors.named(error, self.silent_s) from error
         return False
 
 
-class _EventTime:
-    """Raises `TooSlowError` for an event that takes more than `most_s` seconds from its first byte to its last."""
-
-    def __init__(self, most_s: float) -> None:
-        self._most_s = most_s
-        self._now = asyncio.get_running_loop().time
-        self._begun_s = 0.0
-
-    def check(self, held: int) -> None:
-        """After each chunk; `held` bytes of an event are there."""
-        if not held:
-            self._begun_s = 0.0
-        elif not self._begun_s:
-            self._begun_s = self._now()
-        elif self._now() - self._begun_s > self._most_s:
-            raise TooSlowError
+def _begun_in_time(begun_s: float, most_s: float) -> float:
+    """When the event began that is not complete: `begun_s`, or now. Raises `TooSlowError` after `most_s` seconds."""
+    now_s = asyncio.get_running_loop().time()
+    if begun_s and now_s - begun_s > most_s:
+        raise TooSlowError
+    return begun_s or now_s
 
 
 def _parts(chunk: bytes) -> Sequence[bytes]:
-    """A chunk, in several pieces if it is long."""
-    if len(chunk) <= AT_ONCE:
-        return (chunk,)
+    """A long chunk in several pieces."""
     return [chunk[at : at + AT_ONCE] for at in range(0, len(chunk), AT_ONCE)]
-
-
-async def _in_turns(deltas: list[D]) -> AsyncGenerator[list[D], None]:
-    """The deltas of a large answer one by one: reading it may take long, and others have their turn in between."""
-    for delta in deltas:
-        yield [delta]
-        await asyncio.sleep(0)

@@ -64,10 +64,12 @@ def _with_kept_parts(body: bytes | str, limits: Bounds) -> dict[str, Any] | None
         lists = {name: fields[name] for name in _LISTS if name in fields and _OF_OBJECTS(fields[name])}
         if tools is None and not lists:
             return None
-        others = {name: text for name, text in fields.items() if name != _TOOLS and name not in lists}
-        texts = [b"{", *others.values()]
+        texts: list[bytes | msgspec.Raw] = [b"{"]
         value: dict[str, Any] = dict.fromkeys(fields)
-        value |= {name: decode(text) for name, text in others.items()}
+        for name, text in fields.items():
+            if name != _TOOLS and name not in lists:
+                texts.append(text)
+                value[name] = decode(text)
         check_depth(b"".join(texts), value, bounds.MAX_DEPTH)
         for name, text in lists.items():
             texts.append(text)

@@ -90,7 +90,8 @@ def written(
     )
     out = [writer.begin()]
     for event in events:
-        out += writer.event(event)
+        writer.write(event)
+        out += writer.take()
         if writer.hit is not None:
             break
     out += writer.finish(usage)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from msgspec import Struct
+
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.clients import Client, Clients, served
 from callwright.settings.bounds import Bounds
@@ -57,14 +59,11 @@ class AdmissionControl:
         self.generations: set[Callable[[], None]] = set()  # what stops each that runs
 
     def under_way(self, *, limited: bool = True) -> "_UnderWay":
-        """Counts a request while it is answered.
+        """Counts a request from here on, until what this answers is left.
 
-        Entering it raises `RequestError`: 429 above the limit, 503 when the gateway shuts down. Not `limited` is what
-        belongs to a request that was admitted before.
+        Raises `RequestError`: 429 above the limit, 503 when the gateway shuts down. Not `limited` is what belongs to a
+        request that was admitted before.
         """
-        return _UnderWay(self, limited=limited)
-
-    def _begin(self, *, limited: bool) -> Client:
         if limited and self.drained.is_set():
             raise shutting_down()
         if limited and self.running >= self._most:
@@ -74,11 +73,7 @@ class AdmissionControl:
             instead = ", or raise max_requests of the key, or max_requests_per_key, in the gateway's configuration"
             raise _too_many(client, "requests under way", instead)
         self.running += 1
-        return client
-
-    def _end(self, client: Client) -> None:
-        self.running -= 1
-        self._clients.give_back(client, "requests")
+        return _UnderWay(self, self._clients, client)
 
     @contextmanager
     def connected(self) -> Iterator[None]:
@@ -115,20 +110,19 @@ class AdmissionControl:
             stop()
 
 
-class _UnderWay:
-    """A request that is counted. A class, not a generator: it is entered for each."""
+class _UnderWay(Struct):
+    """A request that is counted. No generator: it is entered for each."""
 
-    __slots__ = ("_admission", "_client", "_limited")
-
-    def __init__(self, admission: AdmissionControl, *, limited: bool) -> None:
-        self._admission = admission
-        self._limited = limited
+    admission: AdmissionControl
+    clients: Clients
+    client: Client
 
     def __enter__(self) -> None:
-        self._client = self._admission._begin(limited=self._limited)
+        pass
 
     def __exit__(self, *_: object) -> None:
-        self._admission._end(self._client)
+        self.admission.running -= 1
+        self.clients.give_back(self.client, "requests")
 
 
 def stopped(name: str) -> UpstreamError:

@@ -7,7 +7,7 @@ starts, so a killed process leaves no stale counts. Addresses are counted by eac
 
 import ipaddress
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Literal, TypeAlias
@@ -37,18 +37,13 @@ class Client(Struct, frozen=True):
     requests: int | None
     connections: int | None
 
-    def most(self, kind: Kind) -> int | None:
-        """How many it may have at the same time."""
-        return self.requests if kind == "requests" else self.connections
-
 
 EVERYBODY: Final = Client("", False, None, None)
 _SERVED: Final[ContextVar[Client]] = ContextVar("callwright_client", default=EVERYBODY)
 
 
-def served() -> Client:
-    """The client that this runs for. A context variable, so every task of a request knows it."""
-    return _SERVED.get()
+# The client that this runs for. A context variable, so every task of a request knows it.
+served: Final[Callable[[], Client]] = _SERVED.get
 
 
 def for_client(client: Client) -> None:
@@ -99,7 +94,7 @@ class Clients:
 
     def take(self, client: Client, kind: Kind, *, limited: bool = True) -> bool:
         """Take a place for a client; False if it has reached its limit. If not `limited`, it is always taken."""
-        most = client.most(kind)
+        most = client.requests if kind == "requests" else client.connections
         if not client.is_key:
             taken = self._addresses[kind]
             if limited and most is not None and taken[client.name] >= most:

@@ -5,7 +5,7 @@ foreign web pages are refused, also of pages whose host name was made to resolve
 the key decides. There are no CORS headers: no web page can read an answer, unless a proxy allows it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -38,6 +38,7 @@ _ASK_NO_MODEL: Final = tuple(
     )
     for slash in ("", "/")
 )
+_READ: Final = frozenset((b"host", b"origin", b"authorization", b"x-api-key"))
 _ANY_HOST: Final = "*"
 _MAX_SHOWN: Final = 200
 
@@ -59,6 +60,7 @@ class AccessMiddleware:
         self._contexts = contexts
         self._bodies = bodies
         self._keys = keys
+        self._is_open = not keys
         self._clients = clients
         self._admission = admission
         self._hosts = frozenset(host.strip("[]").lower() for host in hosts)
@@ -80,7 +82,7 @@ class AccessMiddleware:
             path, method = scope["path"], scope["method"]
             is_watching = path in _ALWAYS or (method == "GET" and path.startswith(_PAGE_DATA))
             with self._admission.under_way(limited=not is_watching), self._bodies.request(client.name):
-                if method == "POST" and path not in _ASK_NO_MODEL:
+                if who.is_limited and method == "POST" and path not in _ASK_NO_MODEL:
                     await who.begin()
                 is_admitted = True
                 await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
@@ -93,12 +95,13 @@ class AccessMiddleware:
         """The key that asks, and whom its places are counted for, from here on. Raises `RequestError` if it may not
         ask.
         """
-        headers: dict[bytes, bytes] = {}
+        headers: dict[bytes, str] = {}
         for name, value in scope["headers"]:
-            headers.setdefault(name, value)
-        if not self._keys:
-            self._refuse_strangers(_text(headers, b"host"), _text(headers, b"origin"))
-        who = self._keys.caller(_text(headers, b"authorization"), _text(headers, b"x-api-key"))
+            if name in _READ:
+                headers.setdefault(name, value.decode("latin-1"))
+        if self._is_open:
+            self._refuse_strangers(headers.get(b"host"), headers.get(b"origin"))
+        who = self._keys.caller(headers.get(b"authorization"), headers.get(b"x-api-key"))
         if (context := current()) is not None:
             context.caller = who.name
         asking(who)
@@ -132,11 +135,6 @@ class AccessMiddleware:
 
     def _is_known(self, name: str) -> bool:
         return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
-
-
-def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
-    value = headers.get(name)
-    return None if value is None else value.decode("latin-1")
 
 
 def _is_page(scope: Scope) -> bool:

@@ -6,7 +6,6 @@ Knows the store and the turn, not the transport.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
@@ -19,9 +18,7 @@ from callwright.gateway.responses.event_log import EventLog, EventLogs
 from callwright.gateway.responses.service import PreparedResponse, ResponseService, replace_at_last
 from callwright.gateway.store.store import ENDED, Store, StoredResponse, StoreError
 from callwright.settings.bounds import MAX_KEPT_EVENT_BYTES
-from callwright.tolerant_json.codec import encode
-from callwright.wire.responses.event_types import ResponseFailedEvent, ResponseStreamEvent
-from callwright.wire.sse import named
+from callwright.wire.responses.event_types import ResponseFailedEvent, numbered
 
 logger = logging.getLogger("callwright.gateway")
 
@@ -101,7 +98,7 @@ class BackgroundResponses:
         except asyncio.CancelledError:
             await self._end_cancelled(stored)
             ended = msgspec.structs.replace(prepared.writer.response, status="cancelled", output=[])
-            _log(log, [ResponseFailedEvent(response=ended)])
+            log.add(numbered([ResponseFailedEvent(response=ended)], log.next))
             raise
         finally:
             log.end()
@@ -147,12 +144,4 @@ class BackgroundResponses:
             async for batch in events:
                 if isinstance(batch[-1], ResponseFailedEvent) and self._store is not None:
                     await replace_at_last(self._store, prepared.stored())
-                _log(log, batch)
-
-
-def _log(log: EventLog, events: Sequence[ResponseStreamEvent]) -> None:
-    written: list[bytes] = []
-    for event in events:
-        event.sequence_number = log.next + len(written)
-        written.append(named(event.type, encode(event)))
-    log.add(written)
+                log.add(numbered(batch, log.next))

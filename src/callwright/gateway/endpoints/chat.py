@@ -39,13 +39,14 @@ from callwright.gateway.http import (
     read_body,
     told_failure,
 )
-from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
+from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.server_tools.kinds import server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.web_searches import WebSearch
-from callwright.openai_format.request_rules import STRICT, RequestRules
+from callwright.openai_format.request_rules import STRICT
 from callwright.openai_format.tool_names import ToolNames
 from callwright.reading.collect import collect
 from callwright.settings.bounds import Bounds
@@ -89,14 +90,15 @@ class ChatEndpoint:
         slow = len(body) > LARGE or b"custom" in body
         mend = self._server.history == "mend"
 
-        def read() -> DecodedChat:
+        def read() -> tuple[DecodedChat, Model | None]:
             came = decoded(body, self._bounds)
-            return decode_request(came, mend=mend, rules=self._rules(came))
+            model = self._maybe_model(came)
+            return decode_request(came, mend=mend, rules=STRICT if model is None else model.requests), model
 
-        given = await off_loop(read, slow=slow)
+        given, model = await off_loop(read, slow=slow)
         note_given(given.given)
         check_choices(given.body.n or 1, "n")
-        model = self._find_model(given.body.model)
+        model = model or self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
         opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
@@ -134,13 +136,13 @@ class ChatEndpoint:
         writer = _TurnWriter(chunks)
         return EventStream(peeked, writer, followed=followed)
 
-    def _rules(self, given: object) -> RequestRules:
-        """The rules of the model that a request names; strict for an unknown one, which is reported after its form."""
+    def _maybe_model(self, given: object) -> Model | None:
+        """The model that a request names; None for an unknown one, which is reported after its form."""
         name = given.get("model") if isinstance(given, Mapping) else None
         try:
-            return self._find_model(name).requests if isinstance(name, str) else STRICT
+            return self._find_model(name) if isinstance(name, str) else None
         except RequestError:
-            return STRICT
+            return None
 
     async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents, followed: FollowedTurn | None) -> Response:
         choices: list[list[Event]] = [[] for _ in range(chat.choices)]

@@ -28,7 +28,8 @@ from callwright.gateway.http import (
     read_body,
     told_failure,
 )
-from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
+from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.server_tools.kinds import note_not_run, runs_here, server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
@@ -209,11 +210,13 @@ async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn
                     continue
                 kept.append(event)
                 if probe is not None:
-                    probe.event(event)
+                    probe.write(event)
                     if isinstance(event, Problem) and event.kind == "unopened_reasoning":
                         probe = _writer(prepared)  # the text before it is not searched
-            if probe is not None and probe.hit is not None:
-                break
+            if probe is not None:
+                probe.take()
+                if probe.hit is not None:
+                    break
         else:
             await followed.end()
     writer = _writer(prepared)
@@ -221,7 +224,8 @@ async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn
         if isinstance(event, Problem):
             problems.append(event)
         assert not isinstance(event, Usage)
-        writer.event(event)
+        writer.write(event)
+        writer.take()
     writer.finish(usage)
     told = problems_told(problems)
     return json_response(writer.message, headers={PROBLEMS_HEADER: told} if told else None)
@@ -239,16 +243,15 @@ class _TurnWriter:
 
     def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
         message = self._message
-        written: list[bytes] = []
         for event in batch:
             if type(event) is Usage:
                 self._usage = event
                 continue
             if type(event) is Problem:
                 self._problems.append(event)
-            written += message.event(event)
+            message.write(event)
         self.is_over = message.hit is not None
-        return written
+        return message.take()
 
     async def end(self) -> list[bytes]:
         ending = self._message.finish(self._usage)

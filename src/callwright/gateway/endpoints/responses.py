@@ -36,12 +36,12 @@ from callwright.gateway.store.store import ENDED, Store, StoredResponse
 from callwright.tolerant_json.codec import encode
 from callwright.turn.plan import build_generation_request, is_large
 from callwright.turn.streams import each
-from callwright.wire.responses.event_types import ResponseStreamEvent
+from callwright.wire.responses.event_types import ResponseStreamEvent, numbered
 from callwright.wire.responses.response import ApiDialect, response_usage
 from callwright.wire.responses.server_items import server_items
 from callwright.wire.responses.types import CompactedResponse, DeletedObject, InputTokens, Item
 from callwright.wire.server_events import Compacted, TurnEvent
-from callwright.wire.sse import DONE, comment, named
+from callwright.wire.sse import DONE, comment
 
 # Requests below this path use the Open Responses dialect, regardless of the configuration.
 OPEN_RESPONSES: Final = "/openresponses/"
@@ -82,11 +82,8 @@ class _TurnWriter:
 
     def written(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
         """These events as bytes."""
-        written: list[bytes] = []
-        for event in events:
-            event.sequence_number = self._number
-            self._number += 1
-            written.append(named(event.type, encode(event)))
+        written = numbered(events, self._number)
+        self._number += len(events)
         return written
 
     def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:

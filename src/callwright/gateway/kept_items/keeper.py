@@ -10,15 +10,14 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
 from callwright.calls.kept_items import comes_once, decode_items, encode_items, find_gaps, put_back
 from callwright.conversation import Conversation
 from callwright.gateway.http import off_loop
-from callwright.gateway.kept_items.written_turn import CallId, WrittenTurn
+from callwright.gateway.kept_items.written_turn import CallId, FollowedTurn
 from callwright.gateway.request_context import note_put_back
 from callwright.gateway.store.store import Store, StoreError
 from callwright.turn.fair_pool import SLOW
@@ -28,7 +27,6 @@ from callwright.turn.plan import is_large, is_slow
 from callwright.wire.server_events import TurnEvent
 
 log = logging.getLogger("callwright.gateway")
-T = TypeVar("T")
 TurnEventT = TypeVar("TurnEventT", bound=TurnEvent)
 # An agent asks again within minutes. An hour spans a build, or a user who reads first.
 _LASTS_S: Final = 3_600.0
@@ -88,15 +86,13 @@ class ItemKeeper:
                 yield turn.take(batch)
         await turn.end()
 
-    def follow(
-        self, conversation: Conversation, model: Model, call_id: CallId, *, keeps: bool = True
-    ) -> "FollowedTurn":
+    def follow(self, conversation: Conversation, model: Model, call_id: CallId, *, keeps: bool = True) -> FollowedTurn:
         """Follow the turn that answers a conversation, whose calls get their ids from `call_id`. Parts
         that a later history may lack are cached at its end, if the request allows it (`keeps`).
         """
-        return FollowedTurn(self, WrittenTurn(conversation.items, call_id), model, keeps=keeps)
+        return FollowedTurn(conversation.items, call_id, partial(self._keep, model) if keeps else None)
 
-    async def keep(self, turn: WrittenTurn, model: Model) -> None:
+    async def _keep(self, model: Model, turn: FollowedTurn) -> None:
         """Cache the parts of a finished turn that a later history may lack."""
         if self._store is None or await _shown(model) == "none":
             return
@@ -119,36 +115,6 @@ class ItemKeeper:
             except StoreError as error:
                 log.warning("old reasoning could not be erased: %s", error)
             await asyncio.sleep(max(1.0, _LASTS_S * _FORGOTTEN_EVERY))
-
-
-class FollowedTurn:
-    """A turn on its way to a client. `take` takes its events and answers them with the ids of calls. Batches that are
-    all text and arguments can be put into `flowing`, to be taken together.
-    """
-
-    __slots__ = ("_keeper", "_keeps", "_model", "_turn", "flowing")
-
-    def __init__(self, keeper: ItemKeeper, turn: WrittenTurn, model: Model, *, keeps: bool) -> None:
-        self._keeper = keeper
-        self._turn = turn
-        self._model = model
-        self._keeps = keeps
-        self.flowing: list[Sequence[Any]] = []
-
-    def take(self, batch: Sequence[T]) -> Sequence[T]:
-        """Take events; answers the same with the ids of calls."""
-        if self.flowing:
-            self._turn.take([*chain.from_iterable(self.flowing)])
-            self.flowing.clear()
-        return self._turn.take(batch)
-
-    async def end(self) -> None:
-        """End the turn, and cache the parts that a later history may lack."""
-        if self.flowing:
-            self.take(())
-        self._turn.finish()
-        if self._keeps:
-            await self._keeper.keep(self._turn, self._model)
 
 
 async def _shown(model: Model) -> PastReasoning:

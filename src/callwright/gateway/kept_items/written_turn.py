@@ -5,7 +5,8 @@ It knows no API: each passes the rule for its ids. If the gateway runs tools its
 each its own reasoning.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -32,17 +33,21 @@ T = TypeVar("T")
 _MOST_CHARS: Final = 262_144
 
 
-class WrittenTurn:
-    """One turn that is written, as the answer to the items that are `asked`. `kept` are the items before its calls, by
-    the key of the first call of a round, `bare` the keys of rounds without any; both are complete after the turn has
-    ended.
+class FollowedTurn:
+    """A turn on its way to a client, as the answer to the items that are `asked`. Batches that are all text and
+    arguments can be put into `flowing`, to be taken together. `kept` are the items before its calls, by the key of the
+    first call of a round, `bare` the keys of rounds without any; both are complete at the end, when `keep` caches them.
     """
 
-    def __init__(self, asked: Sequence[Item], call_id: CallId) -> None:
+    def __init__(
+        self, asked: Sequence[Item], call_id: CallId, keep: Callable[["FollowedTurn"], Awaitable[None]] | None
+    ) -> None:
+        self.flowing: list[Sequence[Any]] = []
         self.kept: dict[str, tuple[Item, ...]] = {}
         self.bare: tuple[str, ...] = ()
         self._asked = asked
         self._call_id = call_id
+        self._keep = keep
         self._said: list[ContentDelta | ReasoningDelta | Problem] = []
         self._first: CallStarted | McpStarted | None = None
         self._arguments: list[str] = []
@@ -53,6 +58,9 @@ class WrittenTurn:
 
     def take(self, batch: Sequence[T]) -> Sequence[T]:
         """Take events. Returns them with the ids of calls."""
+        if self.flowing:
+            flowing, self.flowing = [*chain.from_iterable(self.flowing)], []
+            self.take(flowing)
         taken: list[Any] | None = None
         event: Any  # a `TurnEvent`, or an event of one API
         for number, event in enumerate(batch):
@@ -75,9 +83,13 @@ class WrittenTurn:
             self._said, self._arguments = [], []
         return batch if taken is None else taken
 
-    def finish(self) -> None:
-        """The turn is over."""
+    async def end(self) -> None:
+        """End the turn, and cache the parts that a later history may lack."""
+        if self.flowing:
+            self.take(())
         self._end_round()
+        if self._keep is not None:
+            await self._keep(self)
 
     def _note(self, event: TurnEvent) -> None:
         if type(event) is Problem:

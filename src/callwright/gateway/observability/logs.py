@@ -12,6 +12,8 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from msgspec import Struct
+
 from callwright.gateway.config.config import LogFormat, LogLevel
 from callwright.gateway.request_context import RequestContext, current
 from callwright.tolerant_json.codec import encode
@@ -25,11 +27,10 @@ _FAILED: Final = 400
 _NUMBERS: Final = (int, float)
 
 
-class Line:
+class Line(Struct):
     """A line of fields: `name=value` for people, members of the object in JSON."""
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.fields = fields
+    fields: dict[str, Any]
 
     def __str__(self) -> str:
         return " ".join(
@@ -147,7 +148,7 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
         with self.lock or nullcontext():
             lines, self._lines = self._lines, []
             if lines:
-                self.stream.write("".join(f"{line}\n" for line in lines))
+                self.stream.write("\n".join([*lines, ""]))
             super().flush()
 
     def _put(self, text: str, *, at_once: bool) -> None:

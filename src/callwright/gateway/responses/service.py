@@ -20,7 +20,8 @@ from callwright.conversation import Call
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop, store_unavailable
-from callwright.gateway.kept_items.keeper import FollowedTurn, ItemKeeper
+from callwright.gateway.kept_items.keeper import ItemKeeper
+from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
@@ -113,15 +114,14 @@ class PreparedResponse(Struct):
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the stream events of the API for them."""
-        written: list[ResponseStreamEvent] = []
         for event in batch if self.followed is None else self.followed.take(batch):
             if type(event) is Usage:
                 self.usage = event
                 continue
             if type(event) is Problem:
                 self.problems.append(event)
-            written += self.writer.event(event)
-        return written
+            self.writer.write(event)
+        return self.writer.take()
 
     async def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last stream events."""

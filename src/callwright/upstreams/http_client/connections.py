@@ -253,7 +253,7 @@ def _head(method: str, target: Target, headers: Mapping[str, str], body: bytes |
     headers = {**ours, **headers}
     if body is not None:
         headers["content-length"] = str(len(body))
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    lines = "".join(map("%s: %s\r\n".__mod__, headers.items()))
     if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
         raise ValueError("a header with a line break in it")
     return f"{method} {target.asked} HTTP/1.1\r\n{lines}\r\n".encode()

@@ -107,7 +107,7 @@ class BlockWriter:
 
     def emit(self, event: MessageStreamEvent) -> None:
         """Write an event."""
-        self._out.append(written_event(event))
+        self._out.append(named(str(event.__struct_config__.tag), encode(event)))
 
     def take(self) -> list[bytes]:
         """Return the events written since the last `take`."""

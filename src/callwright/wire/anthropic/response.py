@@ -120,6 +120,7 @@ class MessageWriter:
         self._begun = WithoutPrefill(prefill)
         self._is_silent = is_silent
         self._blocks = BlockWriter(self.message, shows_thinking=thinking == "shown")
+        self.take = self._blocks.take
         self._blanks = ""  # leading whitespace of a possible text
         self._later: list[Event | ServerEvent] = []  # events received while a call was open
         self._call: int | None = None  # the index of the open call
@@ -140,11 +141,6 @@ class MessageWriter:
         """The event that starts the stream."""
         start = msgspec.structs.replace(self.message, content=[], context_management=UNSET)
         return written_event(MessageStartEvent(start))
-
-    def event(self, event: Event | ServerEvent) -> list[bytes]:
-        """The events for an event of the turn."""
-        self._write(event)
-        return self._blocks.take()
 
     def finish(self, usage: Usage | None) -> list[bytes]:
         """The turn is over: what ends the open block, and the message. Without counts of the server they are
@@ -171,7 +167,7 @@ class MessageWriter:
         delta = MessageDelta(message.stop_reason, message.stop_sequence, message.stop_details)
         self._blocks.emit(MessageDeltaEvent(delta, message.usage, message.context_management))
         self._blocks.emit(MessageStopEvent())
-        return self._blocks.take()
+        return self.take()
 
     @staticmethod
     def fail(error: RequestError | UpstreamError, request_id: str | None = None) -> bytes:
@@ -185,8 +181,9 @@ class MessageWriter:
 
     # --- events of the turn ---
 
-    def _write(self, event: Event | ServerEvent) -> None:
-        if self._is_silent or self.hit is not None:
+    def write(self, event: Event | ServerEvent) -> None:
+        """Write an event of the turn; `take` returns the events for it."""
+        if self._is_silent or self._stops.hit is not None:
             return
         if self._call is not None and type(event) in _SAID:
             self._later.append(event)  # blocks do not interleave
@@ -331,7 +328,7 @@ class MessageWriter:
         """Write the events received while a call was open."""
         later, self._later = self._later, []
         for event in later:
-            self._write(event)
+            self.write(event)
 
 
 _PING: Final = written_event(PingEvent())

@@ -5,7 +5,6 @@ search. Text parts are joined, so other fields of these parts are lost.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 from callwright.memo.prefixes import fold, once
@@ -22,18 +21,24 @@ def unread_fields(given: Mapping[str, Any]) -> frozenset[str]:
     obfuscates = isinstance(streaming, Mapping) and streaming.get("include_obfuscation")
     of_messages = fold(given.get("messages") or (), _NONE, _of_messages)
     found = set(of_messages)
-    found.update(_beside("web_search_options", given.get("web_search_options"), _SEARCH))
+    if (search := given.get("web_search_options")) is not None:
+        found.update(_beside("web_search_options", search, _SEARCH))
     tools = given.get("tools") or ()
     found.update(once(tools, "unread", lambda: _of_tools(tools)))
-    found.update(_of_instructions(given.get("messages") or ()))
+    if _loses_names(given.get("messages") or ()):
+        found.add("messages.name")
     return frozenset(found | ({"stream_options.include_obfuscation"} if obfuscates else set()))
 
 
-def _of_instructions(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The names of instructions that become one message: those at the start, if one of them is a developer's."""
-    begin = list(takewhile(lambda message: message.get("role") in ("system", "developer"), messages))
-    if len(begin) > 1 and any(one.get("name") for one in begin) and any(one["role"] == "developer" for one in begin):
-        yield "messages.name"
+def _loses_names(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether instructions with a name become one message: those at the start, if one of them is a developer's."""
+    number = 0
+    while number < len(messages) and messages[number].get("role") in ("system", "developer"):
+        number += 1
+    if number <= 1:
+        return False
+    begin = messages[:number]
+    return any(one.get("name") for one in begin) and any(one["role"] == "developer" for one in begin)
 
 
 def _of_tools(tools: Sequence[Mapping[str, Any]]) -> frozenset[str]:

@@ -1,10 +1,12 @@
 """The events of a streamed response, by OpenAI's names. Sequence numbers are set when sending."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from callwright.conversation import JsonObject
+from callwright.tolerant_json.codec import encode
 from callwright.wire.responses.output_types import (
     OutputItem,
     ReasoningText,
@@ -13,6 +15,7 @@ from callwright.wire.responses.output_types import (
     SummaryText,
 )
 from callwright.wire.responses.types import Response
+from callwright.wire.sse import named
 
 
 class ResponseStreamEvent(Struct, tag_field="type", kw_only=True):
@@ -20,10 +23,14 @@ class ResponseStreamEvent(Struct, tag_field="type", kw_only=True):
 
     sequence_number: int = 0
 
-    @property
-    def type(self) -> str:
-        """The type of the event, as the line `event:` has it."""
-        return str(self.__struct_config__.tag)
+
+def numbered(events: Sequence[ResponseStreamEvent], first: int) -> list[bytes]:
+    """The events as bytes, numbered from `first` on."""
+    written: list[bytes] = []
+    for number, event in enumerate(events, first):
+        event.sequence_number = number
+        written.append(named(str(event.__struct_config__.tag), encode(event)))
+    return written
 
 
 # --- the response ---

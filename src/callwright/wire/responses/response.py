@@ -197,18 +197,14 @@ class ResponseWriter:
         """The events that start the stream."""
         self._emit(ResponseCreatedEvent(response=self._snapshot()))
         self._emit(ResponseInProgressEvent(response=self._snapshot()))
-        return self._taken()
+        return self.take()
 
     def heartbeat(self) -> ResponseStreamEvent:
         """A keep-alive event."""
         return ResponseInProgressEvent(response=structs.replace(self.response, output=[]))
 
-    def event(self, event: Event | ServerEvent) -> list[ResponseStreamEvent]:
-        """The events for an event of the turn."""
-        self._write(event)
-        return self._taken()
-
-    def _write(self, event: Event | ServerEvent) -> None:
+    def write(self, event: Event | ServerEvent) -> None:
+        """Write an event of the turn; `take` returns the events for it."""
         if type(event) in _SAID and isinstance(self._open, _CALLS):
             self._later.append(event)  # items do not interleave
             return
@@ -296,7 +292,7 @@ class ResponseWriter:
             self.response.status = "completed"
             self.response.completed_at = completed_at
             self._emit(ResponseCompletedEvent(response=self._snapshot()))
-        return self._taken()
+        return self.take()
 
     def fail(self, code: str, message: str) -> list[ResponseStreamEvent]:
         """The events for a failed turn: open items are abandoned, and the response fails."""
@@ -306,7 +302,7 @@ class ResponseWriter:
         self.response.status, self.response.completed_at = "failed", None
         self.response.error = ResponseError(code, message)
         self._emit(ResponseFailedEvent(response=self._snapshot()))
-        return self._taken()
+        return self.take()
 
     # --- items ---
 
@@ -378,7 +374,7 @@ class ResponseWriter:
         """Write the events received while a call was open."""
         later, self._later = self._later, []
         for event in later:
-            self._write(event)
+            self.write(event)
 
     def _next(self) -> int:
         """Close the open item, and return the index of the next. A message that another item follows is commentary."""
@@ -403,7 +399,8 @@ class ResponseWriter:
 
     # --- events ---
 
-    def _taken(self) -> list[ResponseStreamEvent]:
+    def take(self) -> list[ResponseStreamEvent]:
+        """The events written since the last `take`."""
         events = self._events[:]
         self._events.clear()
         return events
