@@ -48,7 +48,7 @@ from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.simulated.faults import Faults
 
-# So that scripts and tests can decide what is served if nothing is named.
+# Names the upstream for scripts and tests, which must not search for a server.
 _UPSTREAM_VARIABLE: Final = "CALLWRIGHT_UPSTREAM"
 
 
@@ -86,7 +86,7 @@ _UPSTREAM_VARIABLE: Final = "CALLWRIGHT_UPSTREAM"
     "--write",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write what is served to a new file for --config FILE.",
+    help="Write the choices to a new file for --config FILE.",
 )
 def serve(
     url: str | None,
@@ -104,7 +104,7 @@ def serve(
     """Start the gateway.
 
     URL is a model server, with or without /v1. Without it the gateway serves the one that runs on this machine, on the
-    port that Ollama, LM Studio, vLLM, SGLang or llama-server uses by default; a simulated model if there is none. Its
+    port that Ollama, LM Studio, vLLM, SGLang or llama-server uses by default; without a server, a simulated model. Its
     models are probed, and a table shows how each is asked, and why.
 
     \b

@@ -38,8 +38,8 @@ _KEPT: Final = 256
 _PATIENCE_S: Final = 15.0
 _REST_S: Final = 60.0
 
-# When a gateway starts, it waits so long for what the probes find. The first model is always probed; no other one is
-# after `_MORE_S`: a server that loads each model when it is asked would load them all.
+# Seconds that a starting gateway waits for the probes. The first model is always probed; another one only within
+# `_MORE_S`: a server that loads each model when it is asked would load them all.
 _LOOK_S: Final = 20.0
 _MORE_S: Final = 5.0
 
@@ -91,7 +91,7 @@ class AutoModeSelector:
             self._task(self._name)
 
     async def look(self) -> list[tuple[Findings, Advice]]:
-        """Probe the models of the server one after the other, and choose by what is found. One model is probed in any
+        """Probe the models of the server one after the other, and choose by their findings. One model is probed in any
         case; others as far as that takes little time.
         """
         looked: list[tuple[Findings, Advice]] = []
