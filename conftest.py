@@ -26,6 +26,9 @@ settings.register_profile("all", max_examples=100, deadline=None, suppress_healt
 settings.register_profile("brief", settings.get_profile("all"), max_examples=4, derandomize=True)
 settings.register_profile("quick", settings.get_profile("brief"), max_examples=4)
 
+# No test may find a model server on the ports of this machine.
+os.environ["CALLWRIGHT_UPSTREAM"] = "simulated"
+
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
 _NOT_QUICK: Final = ("tests/clients", "tests/gateway")

@@ -10,6 +10,8 @@
 A model that writes nonsense is no exception: that is data, a `Problem` among the events.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -130,8 +132,29 @@ class UpstreamError(CallwrightError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The closest match in `known` for a misspelled `word`, or None."""
-    return next(iter(get_close_matches(word.lower(), list(known), n=1, cutoff=_NEAR)), None)
+    """The closest match in `known` for a misspelled `word`, or None.
+
+    A name of the same words counts first, in any order, singular or plural: `retrys` is `retries`, not `retry_s`. Then
+    one of nearly the same letters, then the only one that has all the words of `word`.
+    """
+    names = list(known)
+    given = _words(word)
+    same = [name for name in names if _words(name) == given]
+    near = same or get_close_matches(word.lower(), names, n=1, cutoff=_NEAR)
+    if near:
+        return near[0]
+    longer = [name for name in names if given and not given - _words(name)]
+    return longer[0] if len(longer) == 1 else None
+
+
+def _words(name: str) -> Counter[str]:
+    """The words of a name, in the singular."""
+    return Counter(_singular(word) for word in re.findall(r"[^\W_]+", name.lower()))
+
+
+def _singular(word: str) -> str:
+    stem = word.removesuffix("s") if len(word) > len("is") else word
+    return f"{stem[:-2]}y" if stem.endswith("ie") else stem
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -189,7 +189,7 @@ def test_functions_with_type_hints_are_tools_where_none_is_marked(tmp_path: Path
 
 def test_a_server_is_asked_for_its_model(model: ModelServer, file: Path) -> None:
     model.plays(said("Hi there"))
-    assert talk("--upstream", model.url, "--model", "m", given="hello\n") == ["Hi there"]
+    assert talk("--upstream", model.url, "--model", "m", "--mode", "native", given="hello\n") == ["Hi there"]
     assert model.body["model"] == "m"
 
 

@@ -241,7 +241,7 @@ def test_an_upstream_is_asked_with_its_key_and_by_the_name_the_client_gives(
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-mine")
     model.plays(said("Hi"))
-    with Serving(f"callwright serve --upstream {model.url} --key-env MY_KEY --port 0", folder) as serving:
+    with Serving(f"callwright serve --upstream {model.url} --mode native --key-env MY_KEY --port 0", folder) as serving:
         answer = ask(serving.url, {"model": "org/any", "messages": [QUESTION]}, stream=False)
         _, errors = serving.stop(signal.SIGTERM)
     assert answer.message["content"] == "Hi"

@@ -68,10 +68,12 @@ def test_an_upstream_that_is_down_is_reported_and_again_when_it_answers() -> Non
             server.stop()
 
 
-def test_an_upstream_without_v1_is_reported_with_what_was_meant() -> None:
+def test_an_upstream_without_v1_is_reported_with_what_was_meant(tmp_path: Path) -> None:
     server = PosingServer("vllm")
+    file = tmp_path / "callwright.toml"
+    file.write_text(f'[server]\nport = 0\n[[models]]\nname = "*"\nmode = "native"\nupstream = "{server.root}"\n')
     try:
-        with served(*SERVE, "--upstream", server.root, "--port", "0", "--store", "none") as (_, process):
+        with served(*SERVE, "--config", str(file)) as (_, process):
             assert process.stderr is not None
             said = process.stderr.readline().decode()
             assert "is not reachable yet: it has no /models" in said

@@ -584,7 +584,8 @@ def test_quality_counts_what_ended(start: Started, model: ModelServer) -> None:
 def test_workers_are_seen_as_one(model: ModelServer, tmp_path: Path) -> None:
     config = tmp_path / "callwright.toml"
     config.write_text(
-        f'[server]\nworkers = 3\n[store]\nurl = "none"\n[[models]]\nname = "n"\nupstream = "{model.url}"\n'
+        f'[server]\nworkers = 3\n[store]\nurl = "none"\n'
+        f'[[models]]\nname = "n"\nupstream = "{model.url}"\nmode = "native"\n'
     )
     with process("--config", str(config)) as (url, _):
         model.plays(*(said(f"Answer {number}.") for number in range(12)))

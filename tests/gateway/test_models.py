@@ -29,6 +29,7 @@ max_body_bytes = 200000
 name = "big"
 upstream = "{url}"
 model = "org/big-1"
+mode = "native"
 
 [[models]]
 name = "org/small:8b"

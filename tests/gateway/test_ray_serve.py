@@ -47,7 +47,9 @@ def served(
     postgres: Callable[[], str], _model_server: ModelServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     config = tmp_path_factory.mktemp("ray") / "callwright.toml"
-    config.write_text(f'[store]\nurl = "{postgres()}"\n[[models]]\nname = "any"\nupstream = "{_model_server.url}"\n')
+    config.write_text(
+        f'[store]\nurl = "{postgres()}"\n[[models]]\nname = "any"\nupstream = "{_model_server.url}"\nmode = "native"\n'
+    )
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),

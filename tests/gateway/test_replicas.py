@@ -44,7 +44,7 @@ class Replicas:
 @contextmanager
 def started(url: str, store: str, folder: Path | None) -> Iterator[Replicas]:
     """Two gateways before a model server, behind an nginx that writes into a folder, if there is one."""
-    options = ("--upstream", url, "--store", store)
+    options = ("--upstream", url, "--mode", "native", "--store", store)
     with ExitStack() as running:
         urls, processes = zip(*(running.enter_context(gateway(*options)) for _ in range(2)), strict=True)
         doors = urls if folder is None else (running.enter_context(nginx(folder, urls)),)

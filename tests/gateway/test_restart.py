@@ -31,7 +31,7 @@ def test_a_chain_goes_on_from_the_last_completed_response_after_a_kill(model: Mo
     gate = model.gate()
     half = said("The th", "ird answer")
     model.plays(said("first answer"), said("second answer"), half.__class__((*half.steps[:2], gate, *half.steps[2:])))
-    options = ("--upstream", model.url, "--store", f"sqlite:///{tmp_path / 'kept.db'}")
+    options = ("--upstream", model.url, "--mode", "native", "--store", f"sqlite:///{tmp_path / 'kept.db'}")
     with gateway(*options) as (url, process):
         first = ask(url, input="one")
         second = ask(url, input="two", previous_response_id=first["id"])
@@ -59,7 +59,7 @@ def test_what_a_killed_gateway_made_in_the_background_is_ended_by_the_next(model
     gate = model.gate()
     half = said("Never ", "said")
     model.plays(half.__class__((*half.steps[:2], gate, *half.steps[2:])))
-    options = ("--upstream", model.url, "--store", f"sqlite:///{tmp_path / 'kept.db'}")
+    options = ("--upstream", model.url, "--mode", "native", "--store", f"sqlite:///{tmp_path / 'kept.db'}")
     with gateway(*options) as (url, process):
         made = ask(url, input="one", background=True)["id"]
         gate.wait_until_reached()

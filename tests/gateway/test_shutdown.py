@@ -30,7 +30,7 @@ def serving(folder: Path, model: ModelServer, drain_s: float) -> AbstractContext
     config = folder / "callwright.toml"
     config.write_text(
         f'[server]\ndrain_s = {drain_s}\n[store]\nurl = "sqlite:///{folder}/kept.db"\n'
-        f'[[models]]\nname = "*"\nupstream = "{model.url}"\n'
+        f'[[models]]\nname = "*"\nupstream = "{model.url}"\nmode = "native"\n'
     )
     return gateway("--config", str(config), HEARTBEAT_S=0.2)
 

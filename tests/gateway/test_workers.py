@@ -45,7 +45,7 @@ def options(folder: Path, model: ModelServer, more: str = "") -> tuple[str, ...]
     config = folder / "callwright.toml"
     config.write_text(
         f'[server]\nworkers = {COUNT}\n[store]\nurl = "sqlite:///{folder}/kept.db"\n'
-        f'[[models]]\nname = "*"\nupstream = "{model.url}"\n{more}'
+        f'[[models]]\nname = "*"\nupstream = "{model.url}"\nmode = "native"\n{more}'
     )
     return "--config", str(config)
 

@@ -201,6 +201,7 @@ def test_a_tool_is_made_by_form_and_sent_with_a_system_message(
 ) -> None:
     page = opened(gateway()).open("/ui/try")
     page.get_by_label("Model").select_option("n")
+    page.get_by_text("Mode native", exact=True).wait_for()
     page.get_by_label("System message").fill("Be brief.")
     page.get_by_label("Temperature").fill("0.5")
     page.get_by_label("Max tokens").fill("70")
@@ -335,7 +336,7 @@ WHYS: dict[str, tuple[list[Answer], dict[str, Any], list[str]]] = {
     "a wrong argument": (
         [completion(block("get_weather", '{"town": 7}')), completion(block("get_weather", '{"city": "Rome"}'))],
         {},
-        ["The model was asked again because of", "city", "Error: this call was not run."],
+        ["The model tried again because of", "city", "Error: this call was not run."],
     ),
     "a tool that there is not": (
         [completion(block("get_whether", '{"city": "Oslo"}'))] * 2,

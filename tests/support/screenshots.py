@@ -50,7 +50,7 @@ def main(folder: Path) -> None:
             _take(page, folder, "home", "/", "Last problems")
             _take(page, folder, "requests", "/ui", "Outcome")
             again = next(row for row in reversed(rows) if row["outcome"] == "asked_again")
-            _take(page, folder, "turn", f"/ui/turns/{again['id']}", "What the model wrote")
+            _take(page, folder, "turn", f"/ui/turns/{again['id']}", "Output of the model")
             _take(page, folder, "read", "/ui/read", "tool_name_repaired")
             _take(page, folder, "quality", "/ui/quality", "Outcomes by model")
             page.open("/ui/try")

@@ -133,6 +133,7 @@ class Reader:
             made.mkdir(parents=True)
         self._environment = {
             "PATH": os.pathsep.join([str(self.folder / ".venv" / "bin"), _BIN, os.environ["PATH"]]),
+            "CALLWRIGHT_UPSTREAM": "simulated",  # as scripts/serve sets it: no page may find a server of this machine
             "HOME": str(self._state / "home"),
             "LC_ALL": "C.UTF-8",
             PORT_VARIABLE: str(self._port),

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shlex
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 import click
 import msgspec
 
+from callwright.cli.config_file import advised_table, refuse_existing, write_config
 from callwright.cli.options import dialect_option
 from callwright.cli.progress import status
 from callwright.cli.terminal import width
@@ -68,8 +68,8 @@ def doctor(
       callwright doctor http://localhost:8000
       callwright doctor http://localhost:8000 --model openai/gpt-oss-120b --html report.html
     """
-    if write is not None and os.path.lexists(write):
-        raise ConfigError(f"--write: {write} exists already. Name another file, or move it away.")
+    if write is not None:
+        refuse_existing(write)
     check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
     if dialect is not None:
         get_dialect(dialect)
@@ -109,14 +109,8 @@ def _write(file: Path, findings: Findings, advised: Advice) -> None:
     if not advised.toml:
         click.echo(f"Nothing is written to {file}: there is no configuration to advise.", err=True)
         return
-    reasons = [f"# {name}: {it.value}: {' '.join(it.reason.split())}" for name, it in advised.choices.items()]
-    lines = [f"# `callwright doctor` wrote this for the server at {findings.url}.", *reasons, advised.toml, ""]
-    try:
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write("\n".join(lines))
-    except OSError as error:
-        raise ConfigError(f"Cannot write {file}: {error.strerror}.") from error
-    click.echo(f"Wrote {file}. Start the gateway with:\n  callwright serve --config {shlex.quote(str(file))}", err=True)
+    heading = f"# `callwright doctor` wrote this for the server at {findings.url}."
+    write_config(file, [heading, *advised_table(advised)])
 
 
 def _key(variable: str | None) -> str | None:

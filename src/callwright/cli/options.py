@@ -29,6 +29,7 @@ TOOLS: Final = (
 Command = TypeVar("Command", bound=Callable[..., Any])
 # Options whose name differs from that of their setting.
 _OPTIONS: Final = {"api_key_env": "key-env", "name": "model"}
+_HOST_ONLY: Final = re.compile(r"https?://[^/?#]+/?")
 # The parts of an error that name the model built from options, or one of its settings in the notation of a file.
 _MODEL: Final = re.compile(r"^Model '[^']*': ")
 _SETTING: Final = re.compile(r"\b(upstream|name|dialect|mode|server) = '([^']*)'|\b(api_key_env)\b")
@@ -54,7 +55,7 @@ _SERVER: Final = (
     click.option(
         "--mode",
         type=click.Choice((*MODES, AUTO)),
-        help="Who renders and reads; default native, with --dialect prompt. auto: what the server does best.",
+        help="Who renders and reads; default auto (the best for the server), with --dialect prompt.",
     ),
     click.option("--server", type=click.Choice(get_args(Server)), help="Which server it is."),
     click.option(
@@ -71,8 +72,12 @@ def server_options(command: Command) -> Command:
 
 
 def model_settings(given: Mapping[str, str | None]) -> dict[str, str]:
-    """The given options among `--upstream`, `--model` and these. With a template the dialect defaults to `auto`."""
+    """The given options among `--upstream`, `--model` and these. With a template the dialect defaults to `auto`; a URL
+    without a path gets `/v1`.
+    """
     found = {name: value for name, value in given.items() if value is not None}
+    if _HOST_ONLY.fullmatch(found.get("upstream", "")):
+        found["upstream"] = f"{found['upstream'].rstrip('/')}/v1"
     return {"dialect": AUTO, **found} if "template" in found else found
 
 

@@ -1,16 +1,20 @@
 """`callwright serve`: starts the gateway, from a configuration file or from options."""
 
 import asyncio
-import re
+import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 import callwright
+from callwright.cli.config_file import refuse_existing, served_config, write_config
 from callwright.cli.loading import loading
+from callwright.cli.local_servers import find_upstream
 from callwright.cli.options import (
     checked,
     model_settings,
@@ -20,11 +24,13 @@ from callwright.cli.options import (
     told_as_options,
     told_of,
 )
-from callwright.dialects.base import TEMPLATE_PREFIX
+from callwright.cli.progress import status
+from callwright.cli.served_table import Looked, served_table
+from callwright.cli.terminal import is_terminal, width
 from callwright.errors import ConfigError
-from callwright.gateway.config.build_models import build_models, default_name, detected, mode_of
+from callwright.gateway.config.build_models import build_models, default_name
 from callwright.gateway.config.config import (
-    ANY_MODEL,
+    SIMULATED_UPSTREAM,
     Config,
     InspectLevel,
     ModelConfig,
@@ -33,19 +39,27 @@ from callwright.gateway.config.config import (
     StoreConfig,
     load_config,
     simulated_config,
+    with_default_mode,
 )
 from callwright.gateway.config.hosts import is_loopback
 from callwright.gateway.observability.logs import configure as configure_logs
-from callwright.turn.model import AUTO, TEMPLATE, open_models
+from callwright.turn.model import Model, open_models
 from callwright.upstreams.base_urls import without_credentials
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.simulated.faults import Faults
+
+# Names the upstream for scripts and tests, which must not search for a server.
+_UPSTREAM_VARIABLE: Final = "CALLWRIGHT_UPSTREAM"
 
 
 @click.command()
 @click.argument("url", required=False)
 @click.option(
-    "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
+    "--upstream",
+    metavar="URL",
+    envvar=_UPSTREAM_VARIABLE,
+    show_envvar=True,
+    help="The same as URL; or a model.gguf to run, or simulated.",
 )
 @click.option("--model", metavar="NAME", help="Serve this model only; without it every name is forwarded.")
 @server_options
@@ -68,6 +82,12 @@ from callwright.upstreams.simulated.faults import Faults
     type=click.Choice(get_args(InspectLevel)),
     help="What the pages at / show of turns.  [default: full on this machine's addresses without keys, else metadata]",
 )
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the choices to a new file for --config FILE.",
+)
 def serve(
     url: str | None,
     config: Path | None,
@@ -78,23 +98,30 @@ def serve(
     store: str | None,
     record: str | None,
     inspect: InspectLevel | None,
+    write: Path | None,
     **model: str | None,
 ) -> None:
-    """Start the gateway. Without an upstream it serves a simulated model.
+    """Start the gateway.
 
-    URL is a model server, with or without /v1: how each of its models is asked is found out when it is first used.
+    URL is a model server, with or without /v1. Without it the gateway serves the one that runs on this machine, on the
+    port that Ollama, LM Studio, vLLM, SGLang or llama-server uses by default; without a server, a simulated model. Its
+    models are probed, and a table shows how each is asked, and why.
 
     \b
     Examples:
       callwright serve
       callwright serve http://localhost:11434
-      callwright serve --upstream http://localhost:8000/v1
+      callwright serve http://localhost:11434 --write ollama.toml
       callwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
           --mode raw --dialect harmony --server vllm
       callwright serve --upstream model.gguf
       callwright serve --config callwright.toml
     """
-    settings = _settings(model_settings(_with_url(url, model)), config, faults)
+    if write is not None:
+        if config is not None:
+            raise ConfigError("--config names a file with everything in it: leave out --write.")
+        refuse_existing(write)
+    settings = _settings(_with_url(url, model, is_decided=bool(config or faults)), config, faults)
     asked = {"host": host, "port": port, "workers": workers, "inspect": inspect}
     given = {key: value for key, value in asked.items() if value is not None}
     server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
@@ -104,19 +131,35 @@ def serve(
     record_ = settings.record
     if record:
         record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
-    _run(msgspec.structs.replace(settings, server=server_, store=store_, record=record_), from_file=config is not None)
+    settings = msgspec.structs.replace(settings, server=server_, store=store_, record=record_)
+    configure_logs(server_.log_level, server_.log_format)
+    with nullcontext() if config is not None else told_as_options():
+        models = _models(settings)
+    looked = asyncio.run(_look(settings, models)) if config is None else {}
+    if write is not None:
+        tables = {"server": given, "store": {"url": store}, "record": {"dir": record}}
+        write_config(write, list(served_config(settings.models, looked, tables)))
+    _run(settings, models, looked, from_file=config is not None)
 
 
-def _with_url(url: str | None, given: dict[str, str | None]) -> dict[str, str | None]:
-    """The options with the upstream of the argument. Its mode is `auto` unless the options decide it."""
-    if url is None:
-        return given
-    if given.get("upstream") is not None:
+def _with_url(url: str | None, given: Mapping[str, str | None], *, is_decided: bool) -> dict[str, str]:
+    """The options of the model, with its upstream. That of the environment counts if no other is given: `is_decided`
+    if options decide it.
+    """
+    source = click.get_current_context().get_parameter_source("upstream")
+    is_from_environment = source is ParameterSource.ENVIRONMENT
+    if is_from_environment and (url is not None or is_decided):
+        given = {**given, "upstream": None}
+    if url is not None and given["upstream"] is not None:
         raise ConfigError("The upstream is given twice, as URL and as --upstream: leave out one of them.")
-    if re.fullmatch(r"https?://[^/?#]+/?", url):
-        url = f"{url.rstrip('/')}/v1"
-    decided = is_file(url) or any(given.get(name) is not None for name in ("mode", "dialect", "template"))
-    return {**given, "upstream": url} | ({} if decided else {"mode": AUTO})
+    upstream = url or given["upstream"]
+    if upstream is None and not is_decided:
+        upstream = find_upstream(given["model"])
+    found = model_settings({**given, "upstream": upstream})
+    is_unnamed = upstream is None or (is_from_environment and upstream == SIMULATED_UPSTREAM)
+    if is_unnamed and not is_decided and (options := [name for name in found if name != "upstream"]):
+        raise ConfigError(f"--{option_of(options[0])} needs an upstream: add --upstream URL.")
+    return found
 
 
 def _settings(given: dict[str, str], config: Path | None, faults: str) -> Config:
@@ -124,10 +167,8 @@ def _settings(given: dict[str, str], config: Path | None, faults: str) -> Config
         if given or faults:
             raise ConfigError("--config has everything in it: leave out --upstream and its options.")
         return load_config(config)
-    upstream = given.get("upstream")
-    if upstream is None:
-        if given:
-            raise ConfigError(f"--{option_of(next(iter(given)))} needs an upstream: add --upstream URL.")
+    upstream = given.get("upstream", SIMULATED_UPSTREAM)
+    if upstream == SIMULATED_UPSTREAM and not given.keys() - {"upstream"}:
         with told_of("--faults"):
             Faults.parse(faults)
         return simulated_config(ServerConfig(), faults)
@@ -136,23 +177,46 @@ def _settings(given: dict[str, str], config: Path | None, faults: str) -> Config
     named = {"name": given.get("model", default_name(upstream)), **given}
     if is_file(upstream):  # which has no name of its own for it
         named.pop("model", None)
-    return Config(models=(checked(named, ModelConfig),))
+    return Config(models=(with_default_mode(checked(named, ModelConfig)),))
 
 
-def _run(config: Config, *, from_file: bool) -> None:
+def _models(config: Config) -> dict[str, Model]:
+    """The models, after all other settings were checked."""
     with loading():  # here, so that the other commands start without it
+        from callwright.gateway.process.workers import check_workers
+
+    check_workers(config)
+    models = build_models(config)
+    asyncio.run(_check_store(config.store))
+    return models
+
+
+async def _look(config: Config, models: Mapping[str, Model]) -> Looked:
+    """The findings about the servers of those models whose mode is found out."""
+    with loading():
+        from callwright.gateway.config.auto_mode import AutoModeSelector
+
+    selectors = {
+        name: model.mode_selector for name, model in models.items() if isinstance(model.mode_selector, AutoModeSelector)
+    }
+    if not selectors:
+        return {}
+    servers = dict.fromkeys(url for given in config.models for url in given.servers)
+    asking = f"Asking {', '.join(map(without_credentials, servers))}"
+    with status(asking) if is_terminal(sys.stderr) else nullcontext():
+        looked = await asyncio.gather(*(selector.look() for selector in selectors.values()))
+    return dict(zip(selectors, looked, strict=True))
+
+
+def _run(config: Config, models: Mapping[str, Model], looked: Looked, *, from_file: bool) -> None:
+    with loading():
         from callwright.cli.first_look import FirstLook
         from callwright.gateway.app import create_app
         from callwright.gateway.process.serving import serve as serve_app
         from callwright.gateway.process.sockets import listen_for_each
-        from callwright.gateway.process.workers import check_workers, serve_by_workers
+        from callwright.gateway.process.workers import serve_by_workers
 
     server = config.server
-    configure_logs(server.log_level, server.log_format)
-    with nullcontext() if from_file else told_as_options():
-        check_workers(config)
-        models = build_models(config)
-        asyncio.run(_check_store(config.store))
     with ExitStack() as when_it_ends:
         listeners = [
             when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)
@@ -162,7 +226,7 @@ def _run(config: Config, *, from_file: bool) -> None:
         look = FirstLook(config)
 
         def ready() -> None:
-            _welcome(config, address)
+            _welcome(config, looked, address)
             look.start()
 
         if server.workers == 1:
@@ -173,11 +237,6 @@ def _run(config: Config, *, from_file: bool) -> None:
         else:
             serve_by_workers(config, listeners, ready)
         look.check()
-
-
-def _short(dialect: str) -> str:
-    """A dialect's name for display: that of a template without its number, which means nothing to a reader."""
-    return TEMPLATE if dialect.startswith(TEMPLATE_PREFIX) else dialect
 
 
 async def _check_store(config: StoreConfig | None) -> None:
@@ -193,19 +252,12 @@ async def _check_store(config: StoreConfig | None) -> None:
         await store.close()
 
 
-def _welcome(config: Config, address: str) -> None:
+def _welcome(config: Config, looked: Looked, address: str) -> None:
     from callwright.gateway.observability.observability import inspect_level
 
-    width = max(len(model.name) for model in config.models)
     click.echo(f"Callwright {callwright.__version__} at {address}/v1")
-    for model in config.models:
-        mode = model.mode or mode_of(model)
-        dialect = model.dialect or (AUTO if model.file else None)
-        name = "(any)" if model.name == ANY_MODEL else model.name
-        found = detected(model) if dialect in (AUTO, TEMPLATE) and (model.template or model.name != ANY_MODEL) else None
-        how = f"{mode} {_short(found.dialect) if found else dialect}" if dialect else mode
-        where = ", ".join(map(without_credentials, model.servers))
-        click.echo(f"  {name:{width}}  {how:16} {where}{f'  ({found.reason})' if found else ''}")
+    for line in served_table(config.models, looked, width()):
+        click.echo(line)
     if config.store is not None:
         where = without_credentials(config.store.url).removeprefix("sqlite:///")
         kept = {"none": "are not kept", "sqlite://": "are kept in memory"}.get(where, f"are kept in {where}")

@@ -36,8 +36,9 @@ from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.base_urls import without_credentials
 
-# `all` is for people who want a full report; `mode` runs only the probes needed to choose a mode.
-Depth: TypeAlias = Literal["all", "mode"]
+# `all` is for people who want a full report; `mode` runs only the probes needed to choose a mode; `server` finds out
+# which server it is and which models it has, and asks none of them.
+Depth: TypeAlias = Literal["all", "mode", "server"]
 # Timeout of one request, or half of the total time if that is more.
 _REQUEST_S: Final = 30.0
 # Timeout for a list of models or a page about the server, which take no inference.
@@ -128,12 +129,16 @@ async def _place(asker: Asker, url: str, model: str | None) -> _Place:
     return _Place(base, root, pages, identity, names)
 
 
-def _first_that_chats(listed: Reply, names: Iterable[str] | None) -> str | None:
-    """The first model that can chat; the first of all if none can."""
+def _chat_models(listed: Reply, names: Iterable[str] | None) -> tuple[str, ...]:
+    """The listed models that can chat."""
     entries = dig(listed.json, "data")
     declared = {dig(entry, "id"): entry for entry in entries if isinstance(entry, dict)} if names else {}
-    known = list(names or ())
-    return next((name for name in known if can_chat(name, declared.get(name))), next(iter(known), None))
+    return tuple(name for name in names or () if can_chat(name, declared.get(name)))
+
+
+def _first_that_chats(listed: Reply, names: Iterable[str] | None) -> str | None:
+    """The first model that can chat; the first of all if none can."""
+    return next(iter((*_chat_models(listed, names), *(names or ()))), None)
 
 
 async def _page(asker: Asker, url: str) -> Reply:
@@ -175,6 +180,7 @@ async def _examined(
     watch: Watch,
 ) -> Findings:
     names = place.names or ()
+    listed = place.pages.get(MODELS, Reply())
     identity = place.identity
     found = Findings(
         url=without_credentials(place.base),
@@ -184,9 +190,10 @@ async def _examined(
         version=identity.version,
         sign=identity.sign,
         models=names,
-        model=model or _first_that_chats(place.pages.get(MODELS, Reply()), names),
+        chat_models=_chat_models(listed, names),
+        model=model or _first_that_chats(listed, names),
     )
-    if place.message:
+    if place.message or depth == "server":
         return found
     if found.model is None:
         return msgspec.structs.replace(found, message="The server lists no models: none is loaded. Load one.")

@@ -55,7 +55,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     """All that is known of a server and one of its models.
 
     `url` is the base URL at which it answered, without credentials. `message`: the problem with it as a whole, in
-    words of our own; `evidence`: its answer in that case.
+    words of our own; `evidence`: its answer in that case. `chat_models` are those of its `models` that can chat.
     `context` counts tokens. `reasoning` names the field that has the reasoning. `llguidance`: whether llama.cpp was
     built with it. `dialect`: the format in which the model writes calls, and its options, both derived from its name
     or template.
@@ -68,6 +68,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     version: str | None = None
     sign: str = ""
     models: tuple[str, ...] = ()
+    chat_models: tuple[str, ...] = ()
     model: str | None = None
     context: int | None = None
     dialect: str | None = None
@@ -78,6 +79,11 @@ class Findings(Struct, frozen=True, kw_only=True):
     results: tuple[ProbeResult, ...] = ()
     requests: int = 0
     seconds: float = 0.0
+
+    def title(self) -> str:
+        """The server's name and version, for people."""
+        name = "Model server" if self.server == "unknown" else NAMES[self.server]
+        return " ".join(filter(None, (name, self.version)))
 
     def facts(self) -> list[tuple[str, str]]:
         """The known facts about the server, for people: names and texts."""

@@ -178,5 +178,10 @@ def _toml(findings: Findings, chosen: dict[str, str], api_key_env: str | None) -
         del settings["constrain"]
     if api_key_env:
         settings["api_key_env"] = api_key_env
-    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items()]
-    return "\n".join(["[[models]]", *lines])
+    return toml_table("[[models]]", settings)
+
+
+def toml_table(head: str, settings: Mapping[str, object]) -> str:
+    """A table of a configuration; the values are texts, numbers, booleans, or lists of these."""
+    lines = (f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
+    return "\n".join((head, *lines))

@@ -24,7 +24,7 @@ from callwright.cli.options import checked, model_settings, server_options, stat
 from callwright.cli.terminal import counted
 from callwright.errors import CallwrightError, ConfigError, did_you_mean
 from callwright.gateway.config.build_models import build_models, default_name
-from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, with_default_mode
 from callwright.turn.model import AUTO, SIMULATED, Model, open_models
 from callwright.upstreams.embedded.gguf import is_file
 
@@ -140,7 +140,7 @@ def _config(upstream: str | None = None, **given: str) -> ModelConfig:
         settings = {"name": given.get("model", default_name(upstream)), "upstream": upstream, **given}
         if is_file(upstream):  # it needs no model name
             settings.pop("model", None)
-    return checked(settings, ModelConfig)
+    return with_default_mode(checked(settings, ModelConfig))
 
 
 @asynccontextmanager

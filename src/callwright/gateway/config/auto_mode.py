@@ -6,10 +6,11 @@ model is asked natively: then the client gets the server's own error.
 """
 
 import asyncio
+import contextlib
 import logging
 import re
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -37,7 +38,13 @@ _KEPT: Final = 256
 _PATIENCE_S: Final = 15.0
 _REST_S: Final = 60.0
 
-Probe = Callable[[str], Awaitable[Findings]]
+# Seconds that a starting gateway waits for the probes. The first model is always probed; another one only within
+# `_MORE_S`: a server that loads each model when it is asked would load them all.
+_LOOK_S: Final = 20.0
+_MORE_S: Final = 5.0
+
+# Examines the server for a model; None: for the first that it lists and that can chat.
+Probe = Callable[[str | None], Awaitable[Findings]]
 Build = Callable[[Findings, Advice], Model]
 
 
@@ -80,8 +87,25 @@ class AutoModeSelector:
         self._told: str | None = None
 
     def start(self) -> None:
-        if self._name is not None:
+        if self._name is not None and self._name not in self._known:
             self._task(self._name)
+
+    async def look(self) -> list[tuple[Findings, Advice]]:
+        """Probe the models of the server one after the other, and choose by their findings. One model is probed in any
+        case; others as far as that takes little time.
+        """
+        looked: list[tuple[Findings, Advice]] = []
+        began = time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                names: deque[str | None] = deque([self._name])
+                while names and (not looked or time.monotonic() - began < _MORE_S):
+                    name = names.popleft()
+                    findings = await self._probe(name)
+                    looked.append((findings, self._learn(name or findings.model, findings)))
+                    if name is None:
+                        names += (other for other in findings.chat_models if other != findings.model)
+        return looked
 
     async def choose(self, model: Model) -> Model:
         name = model.upstream_model
@@ -124,14 +148,11 @@ class AutoModeSelector:
         try:
             findings = await self._probe(name)
             ended = time.monotonic()
-            advised = advice(findings, server=self._server)
+            advised = self._learn(name, findings)
             mode = advised.choices["mode"]
             # A model's words are for `debug` alone; the reason of a choice has none.
             log.debug("what the server of model %.200r answered: %s", shown, findings.answers())
             if advised.usable:
-                self._known[name] = _Known(findings, advised)
-                while len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
                 dialect = f" {advised.dialect}" if advised.dialect else ""
                 log.info("model %.200r is asked in mode %s%s: %s", shown, advised.mode, dialect, mode.reason)
                 self._told = None
@@ -143,6 +164,15 @@ class AutoModeSelector:
                 self._told = mode.reason
         finally:
             del self._probing[name]
+
+    def _learn(self, name: str | None, findings: Findings) -> Advice:
+        """What to do by these findings; requests are answered so from now on."""
+        advised = advice(findings, server=self._server)
+        if advised.usable and name is not None:
+            self._known[name] = _Known(findings, advised)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return advised
 
     def _change(self, model: Model, known: _Known, why: str) -> None:
         """Choose without the mode that has failed, if there is another."""

@@ -13,7 +13,7 @@ from callwright.chat_template.sources import ChatTemplate, read_template, templa
 from callwright.dialects.base import read_options
 from callwright.dialects.detect import Detected, by_name, options_by_name
 from callwright.errors import ConfigError, RequestError, did_you_mean
-from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, path_of
+from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, Config, ModelConfig, path_of
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
@@ -33,7 +33,6 @@ from callwright.upstreams.simulated.model import SimulatedUpstream
 from callwright.wire.chat.request import CONSUMED
 from callwright.wire.pass_rules import PassRules
 
-_SIMULATED: Final = "simulated"
 _ANY: Final = "*"
 # Media that come with the request, or from where everybody can get them.
 _MEDIA_URLS: Final = ("data", "https")
@@ -83,7 +82,7 @@ def mode_of(given: ModelConfig) -> Mode:
 
 def _model(given: ModelConfig, config: Config) -> Model:
     _check_labels(given.mcp, [server.label for server in config.mcp])
-    if given.mode == AUTO and given.file is None and given.servers != (_SIMULATED,):
+    if given.mode == AUTO and given.file is None and given.servers != (SIMULATED_UPSTREAM,):
         return _auto(given, config)
     given = with_dialect(given)
     mode = mode_of(given)
@@ -169,7 +168,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
     model = _made(msgspec.structs.replace(given, dialect=named), "native", config)
     server: Server | None = given.server if given.server != "openai" else None
 
-    async def examine(name: str) -> Findings:
+    async def examine(name: str | None) -> Findings:
         """Of several servers of one model, the first that can be used tells for all."""
         for url in given.servers:
             how: dict[str, Any] = {"dialect": named, "server": server, "depth": "mode"}
@@ -341,7 +340,7 @@ def _ignored_by_servers(given: ModelConfig) -> _Cases:
         "max_repeats: one time is no repeat. Write 2 or more, or 0 for any number of times.",
     )
     yield (
-        bool(given.faults) and given.servers != (_SIMULATED,),
+        bool(given.faults) and given.servers != (SIMULATED_UPSTREAM,),
         "faults are for the simulated model: leave them out, or write upstream = 'simulated'.",
     )
     yield (
@@ -374,7 +373,7 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
 
 
 def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
-    if given.servers == (_SIMULATED,):
+    if given.servers == (SIMULATED_UPSTREAM,):
         return SimulatedUpstream(Faults.parse(given.faults))
     if given.file is not None:
         return EmbeddedUpstream(read_gguf(given.file), given.engine)

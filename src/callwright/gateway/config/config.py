@@ -22,7 +22,7 @@ from callwright.upstreams.embedded.gguf import is_file
 
 ANY_MODEL = "*"
 ALL_MODELS: Final = "*"
-_SIMULATED = "simulated"
+SIMULATED_UPSTREAM: Final = "simulated"
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Scheme: TypeAlias = Annotated[str, Meta(pattern=r"^([a-z][a-z0-9+.-]*|\*)$")]
@@ -130,7 +130,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     mode: Mode | Literal["auto"] | None = None
     """`native`: the server renders and parses; `prompt`: the tools are text in the messages and Callwright parses the
     reply; `raw`: Callwright renders the whole prompt for the completion endpoint; `auto`: [chosen](#mode-auto) by
-    probing the server. Without it `native`, with a dialect `prompt`, for a file `raw`.
+    probing the server. Without it `auto`, with a dialect `prompt`, with a response template `native`, for a file `raw`.
     """
     dialect: str | None = None
     """The model's format, see [dialects](dialects.md); for the modes prompt and raw only. `auto` finds it by the
@@ -359,12 +359,20 @@ def load_config(path: Path) -> Config:
         raise ConfigError(f"{path}: {error}") from error
     if not config.models:
         raise ConfigError(f"{path} has no models. Add one:\n\n[[models]]\nname = 'my-model'\nupstream = 'http://…/v1'")
-    return config
+    return msgspec.structs.replace(config, models=tuple(map(with_default_mode, config.models)))
+
+
+def with_default_mode(given: ModelConfig) -> ModelConfig:
+    """The model with mode `auto` if no setting decides the mode."""
+    deciding = (given.mode, given.dialect, given.template, given.response_template, given.file)
+    if any(setting is not None for setting in deciding) or given.servers == (SIMULATED_UPSTREAM,):
+        return given
+    return msgspec.structs.replace(given, mode="auto")
 
 
 def simulated_config(server: ServerConfig, faults: str = "") -> Config:
     """The simulated model in each way of asking it."""
-    given: dict[str, Any] = {"upstream": "simulated", "media": "tell", "faults": faults}
+    given: dict[str, Any] = {"upstream": SIMULATED_UPSTREAM, "media": "tell", "faults": faults}
     models = [
         ModelConfig(name=name, mode=mode, dialect=dialect, **given) for name, (mode, dialect) in SIMULATED.items()
     ]

@@ -43,7 +43,7 @@ export function Attempt({ attempt, number, isOneOfMany }) {
       ${() => html`<pre class="said">${marked(constraint.text)}</pre>`}
     <//>`}
     <section class="part-open">
-      <h2>${isNative ? "What the server sent" : "What the model wrote"}</h2>
+      <h2>${isNative ? "Output of the server" : "Output of the model"}</h2>
       ${isNative && reading && html`<p class="soft">The server parsed the model's output itself.</p>`}
       ${reading ? html`<${Source} reading=${reading} />` : html`<p class="soft">${unread(attempt)}</p>`}
     </section>

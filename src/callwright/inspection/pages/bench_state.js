@@ -44,10 +44,10 @@ export function stateFrom(text) {
   try {
     state = JSON.parse(text);
   } catch {
-    throw new Error("This file is no JSON.");
+    throw new Error("This file is not JSON.");
   }
   if (state?.callwright_reading !== 1 || typeof state.output !== "string") {
-    throw new Error('This file is no state of a reading bench: it has no "callwright_reading": 1, or no output.');
+    throw new Error('This file was not saved by the reading bench: it has no "callwright_reading": 1, or no output.');
   }
   return state;
 }

@@ -54,7 +54,7 @@ export function Arguments({ call, numbers = () => undefined }) {
 export function Value({ json }) {
   const value = json[0] === '"' ? parsedJson(json) : null;
   if (typeof value === "string" && value.includes("\n")) {
-    return html`<span class="value is-lines" title="text of several lines, as it is">${marked(value)}</span>`;
+    return html`<span class="value is-lines" title="text of several lines, unchanged">${marked(value)}</span>`;
   }
   return html`<span class="value">${marked(json, false)}</span>`;
 }

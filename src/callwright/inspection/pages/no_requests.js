@@ -5,11 +5,11 @@ import { firstModel, snippets } from "./snippets.js";
 
 export function NoRequests({ gateway }) {
   if (gateway.inspect === "off") return html`<${TurnedOff} />`;
-  if (gateway.source === "files") return html`<div class="page"><p>The files hold no turns.</p></div>`;
+  if (gateway.source === "files") return html`<div class="page"><p>The files have no turns.</p></div>`;
   const [curl] = snippets(location.origin, firstModel(gateway.models), gateway.has_keys);
   return html`<div class="page">
     <h2>No requests yet</h2>
-    <p>Requests appear here as they come.</p>
+    <p>Requests appear here when they arrive.</p>
     <${Snippet} about="A first one:" text=${curl.text} />
     ${gateway.inspect === "metadata" &&
     html`<p class="soft">

@@ -69,7 +69,7 @@ export default function ReadPage() {
       <${FileButton} label="Import" accept=".json,application/json" onText=${open} />
       <span class="soft">or drop a file here</span>
     </div>
-    <p class="soft">Reads what a model wrote as the gateway would, anew with each change.</p>
+    <p class="soft">Reads the output of a model as the gateway would, after each change.</p>
     <${FieldError} id="bench-file" error=${wrongFile} />
     <${Settings} bench=${bench} dialects=${gateway?.dialects ?? []} error=${error} at=${at} onChange=${change} />
     ${error && !at && html`<p class="failed" role="alert">${error.message}</p>`}

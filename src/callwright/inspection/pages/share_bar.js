@@ -13,7 +13,7 @@ export function stacked(outcomes) {
   });
 }
 
-/** "right at once 71 %, mended 12 %" */
+/** "right at once 71 %, repaired 12 %" */
 export function inWords(outcomes) {
   const whole = over(outcomes);
   return stacked(outcomes)

@@ -10,7 +10,7 @@ export function toolsOf(text) {
     const value = JSON.parse(text);
     return { tools: Array.isArray(value) ? value : (value?.tools ?? [value]), error: null }; // of a request: its tools
   } catch (error) {
-    return { tools: undefined, error: `This is no JSON: ${error.message}` };
+    return { tools: undefined, error: `This is not JSON: ${error.message}` };
   }
 }
 

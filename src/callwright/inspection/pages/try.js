@@ -27,7 +27,7 @@ export default function TryPage() {
   if (gateway.source === "files") {
     return html`<div class="page">
       <h1>Try it</h1>
-      <p>These pages are of files. There is no gateway to be asked.</p>
+      <p>These pages show recorded files, without a gateway to ask.</p>
     </div>`;
   }
   const last = rounds.at(-1);
@@ -89,8 +89,7 @@ export default function TryPage() {
     <p class="soft">Ask a model through this gateway. Functions are not run: you write their output. For another mode or dialect run an answered request again.</p>
     <${Ask}
       asked=${asked}
-      models=${names}
-      isOpen=${names.length < gateway.models.length}
+      models=${gateway.models}
       mcp=${gateway.mcp}
       error=${error}
       onChange=${change}

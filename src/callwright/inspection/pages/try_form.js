@@ -8,8 +8,10 @@ const NUMBERS = [
   ["max_output_tokens", "Max tokens", { min: 1, step: 1 }],
 ];
 
-/** `isOpen`: the gateway takes any name of a model. */
-export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
+/** `models` are those of the gateway; `*` among them: it takes any name of a model. */
+export function Ask({ asked, models, mcp, error, onChange }) {
+  const named = models.map(({ name }) => name).filter((name) => name !== "*");
+  const configured = models.find(({ name }) => name === asked.model) ?? models.find(({ name }) => name === "*");
   const names = (toolsOf(asked.tools).tools ?? [])
     .map((tool) => tool?.function?.name ?? tool?.custom?.name ?? tool?.name)
     .filter((name) => typeof name === "string");
@@ -22,10 +24,11 @@ export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
         <label for="try-model">Model</label>
         <${ModelField}
           model=${asked.model}
-          models=${models}
-          isOpen=${isOpen}
+          models=${named}
+          isOpen=${named.length < models.length}
           onChange=${(model) => onChange({ model })}
         />
+        ${configured && html`<p id="try-how" class="soft">${howAsked(configured)}</p>`}
       </div>
       <div class="field">
         <label for="try-choice">Tool choice</label>
@@ -83,8 +86,14 @@ export function Ask({ asked, models, isOpen, mcp, error, onChange }) {
   </form>`;
 }
 
+/** In words, how the gateway asks a model. */
+function howAsked({ mode, dialect }) {
+  if (mode === "auto") return "Mode auto: chosen by what its server can do";
+  return dialect ? `Mode ${mode}, dialect ${dialect}` : `Mode ${mode}`;
+}
+
 function ModelField({ model, models, isOpen, onChange }) {
-  const fields = { id: "try-model", value: model, onInput: (event) => onChange(event.target.value) };
+  const fields = { id: "try-model", "aria-describedby": "try-how", value: model, onInput: (event) => onChange(event.target.value) };
   const options = models.map((name) => html`<option key=${name} value=${name}>${name}</option>`);
   if (!isOpen) return html`<select ...${fields}>${options}</select>`;
   return html`<input list="try-models" spellcheck=${false} ...${fields} />

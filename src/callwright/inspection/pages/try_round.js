@@ -32,7 +32,7 @@ export function Round({ round, gateway, onOutputs }) {
         ${onOutputs && open.length > 0 && html`<${Outputs} calls=${open} onSend=${onOutputs} />`}
       </div>
       <div class="round-raw">
-        <h2>What the model wrote</h2>
+        <h2>Output of the model</h2>
         ${whyNot(gateway) ??
         (id
           ? html`<${Raw} key=${id} id=${id} isOver=${state === "over"} />`

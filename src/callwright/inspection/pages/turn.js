@@ -68,7 +68,7 @@ function Turn({ turn }) {
     </div>`}
     ${isFull && row.over && html`<${Answer} turn=${turn} />`}
     ${request !== null &&
-    html`<${Fold} class="part" title=${row.again_of ? "What this run changed" : "The client's request"}>
+    html`<${Fold} class="part" title=${row.again_of ? "Changes of this run" : "The client's request"}>
       ${() => html`<${JsonView} value=${request} open=${2} />`}
     <//>`}
   </div>`;
@@ -107,5 +107,5 @@ const WITHOUT = {
 
 function NoContents({ turn }) {
   if (turn.contents === "full") return null;
-  return html`<p class="no-contents">${WITHOUT[turn.contents] ?? "What was said is not there."}</p>`;
+  return html`<p class="no-contents">${WITHOUT[turn.contents] ?? "The content is not available."}</p>`;
 }

@@ -78,7 +78,7 @@ const BECAME = {
 };
 
 function running({ attempts, row }) {
-  if (attempts.length > 1) return one("soft", `The model is being asked again (attempt ${attempts.length}).`);
+  if (attempts.length > 1) return one("soft", `The model is trying again (attempt ${attempts.length}).`);
   return one("soft", row.first_s === null ? "Waiting for the first word of the model." : "The model is writing.");
 }
 
@@ -88,7 +88,7 @@ function askedAgain(turn) {
     .filter(({ attempt }) => attempt.again)
     .map(({ attempt, before }) => ({ kind: attempt.again, detail: detailOf(turn, before, attempt.again) }));
   const others = problemsOf(turn).filter(({ kind }) => !again.some((each) => each.kind === kind));
-  const found = one("doubt", "The model was asked again because of", again.length ? again : others);
+  const found = one("doubt", "The model tried again because of", again.length ? again : others);
   const { error } = turn.attempts.at(-1) ?? {};
   if (error) found.said.push({ text: `Attempt ${turn.attempts.length} failed: ${error}. An earlier answer was sent.` });
   else if (turn.row.attempts > 1) {
