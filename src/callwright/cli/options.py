@@ -54,7 +54,7 @@ _SERVER: Final = (
     click.option(
         "--mode",
         type=click.Choice((*MODES, AUTO)),
-        help="Who renders and reads; default native, with --dialect prompt. auto: what the server does best.",
+        help="Where output is parsed; default native, with --dialect prompt. auto: the best of the server.",
     ),
     click.option("--server", type=click.Choice(get_args(Server)), help="Which server it is."),
     click.option(

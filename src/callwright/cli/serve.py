@@ -66,7 +66,7 @@ from callwright.upstreams.simulated.faults import Faults
 @click.option(
     "--inspect",
     type=click.Choice(get_args(InspectLevel)),
-    help="What the pages at / show of turns.  [default: full on this machine's addresses without keys, else metadata]",
+    help="Level of detail of the pages at /.  [default: full on this machine's addresses without keys, else metadata]",
 )
 def serve(
     url: str | None,
