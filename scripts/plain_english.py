@@ -1,10 +1,14 @@
 """Counts words of the house's own dialect in comments, docstrings and pages, against ceilings that only fall.
 
+Counts odd phrases in pages and in the messages of the program, which have one limit, and functions that are named by a
+bare participle, whose number only falls.
+
     python scripts/plain_english.py                 fails above a ceiling, or the limit in a file not listed
     python scripts/plain_english.py --update        lowers the ceilings to the present counts; never raises one
     python scripts/plain_english.py --show PATH…    prints each mark with its line and a plainer word
 
-`plain_english.json` has the ceilings: marks and words of each folder, and the files that are still above the limit.
+`plain_english.json` has the ceilings: marks and words of each folder, the files that are still above the limit, and the
+number of participles.
 """
 
 import ast
@@ -12,7 +16,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -45,10 +49,46 @@ MARKS: Final = {
     r"ma(?:de?|kes?|king) of": "built from, the result of",
     r"hand(?:s|ed|ing)? on": "forward, pass",
 }
-_MARK: Final = re.compile(
-    "|".join(rf"(?P<m{number}>\b(?:{words})\b)" for number, words in enumerate(MARKS)), re.IGNORECASE
+# Phrases of pages and of the program's messages, errors and help texts, and what to write instead.
+PHRASES: Final = {
+    r"(?:is|are|was|were) no": "is not a; … is missing",
+    r"stands?": "is, appears",
+    r"behind": "after; behind is a place",
+    r"tells?|told": "report, show, warn",
+    r"(?:does|do|did) not hold|must hold": "is invalid, must be valid",
+    r"demand(?:s|ed)?": "require",
+    r"mend(?:s|ed|ing)?": "repair, fix",
+    r"(?:go|hand)(?:e?s|ne|ed)? on": "continue, forward",
+    r"comes? about|bec[ao]mes? of": "happen to",
+    r"anew": "again, new",
+    r"as (?:it|they) (?:is|are|was|comes?|came|stands?)|all the same": "unchanged, anyway",
+    r"ask(?:s|ed|ing)? again": "retry",
+    r"how right|as right": "accurate",
+    r"sum(?:s|med|ming)? up": "summarise",
+    r"(?:the|its|an?) begin": "the beginning, the start",
+}
+# Texts for models, which are contracts: prompts, cases of the measurement, simulated answers.
+PROMPTS: Final = tuple(f"src/callwright/{name}/" for name in ("dialects", "eval/groups", "upstreams/simulated"))
+# The most phrases per 1,000 words of all pages, and of all messages.
+PHRASES_LIMIT: Final = 1
+# Participles that are no verbs themselves, unlike `read` and `put`; those in -ed are found by their ending.
+PARTICIPLES: Final = frozenset(
+    "begun broken built chosen done drawn driven felt forgotten found given gone heard held kept known left lost made "
+    "meant met paid said seen sent shown spoken taken taught thought thrown told understood worn written".split()
 )
+# Verbs and nouns in -ed.
+NOT_PARTICIPLES: Final = frozenset("bed embed exceed feed heed need proceed seed shed speed succeed".split())
+
+
+def _pattern(words: dict[str, str]) -> re.Pattern[str]:
+    groups = "|".join(rf"(?P<m{number}>\b(?:{each})\b)" for number, each in enumerate(words))
+    return re.compile(groups, re.IGNORECASE)
+
+
+_MARK: Final = _pattern(MARKS)
+_PHRASE: Final = _pattern(PHRASES)
 _WORD: Final = re.compile(r"[A-Za-z']+")
+_TWO_WORDS: Final = re.compile(r"[a-z] [a-z]")
 _COMMENT_OR_STRING: Final = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*"""'
     r"|'''(?:[^'\\]|\\.|'(?!''))*'''"
@@ -99,16 +139,48 @@ def _docstrings(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFun
 
 def count(path: str, text: str) -> Count:
     """The marks and words of a file's prose, without code in it."""
+    return _count(path, prose(text, Path(path).suffix), _MARK, MARKS)
+
+
+def count_phrases(path: str, text: str) -> Count:
+    """The odd phrases and words of a page, or of the messages in a module."""
+    stretches = prose(text, ".md") if path.endswith(".md") else messages(text)
+    return _count(path, stretches, _PHRASE, PHRASES)
+
+
+def _count(path: str, stretches: Iterable[tuple[int, str]], pattern: re.Pattern[str], instead: dict[str, str]) -> Count:
     marks = []
     words = 0
-    for begin, stretch in prose(text, Path(path).suffix):
+    for begin, stretch in stretches:
         plain = _CODE.sub(lambda code: "\n" * code[0].count("\n"), stretch)
         words += len(_WORD.findall(plain))
-        for found in _MARK.finditer(plain):
+        for found in pattern.finditer(plain):
             line = begin + plain.count("\n", 0, found.start())
-            instead = list(MARKS.values())[int((found.lastgroup or "m0")[1:])]
-            marks.append(Mark(path, line, found[0], instead))
+            marks.append(Mark(path, line, found[0], list(instead.values())[int((found.lastgroup or "m0")[1:])]))
     return Count(marks, words)
+
+
+def messages(text: str) -> Iterator[tuple[int, str]]:
+    """The strings of a module that have words, apart from docstrings, each with its line."""
+    tree = ast.parse(text)
+    lines = {line for line, _ in _docstrings(tree)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.lineno not in lines
+            and _TWO_WORDS.search(node.value)
+        ):
+            yield node.lineno, node.value
+
+
+def participles(text: str) -> Iterator[tuple[int, str]]:
+    """The functions of a module whose whole name is a participle, each with its line."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            name = node.name.strip("_")
+            if name in PARTICIPLES or (re.fullmatch("[a-z]+ed", name) and name not in NOT_PARTICIPLES):
+                yield node.lineno, node.name
 
 
 def folder_of(path: str) -> str:
@@ -146,15 +218,17 @@ def failures(counts: dict[str, Count], ceilings: dict[str, Any]) -> tuple[list[s
 def lowered(counts: dict[str, Count], ceilings: dict[str, Any] | None) -> dict[str, Any]:
     """The ceilings for what is there, none of them higher than before; without any before, those of today."""
     now = folders(counts)
+    names = len(participle_names())
     files = [path for path in sorted(counts) if over_limit(counts[path])]
     if ceilings is None:
-        return {"folders": {name: list(sums) for name, sums in now.items()}, "files": files}
+        return {"participles": names, "folders": {name: list(sums) for name, sums in now.items()}, "files": files}
     kept = {}
     for name, (marks, words) in ceilings["folders"].items():
         if name in now:
             lower = now[name][0] * words <= marks * now[name][1]
             kept[name] = list(now[name]) if lower else [marks, words]
-    return {"folders": kept, "files": [path for path in files if path in {*ceilings["files"]}]}
+    names = min(names, ceilings.get("participles", names))
+    return {"participles": names, "folders": kept, "files": [path for path in files if path in {*ceilings["files"]}]}
 
 
 def read_all() -> dict[str, Count]:
@@ -163,6 +237,37 @@ def read_all() -> dict[str, Count]:
         paths += [path for suffix in ("py", "md") for path in (ROOT / name).rglob(f"*.{suffix}")]
     named = {path.relative_to(ROOT).as_posix(): path for path in paths}
     return {name: count(name, path.read_text(encoding="utf-8")) for name, path in sorted(named.items())}
+
+
+def phrase_counts() -> dict[str, list[Count]]:
+    """The odd phrases of all pages, and of all messages of the program."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    groups = {"pages": pages, "messages": sorted((ROOT / "src").rglob("*.py"))}
+    out: dict[str, list[Count]] = {}
+    for name, paths in groups.items():
+        texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+        out[name] = [count_phrases(path, text) for path, text in texts.items() if not path.startswith(PROMPTS)]
+    return out
+
+
+def participle_names() -> list[str]:
+    """The functions of src that are named by a participle, with their places."""
+    return [
+        f"{path.relative_to(ROOT).as_posix()}:{line}: {name}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for line, name in participles(path.read_text(encoding="utf-8"))
+    ]
+
+
+def phrase_failures(groups: dict[str, list[Count]]) -> list[str]:
+    """The groups with more phrases than the limit, with their first marks."""
+    out = []
+    for name, counts in groups.items():
+        marks, words = [mark for one in counts for mark in one.marks], sum(one.words for one in counts)
+        if len(marks) * 1000 > PHRASES_LIMIT * words:
+            out.append(f"{name}: {1000 * len(marks) / words:.1f} odd phrases per 1,000 words, at most {PHRASES_LIMIT}")
+            out += [f"  {mark}" for mark in marks[:MAX_SHOWN]]
+    return out
 
 
 def written_since(base: str) -> set[tuple[str, int]]:
@@ -210,7 +315,10 @@ def report(counts: dict[str, Count], ceilings: dict[str, Any]) -> list[str]:
 def main(arguments: list[str]) -> int:
     counts = read_all()
     if arguments[:1] == ["--show"]:
-        print(*(mark for path in arguments[1:] for mark in counts[path].marks), sep="\n")
+        phrases = {
+            mark.path: one.marks for group in phrase_counts().values() for one in group for mark in one.marks[:1]
+        }
+        print(*(mark for path in arguments[1:] for mark in [*counts[path].marks, *phrases.get(path, [])]), sep="\n")
         return 0
     ceilings = json.loads(CEILINGS.read_text(encoding="utf-8")) if CEILINGS.exists() else None
     if arguments == ["--update"]:
@@ -220,7 +328,12 @@ def main(arguments: list[str]) -> int:
     if ceilings is None or arguments:
         print(__doc__, file=sys.stderr)
         return 2
-    wrong = report(counts, ceilings)
+    wrong = report(counts, ceilings) + phrase_failures(phrase_counts())
+    if len(names := participle_names()) > ceilings["participles"]:
+        wrong.append(
+            f"{len(names)} functions are named by a participle, at most {ceilings['participles']}; use a verb:"
+        )
+        wrong += [f"  {name}" for name in names]
     if wrong:
         print(*wrong, sep="\n")
     return bool(wrong)

@@ -128,7 +128,7 @@ class Parser(OutputParser):
     def _check_open(self, called: str) -> None:
         if self._over:
             raise RequestError(
-                f"{called}() came behind finish(): a Parser reads one output. Make another for the next."
+                f"{called}() was called after finish(): a Parser reads one output. Create another for the next."
             )
 
 

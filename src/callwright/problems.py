@@ -23,7 +23,7 @@ class Explanation(Struct, frozen=True):
 
 _FINE: Final = "Nothing: the call was fixed. If it is frequent, a constraint prevents it (`constrain`)."
 _READ: Final = "Nothing: the output was read anyway. If it is frequent, compare the chat template with the model's own."
-_TRY: Final = "Mark the tool `strict` so that the model is asked again, or try another mode or a larger model."
+_TRY: Final = "Mark the tool `strict` so that invalid calls are retried, or try another mode or a larger model."
 _LIMIT: Final = "Raise `max_tokens`, or give the server a larger context window."
 
 
@@ -125,7 +125,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "Nothing: the client gets it once. Mode `raw` or `prompt` avoids it.",
     ),
     "call_retried": _repaired(
-        "The model was asked again; `detail` is what was wrong before.",
+        "The first answer was invalid and was retried; `detail` says why.",
         "Nothing: the earlier answer was not sent. If it is frequent, a constraint saves the retry (`constrain`).",
         page="guarantee.md",
     ),
@@ -135,7 +135,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
     ),
     "invalid_answer": Explanation(
         "The text of the answer does not match the requested `response_format`; `detail` names the place.",
-        "Set `strict` in `response_format` so that the model is asked again, or try a larger model.",
+        "Set `strict` in `response_format` so that invalid answers are retried, or try a larger model.",
     ),
     "answer_repaired": _repaired(
         'The answer did not match `response_format` as written and was fixed: a fence or prose removed, quotes, `"5"` '
@@ -143,7 +143,7 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "Nothing: the answer was fixed.",
     ),
     "answer_retried": _repaired(
-        "The model was asked again for an answer in the requested form; `detail` is what was wrong before.",
+        "The first answer was not in the requested form and was retried; `detail` says why.",
         "Nothing: the earlier answer was not sent.",
     ),
     "search_failed": Explanation(
@@ -163,11 +163,11 @@ HARMONY: Final[dict[ProblemKind, Explanation]] = {
     "recipient_from_constrain": _note("The tool's name followed `<|constrain|>`."),
     "recipient_from_channel": _note("The tool's name was used as a channel."),
     "recipient_guessed_by_schema": _note(
-        "There was no recipient, and the arguments match exactly one tool.",
+        "The recipient is missing, and the arguments match exactly one tool.",
         "Check the call. If it is frequent, the server may remove control tokens: ask it to keep them.",
     ),
     "control_tokens_stripped": _note(
-        "There were no control tokens: the server removed them. Or a control token of a call was removed from text "
+        "Control tokens are missing: the server removed them. Or a control token of a call was removed from text "
         "where no call is (`text` has it).",
         "Have the server keep special tokens (`skip_special_tokens: false`), or use another mode.",
     ),
@@ -177,9 +177,9 @@ HARMONY: Final[dict[ProblemKind, Explanation]] = {
     ),
     "incomplete_header": Explanation("The output ended inside a header.", _LIMIT),
     "malformed_header": _note("A header could not be read as a whole; its readable parts were used."),
-    "missing_channel": _note("There was no channel; the text is shown."),
+    "missing_channel": _note("The channel is missing; the text is shown."),
     "missing_header": _note("There was text without any header."),
-    "missing_message_token": _note("There was no `<|message|>` between a header and its body."),
+    "missing_message_token": _note("`<|message|>` is missing between a header and its body."),
     "missing_start": _note("A message had no `<|start|>`."),
     "missing_stop": _note("A message was interrupted by the next one."),
     "redundant_stop": _note("There was a stop token although no message was open."),
@@ -199,7 +199,7 @@ REASONING: Final[dict[ProblemKind, Explanation]] = {
 # The reasons for a failed answer.
 FAILURES: Final[dict[str, Explanation]] = {
     "unreachable": Explanation(
-        "There was no connection to the model server.",
+        "The gateway could not connect to the model server.",
         "Start the server, and compare its address with `upstream` in the configuration.",
     ),
     "timeout": Explanation(

@@ -46,7 +46,7 @@ from callwright.openai_format.messages import read_conversation
 log = logging.getLogger("callwright.vllm")
 
 if not hasattr(ToolParser, "engine_based_streaming"):
-    raise ImportError("callwright.vllm_plugin needs vLLM 0.32 or newer: older ones do not tell a parser of the end.")
+    raise ImportError("callwright.vllm_plugin needs vLLM 0.32 or newer: older ones do not notify a parser of the end.")
 
 
 class CallwrightToolParser(ToolParser):  # type: ignore[misc]  # vLLM is not there when types are checked
@@ -81,7 +81,7 @@ class CallwrightToolParser(ToolParser):  # type: ignore[misc]  # vLLM is not the
             return request
         found = compiled(constraint, "xgrammar", constraint_key(constraint))
         if found is None:
-            log.warning("A demanded call is not constrained: the grammar of its tools cannot be made.")
+            log.warning("A required call is not constrained: the grammar of its tools cannot be built.")
             return request
         request.structured_outputs = StructuredOutputsParams(structural_tag=found.text)
         if hasattr(request, "response_format"):  # a demanded call is the whole answer

@@ -224,7 +224,7 @@ WRONG: dict[str, tuple[tuple[str, Any], tuple[str, ...]]] = {
         ("get_whether", {}),
         ("No tool is called 'get_whether'. The nearest are: get_weather, get_horoscope, send_email.",),
     ),
-    "no JSON": (("get_weather", "{city"), ("no JSON",)),
+    "no JSON": (("get_weather", "{city"), ("not valid JSON",)),
     "no object": (("get_weather", "[1]"), ("$", "object", "list")),
     "a missing argument": (("get_weather", {}), ("$", '"city"', "required")),
     "an argument of another type": (("get_weather", {"city": 5}), ("$.city", "5", '"string"')),

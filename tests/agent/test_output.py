@@ -171,7 +171,7 @@ def test_a_forced_tool_comes_before_the_answer(model: ModelServer) -> None:
 
 # What the model answers first, and what it is told.
 WRONG = {
-    "no JSON": ("Four kilos.", "no JSON"),
+    "no JSON": ("Four kilos.", "not valid JSON"),
     "another type": ('{"weight": "four"}', "$.weight"),
     "against a check of the class": ('{"weight": 3}', "a crate has an even weight"),
 }
@@ -213,7 +213,7 @@ def test_what_never_holds_is_a_failure_and_no_output() -> None:
     agent, _ = typed(Crate, *["never"] * 3, limits=Limits(retries_per_tool=2))
     result = run_sync(agent, "Go")
     assert (result.stop, result.maybe_output) == ("failed", None)
-    assert "no JSON" in result.detail
+    assert "not valid JSON" in result.detail
     with pytest.raises(RequestError, match="has no output: it ended with 'failed'"):
         _ = result.output
 

@@ -180,7 +180,7 @@ def test_a_run_that_waits_for_a_person_is_kept_when_it_goes_on(kept_url: str) ->
         "tool: deleted notes",
         "assistant: Done.",
     ]
-    with pytest.raises(SessionError, match="has gone on") as caught:
+    with pytest.raises(SessionError, match="has changed") as caught:
         run_sync(agent("Again."), pending, decisions=decisions, session=session)
     assert caught.value.code == "session_changed"
     assert run_sync(agent("Fine."), "And?", session=session).text == "Fine."

@@ -333,7 +333,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "options for no dialect": ("validate IN OUT --option a=1", "they need --dialect"),
     "an unknown option": ("render IN OUT --dialect json --option colour=red", "colour"),
     "an option without a value": ("render IN OUT --dialect json --option colour", "expected NAME=VALUE"),
-    "tools that are none": ("validate IN OUT --tools IN", "in.jsonl is no JSON"),
+    "tools that are none": ("validate IN OUT --tools IN", "in.jsonl is not valid JSON"),
 }
 
 

@@ -189,7 +189,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "Parquet that is none": ("none.parquet out.jsonl", "Cannot read none.parquet"),
     "one of several is missing": ("a.jsonl gone.jsonl out.jsonl", "Cannot read gone.jsonl"),
     "a packed table": ("a.jsonl out.parquet.gz", "got '.parquet.gz'"),
-    "a stream beside a file": ("- a.jsonl out.jsonl", "stands alone"),
+    "a stream beside a file": ("- a.jsonl out.jsonl", "cannot be combined"),
     "two standard outputs": ("a.jsonl - --summary -", "are both standard output"),
     "columns that are not one": ("a.parquet b.parquet out.parquet", "different types"),
     "one of the inputs is the output": ("a.jsonl b.jsonl b.jsonl", "is the input itself"),

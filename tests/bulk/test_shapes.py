@@ -399,7 +399,7 @@ def test_problems_are_counted_by_their_name_with_an_example(tmp_path: Path) -> N
     assert read["examples"]["argument_coerced"]["row"] == 2
     assert read["examples"]["unknown_tool"]["row"] == 5
     assert {name: read["examples"][name]["row"] for name in read["errors"]} == {
-        "This line is no JSON object.": 6,
+        "This line is not a JSON object.": 6,
         next(name for name in read["errors"] if "output=text" in name): 7,
     }
     assert read["parts"] > 1
@@ -417,7 +417,7 @@ def test_an_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: p
         patched.setattr("callwright.cli.bulk.run", interrupted)
         result = done(*asked)
     assert result.exit_code == 130
-    assert "Stopped: run the same command to go on. 1 of " in result.stderr
+    assert "Stopped: run the same command to continue. 1 of " in result.stderr
     assert not target.exists()
     again = done(*asked)
     assert "Going on: 1 of " in again.stderr

@@ -52,7 +52,7 @@ def test_a_folder_with_a_file_of_its_own(tmp_path: Path, name: str, text: str) -
         ("tokenizer_config.json", '{"chat_template": 3}', "holds no chat template"),
         ("tokenizer_config.json", '{"chat_template": [{"name": "rag"}]}', "holds no chat template"),
         ("tokenizer_config.json", "[]", "expected a JSON object, got list"),
-        ("tokenizer_config.json", "{", "is no JSON"),
+        ("tokenizer_config.json", "{", "is not valid JSON"),
     ],
 )
 def test_what_holds_none_is_told(tmp_path: Path, name: str, text: str, told: str) -> None:
@@ -67,5 +67,5 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds no chat template"):
         read_template(tmp_path)
     (tmp_path / "binary.jinja").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ConfigError, match="is no text"):
+    with pytest.raises(ConfigError, match="is not text"):
         read_template(tmp_path / "binary.jinja")

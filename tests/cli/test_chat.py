@@ -152,7 +152,7 @@ def test_the_commands(file: Path, tmp_path: Path) -> None:
     assert any(line.startswith("/reset ") for line in lines)
     assert "get_weather(city, unit)" in lines
     assert "send_email(email, subject)  (asks)" in lines
-    assert any("There is no /tolls. Did you mean '/tools'?" in line for line in lines)
+    assert any("Unknown command /tolls. Did you mean '/tools'?" in line for line in lines)
     assert "You said: hello" in lines
     assert not any("never said" in line for line in lines)
     assert [one["role"] for one in messages(saved)] == ["user", "assistant"]

@@ -567,7 +567,7 @@ def test_parse_refuses(case: str) -> None:
 @pytest.mark.parametrize(
     ("tools", "words"),
     [
-        ("hello", ("tools.json", "no JSON", "line 1, column 1", '[{"type": "function"')),
+        ("hello", ("tools.json", "not valid JSON", "line 1, column 1", '[{"type": "function"')),
         ("", ("tools.json is empty", "JSON")),
         (b"[\xff]", ("tools.json is not UTF-8", "0xff at position 1", '[{"type": "function"')),
         ("[" * 100_000, ("tools.json is nested too deeply",)),
@@ -615,7 +615,7 @@ def test_render_takes_the_choice_and_options_of_any_type() -> None:
 
 RENDER_REFUSED: dict[str, tuple[str | bytes, tuple[str, ...], tuple[str, ...]]] = {
     "nothing": ("", (), ("Standard input is empty", "Expected a request as JSON", '{"messages": [')),
-    "no JSON": ("hello", (), ("Standard input is no JSON", "line 1, column 1", '{"messages": [')),
+    "no JSON": ("hello", (), ("Standard input is not valid JSON", "line 1, column 1", '{"messages": [')),
     "no UTF-8": (b'{"messages": "\xff"}', (), ("Standard input is not UTF-8", "0xff at position 14")),
     "half of a character": ('{"messages": "\\ud800"}', (), ("Standard input", "\\ud800", "column 15")),
     "too many brackets": ("[" * 100_000, (), ("Standard input is nested too deeply",)),

@@ -43,7 +43,7 @@ def test_the_simulated_model_is_measured_and_told_in_a_table(tmp_path: Path) -> 
     assert "Asking in 2 ways: 16 cases, 16 requests, about " in result.stderr
     for word in ("raw:hermes", "prompt:json", "one_tool", "unknown_tool", "as written", "tokens"):
         assert word in result.stdout
-    assert "no difference that can be told" in result.stdout or "better than" in result.stdout
+    assert "no significant difference" in result.stdout or "better than" in result.stdout
     page = (tmp_path / "eval-results" / "report.html").read_text()
     assert "<svg" in page
     assert "part-arguments" in page
@@ -218,18 +218,18 @@ def test_recorded_turns_become_cases_in_which_the_same_calls_are_right(tmp_path:
     [
         ("", "has no cases|cases"),
         ("cases = 3", "cases"),
-        ('[[cases]]\nid = "a"\nmessages = []\nmust = {}', "case 'a': must says nothing"),
+        ('[[cases]]\nid = "a"\nmessages = []\nmust = {}', "case 'a': must is empty"),
         ('[[cases]]\nid = "a"\nmessages = []\nmust.calls = []', "messages"),
         ('[[cases]]\nid = "a"\nmessage = []\nmust.calls = []', "Did you mean 'messages'"),
         (
             '[[cases]]\nid = "a"\nmessages = [{role = "user", content = "x"}]\nmust.calls = [{name = "b"}]',
-            "there is no tool 'b'",
+            "the tool 'b'",
         ),
         (
             '[[cases]]\nid = "a"\nmessages = [{role = "user", content = "x"}]\nmust.text = {"$hass" = "x"}',
             r"Did you mean '\$has'",
         ),
-        ("[[cases", "is no TOML"),
+        ("[[cases", "is not valid TOML"),
     ],
 )
 def test_a_file_of_cases_that_cannot_be_says_where(text: str, told: str) -> None:

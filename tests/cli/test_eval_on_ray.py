@@ -124,7 +124,7 @@ def test_a_run_on_ray_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
     assert process.returncode == 1
-    assert "Stopped. What is done is kept in there" in told
+    assert "Stopped. The results so far are in there" in told
     assert "Traceback" not in told
     before = results.read_bytes().count(b"\n")
     assert before < 401

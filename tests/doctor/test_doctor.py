@@ -317,7 +317,7 @@ def test_transformers_without_a_cache_is_known_and_needs_the_name(posing: Posing
     )
     findings = found(posing.root)
     assert (findings.server, advice(findings).usable) == ("transformers", False)
-    assert findings.message.startswith("The server of transformers lists what lies in the cache of Hugging Face")
+    assert findings.message.startswith("The server of transformers lists the models in the cache of Hugging Face")
     advised = advice(found(posing.root, model="m"))
     assert (advised.mode, advised.dialect, advised.server) == ("prompt", "json", "transformers")
 
@@ -448,7 +448,7 @@ def test_a_gateway_of_our_own_needs_no_configuration(serve: Served, tmp_path: Pa
     result = doctor(url, "--html", str(page))
     assert result.exit_code == 0
     advised = " ".join(result.stdout.split("Advice")[1].split())
-    assert f"It is a Callwright gateway: clients ask it as it is, with the base URL {url}/v1." in advised
+    assert f"It is a Callwright gateway: clients use it directly, with the base URL {url}/v1." in advised
     assert "[[models]]" not in result.stdout
     assert "It is a Callwright gateway" in page.read_text()
 

@@ -65,7 +65,7 @@ def test_a_yaml_file_has_the_values_that_json_would_have(tmp_path: Path, name: s
     [
         ("", "expected a mapping with cases in it, got NoneType"),
         ("- a", "got list"),
-        ("cases: [", "is no YAML that can be read: .*line 1"),
+        ("cases: [", "is not valid YAML: .*line 1"),
         ("cases: []\ncases: []", "line 2: the key 'cases' is there twice"),
         ("cases: []", "has no cases"),
         ("cases: [{id: a, message: []}]", "Did you mean 'messages'"),

@@ -154,7 +154,7 @@ def test_a_run_that_is_interrupted_says_that_it_can_go_on_and_does(tmp_path: Pat
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
     assert process.returncode == 1
-    assert "Stopped. What is done is kept in there: the same command goes on with the rest." in told
+    assert "Stopped. The results so far are in there. Run the same command to continue." in told
     assert "Traceback" not in told
     done = path.read_bytes().count(b"\n") - 1
     assert 0 < done < 400

@@ -140,7 +140,7 @@ def test_a_server_that_tells_nothing_is_an_error_of_our_reading_only(model: Mode
 
     results = asked(model, tmp_path, tells_nothing, 3)
     errors = {result.error for result in results if result.way == "reread:hermes"}
-    assert errors == {"The server does not tell what its model wrote: its answer has no logprobs."}
+    assert errors == {"The server does not return the model's output: its answer has no logprobs."}
     assert not any(result.error for result in results if result.way == "direct:chat")
 
 

@@ -128,7 +128,7 @@ def test_what_the_model_wrote_is_logged_at_debug_alone(posing: PosingServer, log
     posing.pose = POSES["calls are printed"]
     with closing(AutoGateway(posing.url, posing.pose.model)) as gateway:
         gateway.ask()
-    levels = {record.levelno for record in log.records if "a call stands in the text" in record.getMessage()}
+    levels = {record.levelno for record in log.records if "the text contains a call" in record.getMessage()}
     assert levels == {logging.DEBUG}
     (line,) = told(log)
     assert line.endswith("the server makes no calls of its own (ignored); any chat endpoint takes tools as text")

@@ -106,18 +106,18 @@ def test_stream_options_are_for_streams(gateway: str) -> None:
 NOT_JSON: dict[bytes, str] = {
     b"": "It is empty.",
     b" \n": "It is empty.",
-    b"hello": "It is no JSON: Expecting value at line 1, column 1.",
+    b"hello": "It is not valid JSON: Expecting value at line 1, column 1.",
     b'{"model": "native", ': "line 1, column 21.",
     b'{"model": "native",\n "messages": [],}': "line 2, column 1",
     b'{"model": "native"} {}': "line 1, column 21.",
-    b'{"temperature": NaN}': "It is no JSON: …byte 16",
+    b'{"temperature": NaN}': "It is not valid JSON: …byte 16",
     b"\xff\xfe{}": "It is not UTF-8: byte 0xff at position 0.",
     b'{"model": "\xff"}': "It is not UTF-8: byte 0xff at position 11.",
     b'{"model": "\xed\xa0\x80"}': "It is not UTF-8: byte 0xed at position 11.",
     b"[" * 100_000: "It is nested too deeply.",
     b'{"a":' * 100_000: "It is nested too deeply.",
-    b'{"messages": "\\ud800"}': "It holds half of a surrogate pair, \\ud800, …at line 1, column 15.",
-    b'["\\\\ud800 \\ud83d\\ude00",\n"\\uDE00"]': "surrogate pair, \\uDE00, …at line 2, column 2.",
+    b'{"messages": "\\ud800"}': "It contains an unpaired surrogate, \\ud800, …at line 1, column 15.",
+    b'["\\\\ud800 \\ud83d\\ude00",\n"\\uDE00"]': "surrogate, \\uDE00, …at line 2, column 2.",
 }
 
 

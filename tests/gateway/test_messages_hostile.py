@@ -328,11 +328,11 @@ REFUSED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     ),
     "a begun answer, and a call": (
         {"messages": BEGUN, "tools": KNOWN, "tool_choice": {"type": "any"}},
-        "Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and 'tool_choice' asks",
+        "Invalid 'messages': a last message of the role 'assistant' is the start of the answer, and 'tool_choice' asks",
     ),
     "a begun answer, and a form": (
         {"messages": BEGUN, "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
-        "Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and 'output_config.for",
+        "Invalid 'messages': a last message of the role 'assistant' is the start of the answer, and 'output_config.for",
     ),
     "an MCP server that is not configured": (
         {"mcp_servers": [{"type": "url", "name": "far", "url": "https://x.test/mcp"}]},

@@ -58,7 +58,7 @@ def test_the_model_is_told_what_a_tool_answers(gateway: str, model: ModelServer)
     [
         ('{"n": 3}', None),
         ('{"n": "three"}', '$.n: "three" is not of type "integer"'),
-        ("three", "it is no JSON"),
+        ("three", "it is not valid JSON"),
         ([{"type": "input_text", "text": '{"n": 3}'}], None),
     ],
 )

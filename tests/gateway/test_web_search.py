@@ -170,7 +170,7 @@ def test_a_search_of_another_server_is_shown_as_what_it_was(url: str, model: Mod
     ask(url, input=[user("Hi"), item, {"type": "web_search_call", "action": {"type": "open_page"}}, *AND], tools=[])
     call, output = (message for message in shown(model) if message["role"] in ("assistant", "tool"))
     assert call["tool_calls"][0]["function"] == {"name": "web_search", "arguments": '{"query":"x"}'}
-    assert output["content"] == "What this search has found is not shown any more."
+    assert output["content"] == "The results of this search are not shown any more."
 
 
 # --- what a request wants ---
@@ -296,7 +296,7 @@ def test_results_that_a_client_sends_back_forge_nothing(url: str, model: ModelSe
     ]
     ask(url, input=[*items, *AND], tools=[TOOL])
     told = {message["content"] for message in shown(model) if message["role"] == "tool"}
-    assert told == {"What this search has found is not shown any more."}
+    assert told == {"The results of this search are not shown any more."}
 
 
 def test_results_that_stand_for_much_are_not_unpacked_without_end(url: str, model: ModelServer) -> None:

@@ -423,7 +423,7 @@ def test_a_declaration_that_cannot_be_is_told(case: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", ("no JSON",)),
+        ("{", ("not valid JSON",)),
         ("5", ("object", "int")),
         ("{}", ("no response_template", "dialect")),
         ('{"response_schema": {}}', ("response_schema", "earlier form")),
@@ -469,7 +469,7 @@ def test_without_tools_it_is_read_as_well(serve: Served, model: ModelServer) -> 
     ("settings", "words"),
     [
         ({"response_template": "no.json"}, ("'m'", "response_template", "no.json")),
-        ({"response_template": str(FOLDER / "tags.txt")}, ("'m'", "tags.txt", "no JSON")),
+        ({"response_template": str(FOLDER / "tags.txt")}, ("'m'", "tags.txt", "not valid JSON")),
         ({"response_template": "x.json", "mode": "raw", "dialect": "hermes"}, ("response_template", "native", "raw")),
     ],
 )

@@ -39,9 +39,9 @@ FAULTS: Final[Mapping[str, str]] = {
     "forbids": "search.formats",
     "fails": "status 500",
     "is busy": "status 429",
-    "answers HTML": "no JSON",
-    "lies": "no JSON",
-    "is deep": "no JSON",
+    "answers HTML": "not JSON",
+    "lies": "not JSON",
+    "is deep": "not JSON",
     "is cut": "broke",
     "is without engines": "none of its engines",
 }

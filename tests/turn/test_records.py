@@ -293,7 +293,7 @@ def test_a_file_in_the_place_of_the_folder_is_told_at_the_start(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "status", "words"),
     [
-        ("{}\n", 2, ":1: it is no record of a turn"),
+        ("{}\n", 2, ":1: not a record of a turn"),
         ('{"version": 1', 0, "0 turns, 0 outputs, 0 read differently, 1 left out"),
         ("nonsense\n", 2, "Expected a line that `serve --record` has written."),
     ],

@@ -80,8 +80,8 @@ def test_what_can_be_mended_costs_no_request(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("It is 330 m high.", "no JSON"),
-        (HALF, "no JSON"),
+        ("It is 330 m high.", "not valid JSON"),
+        (HALF, "not valid JSON"),
         ('{"place": "Eiffel Tower"}', '"height" is a required property'),
         ('{"place": "Eiffel Tower", "height": "high"}', "$.height"),
     ],

@@ -132,7 +132,7 @@ CALLS: dict[str, tuple[Answer, list[tuple[str, Any]]]] = {
         [PARIS, ROME],
     ),
     "arguments as an object": (chat(call(NAME, {"city": "Paris"}, index=0)), [PARIS]),
-    "an empty piece of a call behind the next one": (
+    "an empty piece of a call after the next one": (
         chat(
             call(NAME, ARGUMENTS, index=0, id="a"),
             call(NAME, ROME_ARGUMENTS, index=1, id="b"),

@@ -237,7 +237,7 @@ TOLD: dict[str, Told] = {
     "an unknown finish_reason": Told(finishing("tired"), "a finish_reason that nobody knows, read as 'stop': 'tired'"),
     "a message that repeats its deltas": Told(
         ended_by({"content": "Hi"}, {"content": "H"}, {"content": "i"}),
-        "a message behind its pieces, read only where they said nothing; it has: 'content'",
+        "a message after its pieces, read only for fields that they left empty; it has: 'content'",
     ),
     "negative counts": Told(
         with_usage(prompt_tokens=-3, completion_tokens=2), "a token count that is none, read as 0: -3", usage=(0, 2)
@@ -297,11 +297,11 @@ def test_token_counts(
 REFUSED: dict[str, tuple[Answer, str]] = {
     "content that is no text": (
         parts({"type": "image_url", "image_url": {"url": "https://x.test"}}),
-        "sent content of a type that is no text: 'image_url'",
+        "sent content of a type other than text: 'image_url'",
     ),
     "a call of no function": (
         chat({"tool_calls": [{"index": 0, "id": "a", "type": "custom", "custom": {"name": NAME, "input": "Hi"}}]}),
-        "sent a call of a type that is no function: 'custom'",
+        "sent a call of a type other than function: 'custom'",
     ),
     "an answer that was given up": (finishing("abort"), "gave up its answer (finish_reason 'abort')"),
     "a network error": (finishing("network_error"), "gave up its answer (finish_reason 'network_error')"),

@@ -95,7 +95,7 @@ def test_what_is_no_object_among_the_events_is_left_out_and_told(
     assert isinstance(first, bytes)
     model.plays(Answer((b"data: null\n\n", first, *rest[:-1], b'data: ""\n\ndata: []\n\n', rest[-1])))
     assert ask(gateway, body(), stream=True).message["content"] == "Calm sea."
-    assert "an event that is no object, which is left out: None" in caplog.text
+    assert "an event that is not an object, which is left out: None" in caplog.text
 
 
 @both

@@ -51,7 +51,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "too deep elsewhere": (json.dumps({"tools": [tool()], "input": nested(9)}).encode(), "expected at most 9 levels"),
     "a large pattern": (json.dumps({"tools": [tool(pattern="a{2000}")]}).encode(), "Invalid schema for function"),
     "a comma too many in tools": (b'{"model": "m", "tools": [{},]}', "line 1, column 2[89]"),
-    "half a character in tools": (b'{"tools": ["\\ud83d"]}', "half of a surrogate pair"),
+    "half a character in tools": (b'{"tools": ["\\ud83d"]}', "unpaired surrogate"),
     "no UTF-8 in tools": (b'{"tools": ["\xff"]}', "byte 0xff at position 12"),
     "something behind it": (b'{"tools": []} x', "Extra data"),
 }

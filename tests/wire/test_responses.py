@@ -209,7 +209,7 @@ MIXED: dict[str, tuple[str, Answer, list[str]]] = {
         chat({"reasoning_content": "A"}, {"content": "B"}, {"reasoning_content": "C"}, {"content": "D"}),
         ["reasoning", "message commentary", "reasoning", "message final_answer"],
     ),
-    "text behind a call": (
+    "text after a call": (
         "native",
         chat(*PIECES, {"content": "Done."}, finish="tool_calls"),
         ["function_call", "message final_answer"],
@@ -629,11 +629,11 @@ CUT: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str]]]] = {
     "in a text": ([{"content": "It is"}, {"content": " 18"}], [("message", "It is 18")]),
     "in reasoning": ([{"reasoning_content": "Hm"}], [("reasoning", "Hm")]),
     "in a call": (call_deltas("get_weather", '{"city": "Pa'), [("function_call", '{"city": "Pa')]),
-    "in a call behind a text": (
+    "in a call after a text": (
         [{"content": "Wait."}, *call_deltas("get_weather", '{"city": "Pa')],
         [("message", "Wait."), ("function_call", '{"city": "Pa')],
     ),
-    "in a call behind a text that is held": (
+    "in a call after a text that is held": (
         [{"content": 'See {"name": '}, *call_deltas("get_weather", '{"city": "Pa')],
         [("message", "See"), ("function_call", '{"city": "Pa'), ("message", ' {"name": ')],
     ),

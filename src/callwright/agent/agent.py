@@ -208,7 +208,7 @@ class Agent(Generic[T]):
         if found is None:
             raise RequestError(
                 f"The agent {name!r} has this conversation, and the agent {self.name!r} that was given reaches none "
-                "of this name. Go on with the agent that the run began with, with the same handoffs."
+                "of this name. Continue with the agent that the run began with, with the same handoffs."
             )
         return found
 

@@ -99,4 +99,4 @@ class AnswerCheck:
     @property
     def maybe_end(self) -> str | None:
         """Why the model is not asked for the answer again, or None if it is."""
-        return f"the answer does not hold: {self._told}" if self._failed > self._retries else None
+        return f"the answer is invalid: {self._told}" if self._failed > self._retries else None

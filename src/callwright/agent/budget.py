@@ -82,7 +82,7 @@ class Budget:
                 return "failed", f"the calls of {name!r} have the same fault twice: {one.text}"
             counts.told[name] = one.text
             if counts.retries[name] > limits.retries_per_tool:
-                return "failed", f"the calls of {name!r} do not hold: {one.text}"
+                return "failed", f"the calls of {name!r} are invalid: {one.text}"
         failed = all(one.status in ("failed", "timeout") for one in answered)
         counts.failures = counts.failures + 1 if failed else 0
         if limits.failures is not None and counts.failures >= limits.failures:

@@ -44,7 +44,7 @@ def prepared(index: int, call: Call, tools: Mapping[str, Tool]) -> ReadyCall | s
     try:
         arguments = decode(call.arguments or "{}")
     except NotJsonError as error:
-        return f"The arguments are no JSON: {error}."
+        return f"The arguments are not valid JSON: {error}."
     return fitted(CallReady(index, call.id, call.name, arguments), tool)
 
 

@@ -80,7 +80,7 @@ class Output:
         try:
             given = decode(arguments or "{}")
         except NotJsonError as error:
-            raise MisfitError(f"the arguments are no JSON: {error}") from error
+            raise MisfitError(f"the arguments are not valid JSON: {error}") from error
         faults = validate.validator_of(self._held).faults(given)
         if faults:
             raise MisfitError("; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD]))

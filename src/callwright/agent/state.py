@@ -73,7 +73,7 @@ class State:
         try:
             pending = msgspec.convert(given, _Pending)
         except msgspec.ValidationError as error:
-            raise RequestError(f"This is no pending run: {error}.", param="pending") from error
+            raise RequestError(f"This is not a pending run: {error}.", param="pending") from error
         if pending.version != _VERSION:
             raise RequestError(f"A pending run of version {pending.version} cannot be read.", param="pending.version")
         state = State(read_messages(pending.messages))

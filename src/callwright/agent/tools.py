@@ -303,7 +303,7 @@ class _FunctionReader:
         self.description, documented = read_docstring(_inner(function).__doc__)
         self._documented = documented
         if wrong := [name for name in documented if name not in found]:
-            raise self._error(f"its docstring describes {wrong[0]!r}, which is no parameter", wrong[0])
+            raise self._error(f"its docstring describes {wrong[0]!r}, which is not a parameter", wrong[0])
         self.hidden = tuple(hidden for one in parameters.values() if (hidden := self._hidden(one)))
         filled = {hidden.name for hidden in self.hidden}
         self._asked = [one for name, one in parameters.items() if name not in filled]
@@ -316,7 +316,7 @@ class _FunctionReader:
         rest: Any = None
         for one in self._asked:
             if one.kind is one.VAR_POSITIONAL:
-                why = "*args has no names to call its values by. A decorator without functools.wraps leaves one behind"
+                why = "the values of *args have no names. A decorator without functools.wraps is a common cause"
                 raise self._error(why, one.name)
             is_optional = one.default is not one.empty
             try:

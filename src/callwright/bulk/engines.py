@@ -57,7 +57,7 @@ def _local(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
             for future in as_completed([pool.submit(job.do, part) for part in parts]):
                 yield future.result()
         except BrokenProcessPool as error:
-            raise ConfigError("A worker process died. The same command goes on with what is not done yet.") from error
+            raise ConfigError("A worker process died. Run the same command to continue.") from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

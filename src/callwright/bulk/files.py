@@ -164,8 +164,8 @@ def _row(line: bytes) -> Row | BadLine:
     try:
         row = decode(_bare(line).decode())
     except (NotJsonError, UnicodeDecodeError) as error:
-        return BadLine(line.decode(errors="replace"), f"This line is no JSON: {error}")
-    return row if isinstance(row, dict) else BadLine(line.decode(), "This line is no JSON object.")
+        return BadLine(line.decode(errors="replace"), f"This line is not valid JSON: {error}")
+    return row if isinstance(row, dict) else BadLine(line.decode(), "This line is not a JSON object.")
 
 
 def half_of(path: Path) -> Path:

@@ -238,7 +238,7 @@ class Job(Struct, frozen=True):
             _write_whole(path, msgspec.json.encode(plan))
         elif path.read_bytes() != msgspec.json.encode(plan):
             raise ConfigError(
-                f"{self.folder} holds parts of other work, or of an input that has changed since. Go on with that, or "
+                f"{self.folder} holds parts of other work, or of an input that has changed since. Continue it, or "
                 "remove the folder."
             )
 

@@ -411,4 +411,4 @@ def _fits_as_written(node: Node, schema: Schema) -> bool:
 def trailing_problems(rest: str) -> list[Problem]:
     """The problem with text after the arguments. Extra closing brackets are no problem."""
     is_text = rest[TRAILING.match(rest).end() :]  # type: ignore[union-attr]  # matches always
-    return [Problem("arguments_trailing_text", "text behind the arguments", text=rest)] if is_text else []
+    return [Problem("arguments_trailing_text", "text after the arguments", text=rest)] if is_text else []

@@ -234,7 +234,7 @@ def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | Non
     try:
         value = decode(arguments)
     except NotJsonError as error:
-        return Problem("non_json_arguments", f"the arguments of {name!r} are no JSON: {error}", call=call)
+        return Problem("non_json_arguments", f"the arguments of {name!r} are not valid JSON: {error}", call=call)
     faults = tools.faults(name, value) if name in tools else []
     if not faults:
         return None

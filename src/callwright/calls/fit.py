@@ -154,7 +154,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
         else:
             inside, other = _inner_call(node, tool, tools)
             if other:
-                return node, Fault("$", f"a call of {other!r} stands in the arguments of {tool.name!r}")
+                return node, Fault("$", f"the arguments of {tool.name!r} contain a call of {other!r}")
             if inside is None:
                 break
             steps.append(Repair("unwrapped", "$"))

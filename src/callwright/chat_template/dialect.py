@@ -121,7 +121,7 @@ def find_by_rendering(
     if isinstance(found, str):
         return TemplateFindings(probes.telling, turns, None, None, shows_tools=False, why=found)
     calls, reader, differs = found
-    why = "" if shows else "it shows no tools: they are told in words"
+    why = "" if shows else "it shows no tools: they are described in words"
     return TemplateFindings(probes.telling, turns, calls, reader, shows_tools=shows, why=why, differs=differs)
 
 
@@ -209,9 +209,9 @@ def _differs(probes: Probes, calls: FoundCalls, reader: CallFormat | ParsedBy) -
 
 def _summary(found: TemplateFindings) -> str:
     if found.calls is None:
-        return f"{found.why.removeprefix('it ')}: tools and calls are told in words"
+        return f"{found.why.removeprefix('it ')}: tools and calls are described in words"
     if not found.shows_tools:
-        return "shows calls, and no tools: they are told in words"
+        return "shows calls but no tools: they are described in words"
     return "shows tools and calls"
 
 

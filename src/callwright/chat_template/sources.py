@@ -92,14 +92,14 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"Cannot read the chat template {path}: {error.strerror}.") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is no text: {error}.") from error
+        raise ConfigError(f"{path} is not text: {error}.") from error
 
 
 def _object(text: str, path: Path) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no JSON: {error}.") from error
+        raise ConfigError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: expected a JSON object, got {type(value).__name__}.")
     return value

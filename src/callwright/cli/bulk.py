@@ -198,7 +198,7 @@ def _say_stopped(done: int, parts: int, target: Path) -> None:
     if target == STREAM:
         click.echo("Stopped. Nothing was written: standard output gets the rows when all are done.", err=True)
     else:
-        click.echo(f"Stopped: run the same command to go on. {done} of {counted(parts, 'part')} are done.", err=True)
+        click.echo(f"Stopped: run the same command to continue. {done} of {counted(parts, 'part')} are done.", err=True)
 
 
 def _tallies(done: Sequence[Done]) -> tuple[dict[str, Tally], dict[str, Tally]]:

@@ -25,7 +25,7 @@ def streams(sources: Sequence[Path], target: Path) -> Iterator[tuple[tuple[Path,
         yield tuple(sources), target, None
         return
     if STREAM in sources and len(sources) > 1:
-        raise ConfigError("Standard input (-) stands alone: name files, or pipe all of them into it.")
+        raise ConfigError("Standard input (-) cannot be combined with files: name files, or pipe all of them into it.")
     with TemporaryDirectory(prefix="callwright-") as folder:
         known_as = None
         if STREAM in sources:

@@ -32,7 +32,7 @@ EXAMPLE: Final = Call("get_time", '{"zone": "UTC"}', id="call_1")
     help="The same for a chat template (Jinja, tokenizer_config.json, a model's folder or GGUF), and what it does.",
 )
 def dialects(name: str | None, model: str | None, template: Path | None) -> None:
-    """List the dialects; tell all of the one called NAME; or say which one a model speaks.
+    """List the dialects, show the one called NAME in detail, or find the one that a model speaks.
 
     \b
     Examples:
@@ -65,8 +65,8 @@ def _of_template(given: ChatTemplate) -> Iterator[str]:
     yield "template  (what rendering it shows)"
     turns = found.turns
     told = {
-        "tools": "shown by the template" if found.shows_tools else "told in words in the system message",
-        "calls": json.dumps(found.calls.layout.text([EXAMPLE]), ensure_ascii=False) if found.calls else "told in words",
+        "tools": "shown by the template" if found.shows_tools else "described in the system message",
+        "calls": json.dumps(found.calls.layout.text([EXAMPLE]), ensure_ascii=False) if found.calls else "in words",
         "why": found.why,
         "differs": ", ".join(found.differs),
         "reasoning": " … ".join(mark.strip() for mark in turns.thought) if turns.thought else "",

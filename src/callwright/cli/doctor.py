@@ -107,7 +107,7 @@ def doctor(
 def _write(file: Path, findings: Findings, advised: Advice) -> None:
     """Write the advised configuration, with its reasons as comments, and print the command that uses it."""
     if not advised.toml:
-        click.echo(f"Nothing is written to {file}: there is no configuration to advise.", err=True)
+        click.echo(f"Nothing is written to {file}: no configuration can be advised.", err=True)
         return
     heading = f"# `callwright doctor` wrote this for the server at {findings.url}."
     write_config(file, [heading, *advised_table(advised)])

@@ -43,7 +43,7 @@ _COMMANDS: Final = tuple(
         ("config", "config", "Check a configuration file, or print its JSON Schema."),
         ("dialects", "dialects", "List the dialects, or say which one a model speaks."),
         ("doctor", "doctor", "Find out what a model server can do, and how to use it."),
-        ("eval", "eval.command:measure", "Measure how right a model calls, and compare ways of asking it."),
+        ("eval", "eval.command:measure", "Measure tool-calling accuracy, and compare ways of asking the model."),
         ("key", "key", "Make a key for a client of the gateway."),
         ("launch", "launch.command", "Start a coding agent on a model of the gateway."),
         ("parse", "parse", "Read what a model wrote: content, reasoning, calls."),

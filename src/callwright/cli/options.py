@@ -55,7 +55,7 @@ _SERVER: Final = (
     click.option(
         "--mode",
         type=click.Choice((*MODES, AUTO)),
-        help="Who renders and reads; default auto (the best for the server), with --dialect prompt.",
+        help="Where output is parsed; default auto (the best for the server), with --dialect prompt.",
     ),
     click.option("--server", type=click.Choice(get_args(Server)), help="Which server it is."),
     click.option(

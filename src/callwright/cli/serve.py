@@ -80,7 +80,7 @@ _UPSTREAM_VARIABLE: Final = "CALLWRIGHT_UPSTREAM"
 @click.option(
     "--inspect",
     type=click.Choice(get_args(InspectLevel)),
-    help="What the pages at / show of turns.  [default: full on this machine's addresses without keys, else metadata]",
+    help="Level of detail of the pages at /.  [default: full on this machine's addresses without keys, else metadata]",
 )
 @click.option(
     "--write",

@@ -317,7 +317,7 @@ def _load(name: str) -> Dialect:
         found = importlib.import_module(f"callwright.dialects.{name}").DIALECT
     else:
         found = _of_others()[name].load()
-    assert isinstance(found, Dialect), f"{name} is no Dialect"
+    assert isinstance(found, Dialect), f"{name} is not a Dialect"
     assert found.name == name, f"{name} calls itself {found.name}"
     return found
 

@@ -216,7 +216,7 @@ class _Call(NamedCall):
             return "json" if named.get("string") == "false" else "raw"
         kind = named.get("type", "raw")
         if kind not in _TYPES:
-            self.sink.odd(f"{kind!r} is no type of a value")
+            self.sink.odd(f"{kind!r} is not a type of a value")
             return "raw"
         return kind
 
@@ -283,7 +283,7 @@ class _Call(NamedCall):
                 self.sink.doubt(f"{key!r} is given twice, with different values")
         written = "".join(said)
         if written.strip() and not (items or members) and (whole := _json(written)) is not None:
-            self.sink.odd("a value is JSON where elements should stand")
+            self.sink.odd("a value is JSON instead of elements")
             if (whole[0] == "[") == listed and whole[0] in "[{":
                 return whole
         for text in said:
@@ -299,7 +299,7 @@ class _Call(NamedCall):
         named, noise = _attributes(tag.text)
         key = named.get("name")
         if noise or (key is None) != listed:
-            self.sink.doubt(f"{tag.text} is no element of a {'list' if listed else 'dict'}")
+            self.sink.doubt(f"{tag.text} is not an element of a {'list' if listed else 'dict'}")
         inner = writer.inside(schema, None if listed else key or "")[1]
         self._kind = self._kind_of(tag, named)
         if self._kind == "raw" and (writer.is_untyped(inner) or _takes_text(inner)):

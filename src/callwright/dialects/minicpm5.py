@@ -135,7 +135,7 @@ class _Call(TaggedCall):
             source.unread(behind + marker)
         else:
             if behind.strip():
-                self.sink.odd("text behind CDATA", "arguments_trailing_text", behind)
+                self.sink.odd("text after CDATA", "arguments_trailing_text", behind)
             else:
                 self.text.markup(behind)
             self.text.markup(marker)

@@ -46,7 +46,7 @@ _PAGE_S: Final = 5.0
 _SHOW: Final = "/api/show"
 _NO_ACCESS: Final = (401, 403)
 _NO_CACHE: Final = (
-    "The server of transformers lists what lies in the cache of Hugging Face, and there is no cache (HTTP 500). Name "
+    "The server of transformers lists the models in the cache of Hugging Face, which is missing (HTTP 500). Name "
     "the model that it was started with: --model NAME."
 )
 
@@ -161,7 +161,7 @@ def _unusable(listed: Reply, model: str | None) -> tuple[str, str]:
     if listed.is_page and listed.status < 400:
         return "A web page answers, not a model server. Is its base URL right, with its port and its /v1?", ""
     if model is None:
-        way_out = "Is its base URL right? Then name a model: --model NAME."
+        way_out = "If its base URL is correct, name a model: --model NAME."
         told = listed.told if listed.status >= 300 else clipped(listed.body.decode(errors="replace"), 80)
         return f"The server lists no models (HTTP {listed.status}). {way_out}", told
     return "", ""

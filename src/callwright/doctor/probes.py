@@ -121,7 +121,7 @@ async def completions(target: Target) -> ProbeResult:
     text = dig(reply.json, "choices", 0, "text")
     if not isinstance(text, str):
         return ProbeResult("endpoints", COMPLETIONS, "error", f"no completion: {clipped(_text(reply))}")
-    return ProbeResult("endpoints", COMPLETIONS, "works", f"it goes on: {clipped(text, 80)}")
+    return ProbeResult("endpoints", COMPLETIONS, "works", f"it continues: {clipped(text, 80)}")
 
 
 async def raw_call(target: Target, dialect: str, flavour: ServerKind, *, constrain: bool = True) -> list[ProbeResult]:
@@ -252,7 +252,7 @@ async def _none(target: Target) -> ProbeResult:
     if calls := _calls(reply):
         return ProbeResult("tools", probe, "ignored", f"it called {clipped(calls[0][0])}")
     if _CALLING in _said(reply):
-        return ProbeResult("tools", probe, "ignored", f"a call stands in the text: {clipped(_said(reply))}")
+        return ProbeResult("tools", probe, "ignored", f"the text contains a call: {clipped(_said(reply))}")
     return ProbeResult("tools", probe, "enforced", f"no call: {clipped(_said(reply), 80)}")
 
 
@@ -276,7 +276,7 @@ def _called(probe: str, calls: list[tuple[str, str]], said: str) -> ProbeResult:
         if not isinstance(dig(_value(arguments), "city"), str):
             return ProbeResult("tools", probe, "unclear", f"a call with arguments that do not fit: {told}")
         return ProbeResult("tools", probe, "works", told)
-    where = "a call stands in the text" if _CALLING in said else "no call"
+    where = "the text contains a call" if _CALLING in said else "no call"
     return ProbeResult("tools", probe, "ignored", f"{where}: {clipped(said)}")
 
 

@@ -22,7 +22,7 @@ _PLAIN: Final = "openai"
 # Servers whose users send requests that OpenAI rejects only for their form.
 _LOCAL: Final = ("vllm", "sglang", "llamacpp", "ollama", "lmstudio")
 _NO_DIALECT: Final = (
-    "neither its name nor a template tells more, and json works with any model; its own is better, where you know it: "
+    "neither its name nor a template shows its format; json works with any model, its own is better, if you know it: "
     "--dialect D, of those that `callwright dialects` lists"
 )
 # The options with which these servers parse calls themselves.
@@ -32,8 +32,8 @@ _MAKES_CALLS: Final[Mapping[ServerName, str]] = {
     "llamacpp": "--jinja",
 }
 _GATEWAY: Final = (
-    "It is a Callwright gateway: clients ask it as it is, with the base URL {url}. Another gateway before it would add "
-    "nothing. What the model server behind it can do, doctor tells when it is given that server's URL."
+    "It is a Callwright gateway: clients use it directly, with the base URL {url}. Another gateway in front of it "
+    "would add nothing. To probe the model server itself, give doctor that server's URL."
 )
 
 

@@ -75,9 +75,9 @@ class Tools:
         try:
             arguments = decode(call.arguments or "{}")
         except NotJsonError as error:
-            return Checked(call, None, f"its arguments are no JSON: {error}")
+            return Checked(call, None, f"its arguments are not valid JSON: {error}")
         if not isinstance(arguments, dict):
-            return Checked(call, arguments, "its arguments are no object")
+            return Checked(call, arguments, "its arguments are not an object")
         faults = validator_of(tool.parameters or {"type": "object"}).faults(arguments, 1)
         if faults:
             return Checked(call, arguments, f"{faults[0].path}: {faults[0].message}")
@@ -196,7 +196,7 @@ def _text_whys(case: Case, turns: Sequence[Turn]) -> list[str]:
     try:
         value = decode(text)
     except NotJsonError:
-        return [*whys, "the text is no JSON"]
+        return [*whys, "the text is not valid JSON"]
     if must.answer is not None and (faults := validator_of(must.answer).faults(value, 1)):
         whys.append(f"the answer, {faults[0].path}: {faults[0].message}")
     if must.value is not None and (said := misfit(must.value, value, "the answer")):

@@ -57,7 +57,7 @@ def _toml(path: Path, text: str) -> Iterator[Case]:
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no TOML: {error}. Others are named .yaml or .jsonl.") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}. Name files of other formats .yaml or .jsonl.") from error
     return _of_file(path, given)
 
 
@@ -65,7 +65,7 @@ def _yaml(path: Path, text: str) -> Iterator[Case]:
     try:
         given = read_yaml(text, str(path))
     except NotYamlError as error:
-        raise ConfigError(f"{path} is no YAML that can be read: {error}.") from error
+        raise ConfigError(f"{path} is not valid YAML: {error}.") from error
     if not isinstance(given, Mapping):
         raise ConfigError(f"{path}: expected a mapping with cases in it, got {type(given).__name__}.")
     return _of_file(path, given)
@@ -99,7 +99,7 @@ def _lines(path: Path, text: str) -> Iterator[Case]:
         try:
             given = decode(line)
         except NotJsonError as error:
-            raise ConfigError(f"{where}: it is no JSON: {error}.") from error
+            raise ConfigError(f"{where} is not valid JSON: {error}.") from error
         if isinstance(given, Mapping) and is_bfcl(given):
             yield from bfcl_cases(path, lines)
             return
@@ -160,7 +160,7 @@ def _calls(record: Record) -> tuple[WantedCall, ...]:
 def _check(case: Case, where: str) -> None:
     """Raise `ConfigError` for a case that could never be right, or always is."""
     if case.must.is_empty:
-        raise ConfigError(f"{where}: must says nothing. Add calls = [] for no call, or what else must hold.")
+        raise ConfigError(f"{where}: must is empty. Add calls = [] for no call, or another condition.")
     if case.steps < 1:
         raise ConfigError(f"{where}: steps: expected 1 or more, got {case.steps}.")
     for call in case.must.calls or ():
@@ -174,4 +174,4 @@ def _check(case: Case, where: str) -> None:
     named = [call.name for call in case.must.calls or ()]
     for name in (*named, *case.must.may, *case.effects):
         if name not in known:
-            raise ConfigError(f"{where}: there is no tool {name!r}. It has: {', '.join(known) or 'none'}.")
+            raise ConfigError(f"{where}: the tool {name!r} does not exist. Its tools: {', '.join(known) or 'none'}.")

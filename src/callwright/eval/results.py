@@ -139,7 +139,7 @@ def read_results(path: Path) -> tuple[Plan, list[Result]]:
             result = decode(line, Result)
         except NotJsonError as error:
             if line.endswith(b"\n"):
-                raise ConfigError(f"{path}:{number}: it is no result: {error}.") from error
+                raise ConfigError(f"{path}:{number}: not a result: {error}.") from error
         else:
             found[result.key] = result
     return plan, list(found.values())

@@ -112,7 +112,7 @@ class _OurReading:
         answered, written = await self._outputs.answer(body, label)
         if written is None:
             raise UpstreamError(
-                "The server does not tell what its model wrote: its answer has no logprobs.",
+                "The server does not return the model's output: its answer has no logprobs.",
                 fault="protocol",
                 upstream=self._dialect.name,
             )

@@ -60,22 +60,22 @@ def read_way(text: str) -> Way:
     chosen: _Mode | None = next((one for one in known if one == mode), None)
     if chosen is None:
         raise ConfigError(
-            f"--way {text}: expected {', '.join(known)}, with a dialect behind ':' and settings behind '+', got "
+            f"--way {text}: expected {', '.join(known)}, with a dialect after ':' and settings after '+', got "
             f"{mode!r}.{did_you_mean(mode, known)} Example: --way raw:hermes+constrain=off"
         )
     given = dict(_setting(text, part) for part in rest)
     if chosen == DIRECT:
         wire = of or WIRES[0]
         if wire not in WIRES or given:
-            raise ConfigError(f"--way {text}: direct takes one of {', '.join(WIRES)} behind ':', and no settings.")
+            raise ConfigError(f"--way {text}: direct takes one of {', '.join(WIRES)} after ':', and no settings.")
         return Way(f"{DIRECT}:{wire}", DIRECT, wire)
     if chosen == REREAD and (given or of in (AUTO, TEMPLATE)):
-        raise ConfigError(f"--way {text}: reread takes a dialect behind ':', such as reread:hermes, and no settings.")
+        raise ConfigError(f"--way {text}: reread takes a dialect after ':', such as reread:hermes, and no settings.")
     if chosen == "native" and colon:
         raise ConfigError(f"--way {text}: in mode native the server reads: leave out {of!r}.")
     if chosen != "native":
         if not of:
-            raise ConfigError(f"--way {text}: mode {mode} needs a dialect behind ':', such as {mode}:hermes.")
+            raise ConfigError(f"--way {text}: mode {mode} needs a dialect after ':', such as {mode}:hermes.")
         if of not in (AUTO, TEMPLATE):
             get_dialect(of)
     streamed = given.pop(_STREAM, "on")

@@ -322,7 +322,7 @@ def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArgumen
     fitted = repair_and_validate(form.arguments or Node("object"), form.name, tools)
     own = properties(tool_schema(tool))
     if "ellipsis" in place.repairs or _is_placeholder(fitted.node, own):
-        problem = Problem("incomplete_arguments", f"a placeholder stands in the arguments of {form.name!r}")
+        problem = Problem("incomplete_arguments", f"the arguments of {form.name!r} contain a placeholder")
         return problem if form.explicit else None
     if fitted.faults and not (form.explicit and fitted.is_json_object and _gives_twice([fitted.node])):
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in fitted.faults[:3])

@@ -44,7 +44,7 @@ def expected(reading: "LLMatcher") -> str:
         return f"{literals[0]} or {END}" if ways.may_end(b"") else literals[0]
     words = f"one of {_joined(literals)}" if literals else _class(ways.on(b""))
     if not ways.may_end(b""):
-        return words or "nothing: there is no way on from here"
+        return words or "nothing: no text can follow here"
     return f"{words}, or {END}" if words else END
 
 

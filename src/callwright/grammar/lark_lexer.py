@@ -110,6 +110,6 @@ def _of_character(definition: str, at: int) -> GrammarError:
     if mark == "'":
         return refused(definition, at, "single quote", 'Write strings in double quotes: "…".')
     if mark == "\\":
-        return refused(definition, at, "unexpected '\\'", "A rule goes on in the next line when that begins with |.")
+        return refused(definition, at, "unexpected '\\'", "A rule continues on the next line if that begins with |.")
     way_out = "Expected a name, a string, a regular expression, or one of | ( ) [ ] ? * + ~ { } -> at this place."
     return refused(definition, at, f"unexpected {mark!r}", way_out)

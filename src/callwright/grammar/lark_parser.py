@@ -86,7 +86,7 @@ class _Reader:
             elif token.text == "%import":
                 self._import(token)
             else:
-                raise self._unexpected(token, "the begin of a rule, of a terminal or of a directive")
+                raise self._unexpected(token, "the start of a rule, of a terminal or of a directive")
 
     # --- definitions ---
 
@@ -101,7 +101,7 @@ class _Reader:
             raise refused(self._text, self._peek().at, "priorities are not supported", way_out)
         if self._is("["):
             raise refused(self._text, self._peek().at, "attributes of rules are not supported", f"Write '{name}:'.")
-        self._expect(":", f"':' behind the name {name!r}")
+        self._expect(":", f"':' after the name {name!r}")
         defined = self._body(name, token.at, terminal=terminal)
         self._define(self._lark.terminals if terminal else self._lark.rules, defined)
 
@@ -126,9 +126,9 @@ class _Reader:
             imported.append(self._name())
             while self._take(","):
                 imported.append(self._name())
-            self._expect(")", "')' behind the imported names")
+            self._expect(")", "')' after the imported names")
         else:
-            self._expect(".", "'.' and a name, or names in brackets, behind 'common'")
+            self._expect(".", "'.' and a name, or names in brackets, after 'common'")
             imported.append(self._name())
             if self._take("->"):
                 imported = [self._name()]
@@ -160,7 +160,7 @@ class _Reader:
         if self._take("->"):
             token = self._next()
             if token.kind != "rule":
-                raise self._unexpected(token, "a name in lower case behind '->'")
+                raise self._unexpected(token, "a name in lower case after '->'")
         return items
 
     def _ends_sequence(self) -> bool:
@@ -184,7 +184,7 @@ class _Reader:
             least = 0 if self._is(",") else self._number()
             if self._take(",") and not self._is("}"):
                 self._number()
-            self._expect("}", "'}' behind the count")
+            self._expect("}", "'}' after the count")
             needed = needed and least > 0
         return Item(name, inner, needed)
 
@@ -207,10 +207,10 @@ class _Reader:
             return Item(token.text, None, True)
         if token.kind == "string":
             if self._take("..") and (end := self._next()).kind != "string":
-                raise self._unexpected(end, "a string behind '..'")
+                raise self._unexpected(end, "a string after '..'")
         elif token.kind != "regex":
             if token.text == "~":
-                way_out = "Say what may stand there; for a count, write a number behind the '~'."
+                way_out = "Describe the text that may be there; for a count, write a number after the '~'."
                 raise refused(self._text, token.at, "negation '~' is not supported", way_out)
             raise self._unexpected(token, "a name, a string, a regular expression or a group")
         return Item("", None, True)
@@ -260,9 +260,9 @@ class _Reader:
         got = {"newline": "the end of the line", "end": "the end of the grammar"}.get(
             token.kind, _shortened(token.text)
         )
-        way_out = "Check what stands before it."
+        way_out = "Check the text before it."
         if token.kind == "newline":
-            way_out = "A rule goes on in the next line only when that begins with '|'."
+            way_out = "A rule continues on the next line only if that begins with '|'."
         elif token.text in ("?", "*", "+"):
             way_out = "Put what is repeated into brackets: ( )."
         return refused(self._text, token.at, f"expected {expected}, got {got}", way_out)

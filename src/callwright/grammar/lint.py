@@ -113,7 +113,7 @@ def _named(definition: str, lark: Lark, current: Definition, use: Use) -> Defini
         fault = f"rule {use.name!r} in {current.name}, which is made of terminals"
         raise refused(definition, use.at, fault, "Make a terminal of it, in upper case, or a rule of both.")
     if use.name[0] in "?!":
-        way_out = f"Put a space behind {use.name[0]!r}, which belongs to what stands before it or to a definition."
+        way_out = f"Put a space after {use.name[0]!r}, which belongs to the text before it or to a definition."
         raise refused(definition, use.at, f"{use.name!r} is not defined", way_out)
     raise refused(definition, use.at, f"{use.name!r} is not defined", "Define it, or %import it from common.")
 

@@ -161,7 +161,7 @@ class _Anchors:
 def _inside(anchor: _Part, where: str) -> RegexFault:
     return RegexFault(
         anchor.at,
-        f"'{anchor.text}' does not stand at the {where} of the expression",
+        f"'{anchor.text}' is not at the {where} of the expression",
         f"An expression matches the whole text without it; write \\{anchor.text[-1]} for the character."
         if anchor.kind == "character"
         else "Leave it out: an expression matches the whole text.",
@@ -183,7 +183,7 @@ def _of_part(part: _Part) -> RegexFault | None:
 def _of_escape(part: _Part) -> RegexFault | None:
     name = part.text[1]
     if name in "bB<>":
-        way_out = "Say with a class, or with a rule beside it, what stands next to the word."
+        way_out = "Describe the text next to the word with a class or another rule."
         return _unsupported(part, "word boundary", way_out)
     if name in "0123456789kg":
         return _unsupported(part, "back-reference", "Write the expression again in its place.")
@@ -201,7 +201,7 @@ def _of_repetition(part: _Part) -> RegexFault | None:
 
 def _of_group(part: _Part, group: re.Match[str]) -> RegexFault | None:
     if group["look"]:
-        way_out = "Say in the expression, or in a rule beside it, what may stand there."
+        way_out = "Describe the text that may be there in the expression or in another rule."
         return _unsupported(part, _LOOKS[group["look"]], way_out)
     if group["atomic"]:
         return _unsupported(part, "atomic group", "Write (?: instead: nothing is ever matched twice.")

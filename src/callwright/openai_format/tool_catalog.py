@@ -280,8 +280,8 @@ class ToolCatalog:
             return flats
         if server is None:
             raise RequestError(
-                f"Unsupported tool type 'mcp' at '{at}': MCP servers can stand in the 'tools' of a request to "
-                "/v1/responses or /v1/chat/completions only.",
+                f"Unsupported tool type 'mcp' at '{at}': MCP servers are accepted only in the 'tools' of a "
+                "request to /v1/responses or /v1/chat/completions.",
                 param=f"{at}.type",
                 code="unsupported_value",
             )

@@ -215,7 +215,7 @@ def read_call(given: object, param: str) -> Call:
     except msgspec.ValidationError as error:
         raise type_error(error, param, given) from error
     except (TypeError, ValueError, RecursionError) as error:
-        raise RequestError(f"The arguments at '{param}' are no JSON: {error}.", param=param) from error
+        raise RequestError(f"The arguments at '{param}' are not valid JSON: {error}.", param=param) from error
 
 
 def check_tools(found: Sequence[FoundTool]) -> None:

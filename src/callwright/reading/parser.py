@@ -175,7 +175,7 @@ class OutputParser:
             self.source.push(last)
         self.source.end()
         for _ in self._steps:
-            raise AssertionError("a dialect asked for more text behind the end")
+            raise AssertionError("a dialect asked for more text after the end")
         assert self.source.done, "a dialect left text unread"
         out = self._checked() if self._events else []
         if self._repeats is not None:

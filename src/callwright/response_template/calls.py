@@ -95,7 +95,7 @@ class CallReader:
         rest = self._source.take(len(self._source.text))
         self._source = outer
         if rest.strip():
-            self._emit(Problem("arguments_trailing_text", "text behind a call", call=self.calls - 1, text=rest))
+            self._emit(Problem("arguments_trailing_text", "text after a call", call=self.calls - 1, text=rest))
         else:
             outer.markup(rest)
         outer.markup(closing.text if closing else "")
@@ -178,7 +178,7 @@ class CallReader:
             elif _SURPLUS.fullmatch(rest):
                 self._source.markup(rest)
             else:
-                self._emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=rest))
+                self._emit(Problem("arguments_trailing_text", "text after the arguments", call=index, text=rest))
         self._closed(stop)
 
     def _closed(self, stop: str) -> None:

@@ -149,13 +149,13 @@ def read_template(given: object) -> Template:
         whole = read_settings(given, _Whole)
         anchor = _delimiter(whole.start_anchor, whole.start_anchor_pattern, "start_anchor")
         if anchor is None:
-            raise SlipError("start_anchor", "Missing: the text behind which the model's answer begins in a prompt.")
+            raise SlipError("start_anchor", "Missing: the text of a prompt after which the model's answer begins.")
         if not whole.fields:
             raise SlipError("fields", "expected at least one, got none.")
         fields = tuple(_field(name, raw) for name, raw in whole.fields.items())
         implicit = [field for field in fields if field.open is None]
         if calls := [field.name for field in implicit if field.role == "calls"]:
-            raise SlipError(f"fields.{calls[0]}", "calls need a begin: add open, or open_pattern.")
+            raise SlipError(f"fields.{calls[0]}", "calls need an opener: add open, or open_pattern.")
         if len(implicit) > 1:
             names = ", ".join(field.name for field in implicit)
             raise SlipError("fields", f"only one may have no open, for the text in no other; these have none: {names}.")
@@ -174,7 +174,7 @@ def _field(name: str, raw: object) -> Field:
         ends = _delimiter(given.close, given.close_pattern, "close")
         groups = {group for each in (begins, ends) if each and each.pattern for group in each.pattern.names}
         if given.join is not None and not given.repeats:
-            raise SlipError("join", "it stands between several: add repeats = true, or leave it out.")
+            raise SlipError("join", "it separates repeated values: add repeats = true, or leave it out.")
         _check_transform(given, groups)
         tag = _tag(given)
         opened = set(begins.pattern.names) if begins and begins.pattern else set()
@@ -237,7 +237,7 @@ def _tag(given: _Declared) -> Pattern | None:
 def _check_transform(given: _Declared, groups: set[str]) -> None:
     if given.transform is None:
         if given.transform_each:
-            raise SlipError("transform_each", "there is no transform: add one, or leave it out.")
+            raise SlipError("transform_each", "it needs a transform: add one, or leave it out.")
         if groups:
             names = ", ".join(sorted(groups))
             raise SlipError("transform", f"missing: without one the groups of the patterns go nowhere ({names}).")

@@ -37,7 +37,7 @@ class ResponseTemplate:
         try:
             given = decode(Path(path).read_text(encoding="utf-8-sig"))
         except NotJsonError as error:
-            raise ConfigError(f"{path} is no JSON: {error}.") from error
+            raise ConfigError(f"{path} is not valid JSON: {error}.") from error
         except (OSError, ValueError) as error:  # also no UTF-8, and no path at all
             raise ConfigError(f"Cannot read {path!r}: {reason_of(error)}.") from error
         try:

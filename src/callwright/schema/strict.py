@@ -116,7 +116,7 @@ def _of_form(schema: Schema, drafts: Sequence[str]) -> Iterator[str]:
         except jsonschema_rs.ValidationError as error:
             fault = fault or error
         except UnicodeEncodeError:
-            yield "schema has a text that is no Unicode: it holds half of a surrogate pair."
+            yield "schema contains invalid Unicode: an unpaired surrogate."
             return
         else:
             return

@@ -41,7 +41,7 @@ _GUESSED: Final[dict[JsonRepair, str]] = {
     "ellipsis": "a part that was left out",
     "missing_value": "a value that was not written",
     "half_value": "half a value",
-    "unquoted_text": "text that is no token of JSON",
+    "unquoted_text": "text that is not a token of JSON",
     "quote_in_key": "a name with a quote in it",
     "early_end": "a text that may end at the first quote in it",
     "repeated_key": "a name that was given twice, with different values",

@@ -310,7 +310,7 @@ class PrintedCalls:
 
 
 def _repeated(name: str, arguments: str) -> Problem:
-    return Problem("call_repeated", f"a call of {name!r} stands in the text, too", text=arguments)
+    return Problem("call_repeated", f"the text contains a call of {name!r}, too", text=arguments)
 
 
 def _take_out(call: Call | None, events: list[Event]) -> None:

@@ -186,7 +186,7 @@ class Observation(Struct):
             try:
                 ended = observer(self)
             except Exception:
-                log.exception("an observer failed at the begin of a turn")
+                log.exception("an observer failed at the start of a turn")
                 continue
             if ended is not None:
                 self.endings.append(ended)

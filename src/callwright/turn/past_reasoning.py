@@ -11,7 +11,7 @@ PastReasoning: TypeAlias = Literal["none", "task", "all"]
 
 _TOOL: Final = FunctionTool("look", "Looks.", {"type": "object", "properties": {}})
 _THOUGHT: Final = Reasoning("I should look.")
-_ASKED: Final = Message("user", (TextPart("What is there?"),))
+_ASKED: Final = Message("user", (TextPart("Look around."),))
 _CALLED: Final = (Call("look", "{}", id="call_1"), CallOutput("call_1", (TextPart("A lamp."),)))
 _SAID: Final = Message("assistant", (TextPart("A lamp is there."),))
 

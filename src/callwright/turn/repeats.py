@@ -41,7 +41,7 @@ def heed_repeats(conversation: Conversation, most: int) -> tuple[Conversation, P
     row = f"{_listed(latest.names)}: the same output {latest.times} times in a row;"
     if latest.times >= 2 * most and (barred := _barred(shown, latest.names)) is not None:
         return barred, Problem("call_loop", f"{row} no such call may be made now")
-    return shown, Problem("call_loop", f"{row} the model was told")
+    return shown, Problem("call_loop", f"{row} the model was warned")
 
 
 def _with_words(item: Item) -> Item:

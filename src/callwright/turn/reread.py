@@ -71,7 +71,7 @@ def read_record(line: bytes | str) -> Record:
     try:
         record = decode(line, Record)
     except NotJsonError as error:
-        raise RecordError(f"it is no record of a turn: {error}") from error
+        raise RecordError(f"not a record of a turn: {error}") from error
     if record.version != VERSION:
         raise RecordError(f"expected a record of version {VERSION}, got version {record.version}")
     return record
@@ -148,7 +148,7 @@ def _made(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     try:
         return msgspec.convert({name: value for name, value in given.items() if name != "type"}, kind)
     except msgspec.ValidationError as error:
-        raise RecordError(f"a {given['type']} in it cannot be: {error}") from error
+        raise RecordError(f"a {given['type']} in it is invalid: {error}") from error
 
 
 def _tool(given: RecordedTool) -> FunctionTool:

@@ -63,7 +63,7 @@ class StructuredAnswer:
         try:
             value = decode(text)
         except NotJsonError as error:
-            begins = f"the answer is no JSON, it begins {text.strip()[:_BEGIN]!r}: {error}"
+            begins = f"the answer is not valid JSON, it begins {text.strip()[:_BEGIN]!r}: {error}"
             return begins if text.strip() else "the answer is empty, and not JSON"
         faults = self._validator.faults(value)
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_MAX_TOLD])

@@ -123,7 +123,7 @@ class _Call(Struct):
         if self.function is not None:
             return self.function
         if self.type not in (None, "", "function"):
-            raise UnreadableError(f"sent a call of a type that is no function: {str(self.type)[:100]!r}")
+            raise UnreadableError(f"sent a call of a type other than function: {str(self.type)[:100]!r}")
         return _Function(self.name, self.arguments)
 
 
@@ -315,7 +315,7 @@ class ChatAnswer:
     def _unsaid(self, message: _Delta, logprobs: dict[str, Any] | None) -> tuple[_Delta, dict[str, Any] | None]:
         """A message without the parts that earlier deltas had: at the end of a stream some servers repeat all of it."""
         if has := ", ".join([name for name in message.__struct_fields__ if getattr(message, name)]):
-            self._odd.tell("a message behind its pieces, read only where they said nothing; it has", has)
+            self._odd.tell("a message after its pieces, read only for fields that they left empty; it has", has)
         kept = _Delta()
         if not self._said.intersection(("content", "refusal")):
             kept.content, kept.refusal, kept.annotations = message.content, message.refusal, message.annotations
@@ -367,7 +367,7 @@ class ChatAnswer:
             if part.thinking:
                 self._say("reasoning", _thought(part.thinking), out)
             elif part.text is None and part.refusal is None and part.type not in (None, "text", "thinking"):
-                raise UnreadableError(f"sent content of a type that is no text: {part.type[:100]!r}")
+                raise UnreadableError(f"sent content of a type other than text: {part.type[:100]!r}")
         text = "".join(part.text or "" for part in parts)
         refusal = _refusal(delta, parts)
         if text or (logprobs and not refusal):

@@ -126,7 +126,7 @@ class ConstrainedUpstream(HttpUpstream):
                 body = await self._page(self.url.removesuffix("/v1"), path)
                 self._windows |= read(read_json(body, object, bounds.MAX_ANSWER_VALUES), names)
             except (UpstreamError, NotJsonError, UnreadableError) as error:
-                log.debug("%s tells no windows at %s: %.200r", self.name, path, str(error))
+                log.debug("%s does not report windows at %s: %.200r", self.name, path, str(error))
         return names
 
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:

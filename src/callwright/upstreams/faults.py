@@ -42,7 +42,7 @@ def fault_of(error: Exception, connect_s: float, idle_s: float) -> tuple[str, Fa
         case TimeoutError() | SilentError():
             return f"was silent for too long (more than {idle_s:g} s)", "timeout"
         case BrokenFramingError():
-            return "sent what is no HTTP in the middle of its answer", "cut"
+            return "sent invalid HTTP in the middle of its answer", "cut"
         case ClosedError():
             return "was left: its connections were closed before the end of its answer", "protocol"
         case EncodingError():

@@ -40,7 +40,7 @@ def read_leniently(data: bytes | bytearray, kind: type[T], tell: Tell) -> T:
     if not isinstance(value, dict):
         if value and isinstance(value, str | list):
             return msgspec.convert(value, kind)
-        tell("an event that is no object, which is left out", value)
+        tell("an event that is not an object, which is left out", value)
         return msgspec.convert({}, kind)
     odd = ""
     for attempt in range(_MOST):
@@ -57,7 +57,7 @@ def read_leniently(data: bytes | bytearray, kind: type[T], tell: Tell) -> T:
             if not _leave_out(value, path):
                 raise
             if path != odd:
-                tell(f"what is no such value at {path.removeprefix('.')}, which is left out", path)
+                tell(f"an invalid value at {path.removeprefix('.')}, which is left out", path)
     raise ValueError(f"more than {_MOST} fields are not what the API has")
 
 

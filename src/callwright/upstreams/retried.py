@@ -92,7 +92,7 @@ class Retried:
                 pause_s = self._maybe_pause(error, failures, None if end is None else end - now())
                 if begun or pause_s is None:
                     raise
-                log.info("%s failed (%s), asked again in %.1f s", self.name, error.status or error.fault, pause_s)
+                log.info("%s failed (%s), retried in %.1f s", self.name, error.status or error.fault, pause_s)
             failures += 1
             self._budget -= 1
             await self._pause(pause_s)

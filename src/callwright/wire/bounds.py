@@ -98,7 +98,7 @@ def check_items(items: Sequence[Any], limits: Bounds, param: str, beside: Sequen
     if parts > bounds.MAX_PARTS:
         raise RequestError(
             f"Invalid '{param}': too many parts. Expected at most {bounds.MAX_PARTS} parts of content and calls in all "
-            f"of them together, but got {parts} instead. Join texts that stand side by side.",
+            f"of them together, but got {parts} instead. Join adjacent texts.",
             param=param,
             code="array_above_max_length",
         )

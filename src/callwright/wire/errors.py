@@ -26,16 +26,16 @@ def json_fault(body: bytes, error: NotJsonError) -> str:
     try:
         json.loads(text)
     except json.JSONDecodeError as wrong:
-        return f"is no JSON: {wrong.msg} at line {wrong.lineno}, column {wrong.colno}"
+        return f"is not valid JSON: {wrong.msg} at line {wrong.lineno}, column {wrong.colno}"
     except (RecursionError, ValueError):
         pass
     if isinstance(error.__cause__, RecursionError):
         return "is nested too deeply"
     half = next((escape for escape in _ESCAPE.finditer(text) if escape["half"]), None)
     if half is None:
-        return f"is no JSON: {error}"
+        return f"is not valid JSON: {error}"
     line, column = text.count("\n", 0, half.start()) + 1, half.start() - text.rfind("\n", 0, half.start())
-    return f"holds half of a surrogate pair, {half.group()}, which is no character, at line {line}, column {column}"
+    return f"contains an unpaired surrogate, {half.group()}, which is not a character, at line {line}, column {column}"
 
 
 class ErrorObject(Struct, kw_only=True):

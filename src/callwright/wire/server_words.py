@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from callwright.tolerant_json.codec import encode
 
 NOT_OFFERED: Final = "This call was not run: the request does not offer its server any more."
-WEB_SEARCH_GONE: Final = "What this search has found is not shown any more."
+WEB_SEARCH_GONE: Final = "The results of this search are not shown any more."
 _REJECTED: Final = "The user did not approve this call; it was not run."
 _SUMMARY: Final = "Summary of the conversation so far, which is not shown any more:\n\n"
 _INVALID_PARAMS: Final = -32602  # of JSON-RPC

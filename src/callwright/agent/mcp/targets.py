@@ -58,11 +58,11 @@ def missing_program(target: Command) -> str:
     """The missing part of a command, and what to do about it."""
     program = target.words[0]
     if target.cwd is not None and not Path(target.cwd).is_dir():
-        return f"there is no folder {target.cwd!r} to start it in"
+        return f"the folder {target.cwd!r} to start it in does not exist"
     if os.sep in program:
-        return f"there is no program {program!r}"
+        return f"the program {program!r} does not exist"
     brings = f" ({program} comes with {_BRINGS[program]})" if program in _BRINGS else ""
-    return f"there is no program {program!r} on the PATH. Install it{brings}, or name it with its folder"
+    return f"the program {program!r} is not on the PATH. Install it{brings}, or give its full path"
 
 
 @asynccontextmanager

@@ -51,7 +51,7 @@ class HeldSession:
             count = len(self._messages)
             if list(pending[:count]) != self._messages:
                 raise SessionError(
-                    f"Session {self._id!r} has gone on since this run began to wait: it cannot be resumed there.",
+                    f"Session {self._id!r} has changed since this run began to wait: the run cannot be resumed.",
                     code="session_changed",
                 )
             self._count = len(read_messages(pending[:count]))

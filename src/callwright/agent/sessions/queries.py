@@ -37,7 +37,7 @@ def _hold(connection: Connection, id_: str, run: Maker) -> None:
         silent_s = now(connection) - row.seen_at
         if silent_s <= LOST_S and not is_dead(Maker(row.holder, row.place, row.pid, row.started), silent_s):
             raise SessionError(
-                f"Session {id_!r} is busy: another run goes on with it, in process {row.pid}. Wait for its end, or "
+                f"Session {id_!r} is busy: another run in process {row.pid} uses it. Wait until it has ended, or "
                 "give the session a wait_s.",
                 code="session_busy",
             )

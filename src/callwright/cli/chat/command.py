@@ -68,7 +68,7 @@ _PATIENCE_S: Final = 600.0
 @click.option(
     "--save", type=click.Path(path_type=Path), metavar="FILE.jsonl", help="Keep the conversation, one message a line."
 )
-@click.option("--session", metavar="NAME", help="Go on with the conversation of this name, and keep it.")
+@click.option("--session", metavar="NAME", help="Continue the conversation of this name, and save it.")
 def chat(
     tools: Sequence[Path],
     mcp: Sequence[str],
@@ -249,7 +249,7 @@ class _Chat:
                     self._transcript.begin_anew()
                 screen.line("A new conversation.", dim=True)
             case _:
-                screen.line(f"There is no {line}.{did_you_mean(line, _COMMANDS)} /help lists the commands.")
+                screen.line(f"Unknown command {line}.{did_you_mean(line, _COMMANDS)} /help lists the commands.")
 
     def _turn(self, line: str) -> None:
         """One line of the person, until the model has answered."""

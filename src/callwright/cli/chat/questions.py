@@ -46,7 +46,7 @@ def _answer(screen: Screen, question: Question) -> Any:
 def _values(screen: Screen, schema: Mapping[str, Any]) -> dict[str, Any]:
     properties: Mapping[str, Any] = schema.get("properties") or {}
     required = set(schema.get("required") or ())
-    screen.line("Ctrl-D: no answer. Nothing leaves a value out, or takes what stands in parentheses.", dim=True)
+    screen.line("Ctrl-D: no answer. An empty line leaves a value out, or takes the one in parentheses.", dim=True)
     given: dict[str, Any] = {}
     for name, about in properties.items():
         about = about if isinstance(about, Mapping) else {}

@@ -1,1 +1,1 @@
-"""`callwright eval`: how right a model calls."""
+"""`callwright eval`: measure tool-calling accuracy."""

@@ -1,4 +1,4 @@
-"""`callwright eval`: measure how right a model calls, in each way of asking it, and compare."""
+"""`callwright eval`: measure the accuracy of a model in each way of asking it, and compare."""
 
 import asyncio
 import signal
@@ -45,10 +45,10 @@ _TIMEOUT_S: Final = 600.0
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The models of a callwright.toml, each as it is configured there.",
+    help="The models of a callwright.toml, with their settings there.",
 )
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
-@dialect_option("How the model writes calls, where its name does not tell.")
+@dialect_option("How the model writes calls, if its name does not show it.")
 @click.option("--way", "ways", multiple=True, metavar="WAY", help="A way of asking; without it those that make sense.")
 @click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field for each request: temperature=0.")
@@ -79,17 +79,17 @@ _TIMEOUT_S: Final = 600.0
     default=Path("eval-results"),
     show_default=True,
     metavar="DIR",
-    help="Where results are kept; what is there is not asked again.",
+    help="Folder of the results; requests that have one are not sent again.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
-@click.option("--fail-under", type=click.FloatRange(0, 1), metavar="SHARE", help="End with 1 if no way is as right.")
+@click.option("--fail-under", type=click.FloatRange(0, 1), metavar="SHARE", help="Exit with 1 if no way reaches it.")
 @click.pass_context
 def measure(ctx: click.Context, /, targets: Sequence[str], **given: Any) -> None:
-    """Measure how right a model calls tools: a server, a model in a file, or without one the simulated model.
+    """Measure the tool-calling accuracy of a model: a server, a model in a file, or without one the simulated model.
 
-    `compare A B` compares two folders of results, case by case. When it is stopped, the same command goes on where it
-    was.
+    `compare A B` compares two folders of results, case by case. After an interruption, run the same
+    command to continue.
 
     \b
     Examples:
@@ -129,7 +129,7 @@ def measure(ctx: click.Context, /, targets: Sequence[str], **given: Any) -> None
         else:
             target = asyncio.run(_measured(at, options, cases, plan))
     except (click.Abort, KeyboardInterrupt):
-        click.echo(f"Stopped. What is done is kept in {out}: the same command goes on with the rest.", err=True)
+        click.echo(f"Stopped. The results so far are in {out}. Run the same command to continue.", err=True)
         raise click.Abort from None
     summary = _reported(out, cases, target)
     chosen = chosen_toml(summary, target.entries)

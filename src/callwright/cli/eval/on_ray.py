@@ -101,9 +101,7 @@ def measured(parts: Sequence[Part]) -> Iterator[tuple[Result, tuple[Record, ...]
                 waiting.remove(ready[0])
                 continue
             except ray.exceptions.RayError as error:
-                raise ConfigError(
-                    f"A worker died: {_line(error)}. The same command goes on with what is not done yet."
-                ) from error
+                raise ConfigError(f"A worker died: {_line(error)}. Run the same command to continue.") from error
             if sent.result is None:
                 errors.append(sent.error)
             else:

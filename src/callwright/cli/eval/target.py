@@ -97,9 +97,7 @@ def config_target(path: Path, asked: Asked) -> Target:
             near = did_you_mean(asked.model, names)
             raise ConfigError(f"--model: {path} has no model {asked.model!r}.{near} It has: {', '.join(names)}.")
     if unnamed := [model for model in models if model.name == ANY_MODEL and model.model is None]:
-        raise ConfigError(
-            f"{path}: {unnamed[0].name!r} stands for any model. Give the entry a model, or choose others."
-        )
+        raise ConfigError(f"{path}: {unnamed[0].name!r} means any model. Give the entry a model, or choose others.")
     return models_target(str(path), models, asked)
 
 
@@ -134,7 +132,7 @@ async def url_target(url: str, asked: Asked) -> Target:
         ways = tuple(candidates(found, tells=tells))
     if not ways or name is None:
         why = (found.message or "no way to ask it works").rstrip(".")
-        raise ConfigError(f"{found.url}: {why}. `callwright doctor {without_credentials(url)}` tells more.")
+        raise ConfigError(f"{found.url}: {why}. `callwright doctor {without_credentials(url)}` shows more.")
     key = {"api_key_env": asked.api_key_env} if asked.api_key_env else {}
     server = server_of(found)
     entries = [

@@ -41,9 +41,9 @@ Working
 
 Editing files
 Change files with the tool `apply_patch`. Its input is the patch itself. Paths are relative. Lines that stay begin with
-a space, removed lines with `-`, added lines with `+`; two or three lines that stay, before and behind a change, say
-where it is. `@@` begins another place in the same file and may name the function or class it is in. There are no line
-numbers.
+a space, removed lines with `-`, added lines with `+`; two or three lines that stay, before and after a change, say
+where it is. `@@` begins another place in the same file and may name the function or class it is in. Line numbers
+are not used.
 
 *** Begin Patch
 *** Update File: app/greet.py

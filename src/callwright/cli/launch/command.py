@@ -171,7 +171,7 @@ def _key(name: str | None, *, needed: bool) -> str:
 def _check_installed(name: str, agent: Agent) -> None:
     if shutil.which(agent.program) is None:
         raise ConfigError(
-            f"{agent.shown} is not installed: there is no `{agent.program}` on the PATH. Install it with "
+            f"{agent.shown} is not installed: `{agent.program}` is not on the PATH. Install it with "
             f"`{agent.install}`, or see its setup with `callwright launch {name} --print`."
         )
 

@@ -125,7 +125,7 @@ class Bodies:
                     if problem:
                         self.emit(problem)
                 case RecoveredCall(name, arguments):
-                    self.emit(Problem("call_in_text", "the call stands in the answer", call=self.calls))
+                    self.emit(Problem("call_in_text", "the call is in the answer", call=self.calls))
                     for problem in piece.problems:
                         self.emit(msgspec.structs.replace(problem, call=self.calls))
                     self.whole_call(name, arguments, complete=piece.complete)
@@ -329,7 +329,7 @@ class Bodies:
         """Handle text between the arguments and the end of the message."""
         if text.strip():
             kind: ProblemKind = "arguments_trailing_text"
-            self.emit(Problem(kind, "text behind the arguments", call=self._last(), text=text))
+            self.emit(Problem(kind, "text after the arguments", call=self._last(), text=text))
         else:
             self.markup(text)
 
@@ -339,11 +339,11 @@ class Bodies:
         for stop in STOPS:
             words = words.replace(stop, "")
         if words.strip():
-            self.emit(Problem("text_after_call_discarded", "text behind a call", text=text))
+            self.emit(Problem("text_after_call_discarded", "text after a call", text=text))
             return
         self.markup(text)
         if text.strip():
-            self.emit(Problem("redundant_stop", "a stop token behind a closed call"))
+            self.emit(Problem("redundant_stop", "a stop token after a closed call"))
 
     def _raw_arguments(self, name: str, *, certain: bool) -> Parse[str]:
         index = self._start(name)

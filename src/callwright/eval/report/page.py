@@ -58,7 +58,7 @@ pre { background: var(--box); border: 1px solid var(--line); border-radius: 6px;
 
 def page(plan: Plan, summary: Summary, results: Sequence[Result], records: Mapping[str, Sequence[Record]]) -> str:
     """The page, as HTML. `records`: the turns of cases that were not right, by `WAY CASE`."""
-    title = escape(f"How right a model calls: {plan.target}")
+    title = escape(f"Tool-calling accuracy: {plan.target}")
     shares = {way.way: way.interval for way in summary.ways}
     failing = [result for result in results if not result.right]
     return f"""<!doctype html>
@@ -70,7 +70,7 @@ def page(plan: Plan, summary: Summary, results: Sequence[Result], records: Mappi
 <style>{_STYLE}</style>
 </head>
 <body>
-<h1>How right a model calls</h1>
+<h1>Tool-calling accuracy</h1>
 <p>{escape(plan.target)}</p>
 <p class="soft">Cases: {escape(plan.size)}, seed {plan.seed} ({plan.cases}) · Callwright {escape(plan.callwright)}</p>
 <h2>Right, by way of asking</h2>
@@ -91,7 +91,7 @@ def page(plan: Plan, summary: Summary, results: Sequence[Result], records: Mappi
 
 
 def _ways(ways: Sequence[WaySummary]) -> str:
-    heads = "way|cases|right|as written|false calls|lost|wrong|invalid|asked again|failed|requests|tokens|first|whole"
+    heads = "way|cases|right|as written|false calls|lost|wrong|invalid|retried|failed|requests|tokens|first|whole"
     rows = (
         (
             way.way,

@@ -37,5 +37,5 @@ def told_pair(pair: PairSummary) -> str:
     if it.is_told:
         than = "better" if it.difference > 0 else "worse"
         return f"{pair.second} is {than} than {pair.first} by {100 * abs(it.difference):.1f} points ({counts})"
-    more = f"; some {pair.needed:,} cases would tell 5 points" if pair.needed and pair.needed > it.cases else ""
-    return f"{pair.second} and {pair.first}: no difference that can be told ({counts}{more})"
+    more = f"; some {pair.needed:,} cases would show 5 points" if pair.needed and pair.needed > it.cases else ""
+    return f"{pair.second} and {pair.first}: no significant difference ({counts}{more})"

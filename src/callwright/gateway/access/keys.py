@@ -165,7 +165,7 @@ class Keys:
             for model in key.models:
                 if model not in models and ALL_MODELS not in (model, *models):
                     raise ConfigError(
-                        f"Key {key.name!r}: there is no model {model!r}.{did_you_mean(model, models)} It can be: "
+                        f"Key {key.name!r}: unknown model {model!r}.{did_you_mean(model, models)} Expected one of: "
                         f"{', '.join((*models, ALL_MODELS))}."
                     )
         counted = counters or SharedCounters(counters_size(given))

@@ -298,7 +298,7 @@ def _ignored_of_dialect(given: ModelConfig, mode: Mode | Literal["auto"]) -> _Ca
         bool(given.options) and given.dialect is None,
         (
             f"options are a dialect's ({', '.join(given.options)}): add dialect = 'harmony', or another one, or leave "
-            "them out. What goes to the server as it is belongs in fields."
+            "them out. Fields that are sent to the server unchanged belong in fields."
         ),
     )
 
@@ -337,7 +337,7 @@ def _ignored_by_servers(given: ModelConfig) -> _Cases:
     """What other servers would need, or more of them; and no repeat."""
     yield (
         given.max_repeats == 1,
-        "max_repeats: one time is no repeat. Write 2 or more, or 0 for any number of times.",
+        "max_repeats: a single output is not a repeat. Write 2 or more, or 0 for any number of times.",
     )
     yield (
         bool(given.faults) and given.servers != (SIMULATED_UPSTREAM,),

@@ -113,7 +113,7 @@ class InferenceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     tool: _Text
     """The tool, if several would accept them."""
     keys: Annotated[list[_Text], Meta(min_length=1)]
-    """What the arguments must have."""
+    """Properties that the arguments must have."""
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,7 +184,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How often the model tries again after an invalid call or answer; see [the guarantee](guarantee.md).
     """
     retry_s: _Seconds = 100.0
-    """After this there are no more retries."""
+    """Time after which the model is not asked any more."""
     max_repeats: Annotated[int, Meta(ge=0, le=1000)] = 4
     """How often in a row a call may have the same output until the model reads a note about the loop; at twice that
     the call is forbidden, see [loops](guarantee.md#loops). 0: unlimited.
@@ -202,8 +202,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     [lenient requests](guarantee.md#lenient-requests).
     """
     media: Literal["refuse", "tell"] = "refuse"
-    """Images and files if the prompt is text only (mode raw): `refuse` with a 400, or `tell` the model in words that
-    they exist.
+    """Images and files if the prompt is text only (mode raw): a 400 (`refuse`), or a note to the model that they
+    exist.
     """
     balance: Literal["prefix", "least"] = "prefix"
     """The choice among several servers, see [below](#several-servers): the one with the `prefix` of the conversation in
@@ -327,7 +327,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     record: RecordConfig | None = None
     """Where turns are written down."""
     limits: Bounds = Bounds()
-    """What one request may hold."""
+    """Limits for a single request."""
     keys: tuple[KeyConfig, ...] = ()
     """The clients."""
     models: tuple[ModelConfig, ...] = ()
@@ -335,13 +335,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mcp: tuple[McpConfig, ...] = ()
     """The servers of tools that are run here."""
     search: SearchConfig | None = None
-    """Who searches the web."""
+    """The search engine of the web search."""
 
 
 def path_of(given: str) -> Path:
     """A path as users write it: `~` is their home, where they have one. Raises `ConfigError` for what no file has."""
     if "\0" in given:
-        raise ConfigError(f"{given!r} is no path: it has a NUL character in it. Name a file or a folder.")
+        raise ConfigError(f"{given!r} is not a path: it contains a NUL character. Name a file or a folder.")
     return Path(os.path.expanduser(given))  # Path.expanduser raises for users that nobody knows
 
 
@@ -352,7 +352,7 @@ def load_config(path: Path) -> Config:
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no TOML: {error}.") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     try:
         config = read_settings(given, Config)
     except SlipError as error:

@@ -18,7 +18,7 @@ def check_url(url: str, expected: str) -> None:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"{expected}, got one that is no URL: {error}.") from error
+        raise ConfigError(f"{expected}, got an invalid URL: {error}.") from error
     if not host:
         raise ConfigError(f"{expected}, got no host.")
     if port == 0 or parts.netloc.endswith(":"):
@@ -28,7 +28,7 @@ def check_url(url: str, expected: str) -> None:
 def check_header(name: str, value: str, where: str) -> None:
     """Raises `ConfigError` for what cannot be a header. `where` the value stands."""
     if not _HEADER_NAME.fullmatch(name):
-        raise ConfigError(f"headers: {name!r} is no name of an HTTP header. Expected one such as 'x-api-key'.")
+        raise ConfigError(f"headers: {name!r} is not a valid name of an HTTP header. Expected one such as 'x-api-key'.")
     if value != value.strip() or not value.replace("\t", "").isprintable():
         raise ConfigError(
             f"{where}: expected the value of an HTTP header, got one with a line end, another control character or "

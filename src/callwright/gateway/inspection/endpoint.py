@@ -168,7 +168,7 @@ class InspectionEndpoint:
         if self._again is not None:
             found = await cancel_on_disconnect(request, self._again(id_, asked))
         if found is None:
-            raise _unknown(id_, "Only what was said in a turn that is still kept can be asked again.")
+            raise _unknown(id_, "A turn can be run again only while its content is stored.")
         return json_response({"id": found})
 
     async def quality(self, _: Request) -> Response:
@@ -255,7 +255,7 @@ def _seen_by(who: ApiKey, rows: Rows, *, contents: bool) -> Rows:
 
 
 def _unknown(id_: str, more: str) -> RequestError:
-    return RequestError(f"There is no turn '{id_[:100]}' here. {more}", code="turn_not_found", status=404)
+    return RequestError(f"The turn '{id_[:100]}' does not exist. {more}", code="turn_not_found", status=404)
 
 
 def _from_own_page(request: Request) -> None:

@@ -54,7 +54,7 @@ class RunAgain:
         if kept is None or (seen := kept.seen) is None:
             return None
         if seen.operation != "chat":
-            raise RequestError("Only turns of a conversation can be asked again.", code="invalid_value")
+            raise RequestError("Only turns of a conversation can be run again.", code="invalid_value")
         ids: list[str] = []
         inspecting = self._inspector.observer(again_of=id_, told=ids.append)
         async with self._model(seen, asked) as (label, model):

@@ -60,7 +60,7 @@ def asset(request: Request) -> Response:
     name = request.path_params["name"]
     found = _file(name) if name in _names() else None
     if found is None:
-        raise RequestError(f"There is no file '{name[:100]}' among the pages.", status=404)
+        raise RequestError(f"The pages have no file '{name[:100]}'.", status=404)
     return _answer(request, found)
 
 

@@ -34,7 +34,7 @@ class Gauges(Collector):
                 up.add_metric((model, server.name), float(server.is_well))
                 running.add_metric((model, server.name), server.in_flight)
         yield from (up, running)
-        left = GaugeMetricFamily("callwright_key_left", "What is left of a limit per minute.", labels=("key", "kind"))
+        left = GaugeMetricFamily("callwright_key_left", "Remainder of a limit per minute.", labels=("key", "kind"))
         for key, kinds in self._left().items():
             for kind, number in kinds.items():
                 left.add_metric((key, kind), number)

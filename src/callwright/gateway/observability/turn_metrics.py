@@ -43,7 +43,7 @@ class TurnMetrics:
         self.prompts = RepeatedPrompts()
         self.turn_seconds = histogram("turn_seconds", "One turn of a model, with all retries.", SECONDS, "model")
         self.first_seconds = histogram(
-            "first_event_seconds", "From the begin of a turn to the first event that goes out.", FIRST_SECONDS, "model"
+            "first_event_seconds", "From the start of a turn to the first event sent.", FIRST_SECONDS, "model"
         )
         self.held_seconds = histogram(
             "held_seconds",
@@ -67,10 +67,8 @@ class TurnMetrics:
         self.upstream_errors = counter("upstream_errors", "Failures of the upstream.", "model", "fault")
         self.finished = counter("turns", "Turns by how they ended.", "model", "reason")
         self.calls = counter("calls", "Calls by how well they were made.", "model", "dialect", "outcome")
-        self.problems = counter("problems", "What was wrong with answers.", "model", "kind")
-        self.retries = counter(
-            "retries", "How often a model was asked again, by what was wrong with its answer.", "model", "reason"
-        )
+        self.problems = counter("problems", "Problems of answers, by kind.", "model", "kind")
+        self.retries = counter("retries", "Retries, by the problem of the answer.", "model", "reason")
         self.ambiguous = counter(
             "ambiguous_calls",
             "Answers whose model was asked whether it meant a call, by its reply.",

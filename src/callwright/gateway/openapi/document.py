@@ -197,7 +197,7 @@ def _answers(path: str, told: _Told, routes: Iterable[Endpoint], *, has_keys: bo
         content = {_JSON: {"schema": reference(told.answer)}}
     if told.streams:
         content[_EVENTS] = {"schema": _event({"anyOf": [reference(type_) for type_ in told.streams]})}
-    good: JsonSchema = {"description": "What was asked for.", "headers": _HEADERS, "content": content}
+    good: JsonSchema = {"description": "The requested object.", "headers": _HEADERS, "content": content}
     if told.gives:
         good["links"] = _links(path, told.gives, routes)
     if told.is_open:
@@ -213,7 +213,7 @@ def _event(schema: JsonSchema) -> JsonSchema:
     data = {**_TEXT, "contentMediaType": _JSON, "contentSchema": schema}
     return {
         "type": "object",
-        "description": "Where the API has it so, `[DONE]` comes behind the last event.",
+        "description": "If the API has it, `[DONE]` follows the last event.",
         "properties": {"event": _TEXT, "data": {"anyOf": [{"const": "[DONE]"}, data]}},
         "required": ["data"],
     }

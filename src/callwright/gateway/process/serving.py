@@ -86,7 +86,7 @@ class Drain:
             admission.drain()
             if admission.running:
                 log.info(
-                    "requests under way: %d; they may go on for %g s, another signal ends them",
+                    "requests in progress: %d; waiting up to %g s for them, another signal ends them",
                     admission.running,
                     self._drain_s,
                 )

@@ -44,4 +44,4 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
         reason = reason_of(error.__context__ or error)  # `socket` appends the address again to its own error
         raise ConfigError(f"Cannot listen on {host}:{port}: {reason}. {way_out}") from error
     except UnicodeError as error:
-        raise ConfigError(f"Cannot listen on {host!r}: it is no name of a host.") from error
+        raise ConfigError(f"Cannot listen on {host!r}: it is not the name of a host.") from error

@@ -48,7 +48,7 @@ def check_workers(config: Config) -> None:
         return
     if sys.platform == "win32":
         raise ConfigError(
-            "workers: on Windows a gateway is one process. Leave it out, or start several behind a proxy."
+            "workers: on Windows a gateway is one process. Leave it out, or start several and put a proxy in front."
         )
     if config.store is None or config.store.url in ("sqlite://", "sqlite:///:memory:"):
         raise ConfigError(

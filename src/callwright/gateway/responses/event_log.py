@@ -15,7 +15,7 @@ def not_kept(id_: str, after: int, first: int | None) -> RequestError:
     known = "none of its events" if first is None else f"its events from {first} on"
     return RequestError(
         f"Invalid 'starting_after': this gateway has {known}, and {after + 1} was to be the first. Leave out "
-        f"'starting_after' to have response '{id_}' from its begin, or 'stream' to have it whole.",
+        f"'starting_after' to stream response '{id_}' from its start, or 'stream' to get it as one object.",
         param="starting_after",
         code="events_not_kept",
     )

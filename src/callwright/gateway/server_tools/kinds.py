@@ -16,8 +16,8 @@ from callwright.wire.parsed_request import ParsedRequest
 log = logging.getLogger("callwright.gateway")
 
 _NOT_RUN: Final = {
-    "web_search": "the web is not searched here: set [search] in the configuration, or tell the client not to offer it",
-    "image_generation": "nothing here makes images: tell the client not to offer it",
+    "web_search": "the gateway does not search the web: set [search] in the configuration, or disable it in the client",
+    "image_generation": "the gateway does not generate images: disable the tool in the client",
 }
 
 

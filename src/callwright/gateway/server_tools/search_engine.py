@@ -151,7 +151,7 @@ class _SearXng:
         try:
             answer = await asyncio.to_thread(read_json, body, _Answer, bounds.MAX_ANSWER_VALUES)
         except (NotJsonError, UnreadableError) as error:
-            raise _failed("an answer that is no JSON of SearXNG") from error
+            raise _failed("an answer that is not JSON of SearXNG") from error
         results = [msgspec.convert(one, _Result) for one in answer.results if isinstance(one, dict)]
         pages = [page for result in results if (page := _page(result)) is not None]
         if not pages and answer.unresponsive_engines:

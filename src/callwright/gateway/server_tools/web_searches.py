@@ -65,7 +65,7 @@ class WebSearch:
         if found.text is not None:
             # a text cannot be filtered by domain
             if wanted.allowed_domains or wanted.blocked_domains:
-                raise SearchError("unavailable", "What was found cannot be told apart by its domains.")
+                raise SearchError("unavailable", "The results cannot be filtered by domain.")
             return Found(text=found.text[: most * self.config.max_results])
         pages = {page.url: page for page in reversed(found.pages) if _is_wanted(page.url, wanted)}
         kept = list(reversed(pages.values()))[: self.config.max_results]

@@ -300,7 +300,7 @@ class MarkedJson:
                 self._mend("closing brackets or commas too many")
             return
         self.cut = cut = cut and self._source.ended
-        detail = "a call that was cut" if cut else "a marked call that is no call in JSON"
+        detail = "a call that was cut" if cut else "a marked call that is not a call in JSON"
         text = "" if alone else block
         self._emit(Problem("incomplete_arguments" if cut else "malformed_call", detail, text=text))
         self.refused = block if alone else ""

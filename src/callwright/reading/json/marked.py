@@ -252,7 +252,7 @@ class MarkedCalls(CallReader):
         self._opened = False
         blanks = yield from read_blanks(self.text.source)
         if "\n" in blanks or self.text.source.done or self.text.source.text.startswith("<", self.text.source.at):
-            self.text.emit(Problem("malformed_call", "a marked call that is no call in JSON"))
+            self.text.emit(Problem("malformed_call", "a marked call that is not a call in JSON"))
         self.text.source.unread(blanks)
 
     # --- the name before the JSON ---
@@ -355,7 +355,7 @@ class MarkedCalls(CallReader):
             return
         text, stop = yield from read_until(self.text.source, self._find.markers, _MAX_VALUE)
         if stop in closes:
-            self.text.emit(Problem("arguments_trailing_text", "text behind the arguments", self.text.calls - 1, text))
+            self.text.emit(Problem("arguments_trailing_text", "text after the arguments", self.text.calls - 1, text))
             self.text.markup(stop)
         else:
             self.text.source.unread(text + stop)

@@ -134,7 +134,7 @@ class LiteralReader:
         if source.done and written.replace("_", "").isalnum():  # a name that was cut off
             source.markup(written)
             return
-        self._brackets.tell("arguments_trailing_text", "text that is no value", written)
+        self._brackets.tell("arguments_trailing_text", "text that is not a value", written)
         level.parted = level.parted and not text
 
     def _foreign_text(self, said: list[str]) -> Parse[None]:

@@ -193,7 +193,7 @@ class NotationCalls(CallReader):
         )
         whole = yield from reader.arguments(_BRACKETS[head["bracket"]], ":=")
         if whole and (yield from self._opens_again()):
-            self.text.emit(Problem("markup_repaired", "arguments may stand behind those that were read", call=index))
+            self.text.emit(Problem("markup_repaired", "more arguments may follow those that were read", call=index))
             whole = False
         behind = yield from self._after(closing if whole else "")
         whole = whole and not _MEMBER(behind)
@@ -246,7 +246,7 @@ class NotationCalls(CallReader):
         if stop != end:
             source.unread(text + stop)
             return ""
-        self.text.emit(Problem("arguments_trailing_text", "text behind the arguments", call=index, text=text))
+        self.text.emit(Problem("arguments_trailing_text", "text after the arguments", call=index, text=text))
         self.text.emit(Markup(stop))
         yield from self.text.skip_blanks()
         return text

@@ -62,7 +62,7 @@ class TaggedCall:
         """Read the name of a call; returns it, and all the text read."""
         head, end = yield from read_until(self.text.source, self.marks.tag_end, MAX_HEAD)
         if odd := surplus(head):
-            self.text.emit(Problem("markup_repaired", f"the tag of a call holds {odd!r}", call=self.text.calls))
+            self.text.emit(Problem("markup_repaired", f"the tag of a call contains {odd!r}", call=self.text.calls))
         return attributes(head)[0], head + end
 
     def arguments(self, name: str) -> Parse[bool]:

@@ -121,7 +121,7 @@ class TaggedCalls(CallReader):
         text = self.text
         if tag in self._open:
             if not text.apart:
-                text.emit(Problem("markup_repaired", f"text stands between a call and {tag}"))
+                text.emit(Problem("markup_repaired", f"there is text between a call and {tag}"))
                 if blanks:
                     text.emit(text.say(blanks))
                 blanks = ""
@@ -131,7 +131,7 @@ class TaggedCalls(CallReader):
             return
         if not text.apart and (text.calls or self._unread):
             kind: ProblemKind = "malformed_call" if self._unread else "markup_repaired"
-            text.emit(Problem(kind, f"{tag} closes what is no call"))
+            text.emit(Problem(kind, f"{tag} closes something that is not a call"))
             self._unread = False
         yield from text.lone_end(blanks, tag)
 

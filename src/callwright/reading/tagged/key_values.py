@@ -198,7 +198,7 @@ class KeyValueCall(TaggedCall):
         name = head.removesuffix(self.lexer.elements.name_end).replace("\\n", "\n").strip().removesuffix(">")
         if self.text.tools.resolve_name(name) not in self.text.tools and (first := self.lexer.name_in(name)):
             text = name[len(first) :]
-            self.text.emit(Problem("arguments_trailing_text", "text behind the name", call=self.text.calls, text=text))
+            self.text.emit(Problem("arguments_trailing_text", "text after the name", call=self.text.calls, text=text))
             self.misplaced = True
             return first, head
         return name, head
@@ -224,7 +224,7 @@ class KeyValueCall(TaggedCall):
             self.text.emit(Markup(written + marker))
             return written.strip(), {}
         if marker == tags.value_end and equals and self.lexer.key_ahead(key + tags.key_end):
-            self.sink.odd(f"the key {key.strip()!r} and its value stand in one element")
+            self.sink.odd(f"the key {key.strip()!r} and its value are in one element")
             self.text.emit(Markup(key + equals))
             source.unread(text + marker)
             return key.strip(), {}

@@ -32,7 +32,7 @@ class ParameterTags(Struct, frozen=True):
     ) -> "ParameterTags":
         """The tags in a layout. `blocks`: required if they are not all the text around a call."""
         arguments = layout.arguments
-        assert isinstance(arguments, TaggedArguments), "the arguments stand between tags"
+        assert isinstance(arguments, TaggedArguments), "the arguments are between tags"
         head, tail = layout.open + layout.begin, layout.end + layout.close
         call, parameter, call_end = _NAMED.search(head), _NAMED.search(arguments.begin), _TAG.search(tail)
         assert call is not None, "a tag names the tool"

@@ -194,7 +194,7 @@ class ValueReader:
             value.holds = value.holds or value.closed_by[:-1] in whole
             value.is_odd = value.is_odd or (value.stray != "" and whole.strip() != value.stray)
             if self._lines and bool(begun) != bool(held) and any(pieces):
-                value.ends_odd = value.ends_odd or "a line break stands on one side of a value only"
+                value.ends_odd = value.ends_odd or "a line break is on one side of a value only"
         return TaggedValue(
             pieces,
             ending,
@@ -277,7 +277,7 @@ class ValueReader:
                 source.unread(again)
                 return None, ""
             source.markup(closer.text + again)
-            self._value.ends_odd = f"{closer.text} stands there more than once"
+            self._value.ends_odd = f"{closer.text} is repeated"
             yield from self._closes_again()
             return Ending.CLOSED, ""
         if follows is None:

@@ -44,6 +44,6 @@ def calls_at_end(
         if calls and not has_words(events):
             if len(valid_calls(events, text.tools)) == len(calls):
                 return at, Problem("call_in_thought", "a thought ends with it, and nothing follows", text.calls)
-            told = f"a thought ends with a call of {calls[0]!r} that does not hold, and nothing follows"
+            told = f"a thought ends with a call of {calls[0]!r} that is not valid, and nothing follows"
             broken = broken or Problem("malformed_call", told)
     return len(thought), broken

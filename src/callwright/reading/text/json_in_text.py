@@ -220,7 +220,7 @@ class JsonInText:
                     self._text.settle()
                     mark = next((mark for mark in MARKS if piece.text.lstrip().startswith(mark)), "")
                     if mark and mark not in tags:
-                        detail = f"a call behind {mark}, which is none of the format's own tags"
+                        detail = f"a call after {mark}, which is not a tag of the format"
                         self._text.emit(Problem("foreign_format", detail, call=self._text.calls))
                     self._whole_call(piece)
                 case _:

@@ -75,7 +75,7 @@ def doubts(events: Iterable[Event], tools: Toolset) -> list[Problem]:
     problems: list[Problem] = []
     for _, name, fitted in fitted_calls(events, tools):
         if fitted is None or fitted.faults:
-            problems.append(Problem("incomplete_arguments", f"what may be a call of {name!r} does not hold"))
+            problems.append(Problem("incomplete_arguments", f"a possible call of {name!r} is not valid"))
         else:
             detail = f"a call of {name!r} that may only be shown"
             problems.append(Problem("ambiguous_call", detail, candidate=Call(name, fitted.text)))

@@ -287,7 +287,7 @@ class EmbeddedUpstream:
         try:
             return xllamacpp.Server(asked)
         except Exception as error:  # whatever the engine throws
-            raise ConfigError(f"llama.cpp cannot load {self._file.path}: its reasons stand above.") from error
+            raise ConfigError(f"llama.cpp cannot load {self._file.path}: see its messages above.") from error
 
     def _file_is_harmony(self) -> bool:
         return _HARMONY.issubset(self._file.tokens)

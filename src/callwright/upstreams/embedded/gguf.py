@@ -86,7 +86,7 @@ def read_gguf(path: Path) -> GgufFile:
 def _values(file: BinaryIO, path: Path) -> dict[str, Any]:
     magic = file.read(4)
     if magic != _MAGIC:
-        raise ConfigError(f"{path} is no GGUF file: expected it to begin with {_MAGIC!r}, got {magic!r}.")
+        raise ConfigError(f"{path} is not a GGUF file: expected it to begin with {_MAGIC!r}, got {magic!r}.")
     version: int = _number(file, "I")
     if version not in _VERSIONS:
         raise ConfigError(f"{path} is GGUF of version {version}; known are {' and '.join(map(str, _VERSIONS))}.")

@@ -40,7 +40,7 @@ def answer(conversation: Conversation) -> AssistantTurn:
     free = conversation.tool_choice == "auto" and (forbids_calls(said) or not conversation.tools)
     calls = _wanted(conversation, asked, outputs)
     if free and asks_for_summary(said):
-        reply, reasoning = summary_of(conversation, said), "This is to be summed up."
+        reply, reasoning = summary_of(conversation, said), "The user asks for a summary."
     elif calls:
         return AssistantTurn(f"The user asks for something that {calls[0].name} can do.", calls=calls)
     elif outputs:

@@ -149,7 +149,7 @@ def _prefill(request: MessagesRequest, items: tuple[Item, ...], dropped: set[str
     bars = "tool_choice" if forced else "output_config.format" if _format(request) is not None else None
     if bars is not None:
         raise RequestError(
-            f"Invalid 'messages': a last message of the role 'assistant' is the begin of the answer, and '{bars}' asks "
+            f"Invalid 'messages': a last message of the role 'assistant' is the start of the answer, and '{bars}' asks "
             "for another one. Leave out one of them.",
             param="messages",
         )

@@ -21,9 +21,9 @@ _EDITS: Final[Mapping[str, Mapping[str, Any]]] = {
     "path": {**_TEXT, "description": "Absolute path of a file or folder."},
     "view_range": {**_RANGE, "description": "For view: first and last line, from 1; -1 is the end."},
     "file_text": {**_TEXT, "description": "For create: what the file is to hold."},
-    "old_str": {**_TEXT, "description": "For str_replace: the text to replace; it must stand there exactly once."},
+    "old_str": {**_TEXT, "description": "For str_replace: the text to replace; it must occur exactly once."},
     "new_str": {**_TEXT, "description": "For str_replace: the text in its place."},
-    "insert_line": {**_LINE, "description": "For insert: the line behind which the text goes; 0 is the beginning."},
+    "insert_line": {**_LINE, "description": "For insert: the line after which the text goes; 0 is the beginning."},
     "insert_text": {**_TEXT, "description": "For insert: the text."},
 }
 
@@ -39,7 +39,7 @@ _BASH: Final = FunctionTool(
     _schema(
         [],
         command={**_TEXT, "description": "The command to run."},
-        restart={"type": "boolean", "description": "True starts the shell anew, instead of a command."},
+        restart={"type": "boolean", "description": "True restarts the shell, instead of a command."},
     ),
 )
 _EDITOR_ABOUT: Final = "Views, creates and edits text files."
@@ -60,8 +60,8 @@ _MEMORY: Final = FunctionTool(
             "description": "What to do.",
         },
         **_EDITS,
-        old_path={**_TEXT, "description": "For rename: the path as it is."},
-        new_path={**_TEXT, "description": "For rename: the path as it is to be."},
+        old_path={**_TEXT, "description": "For rename: the present path."},
+        new_path={**_TEXT, "description": "For rename: the new path."},
     ),
 )
 # By the type, which ends in the date of its version.

@@ -24,7 +24,7 @@ def unfit_words(tool: FunctionTool, output: str) -> str | None:
     try:
         value = decode(output.encode("utf-8", "replace"))
     except NotJsonError:
-        return None if validator.is_valid(output) else _words("it is no JSON")
+        return None if validator.is_valid(output) else _words("it is not valid JSON")
     faults = validator.faults(value, _MOST)
     told = [f"{fault.path}: {fault.message}"[:_MAX_TOLD] for fault in faults]
     return _words("; ".join(told)) if told else None

@@ -149,7 +149,7 @@ class Exchange:
         elif message["type"] == "http.response.start" and not self.response_started:
             self._start(message["status"], message.get("headers", ()))
         else:
-            raise RuntimeError(f"an answer does not go on with {message['type']}")
+            raise RuntimeError(f"unexpected message of an answer: {message['type']}")
 
     # --- parts ---
 

@@ -54,7 +54,7 @@ def unknown_coding(coding: bytes) -> RequestError:
     """The 501 for a body that was made smaller, or else, on its way."""
     return RequestError(
         f"Unknown transfer coding: expected 'chunked' alone, got {coding.decode(errors='replace')!r} before it. Send "
-        "the body as it is.",
+        "the body without another coding.",
         code="unknown_transfer_coding",
         status=HTTPStatus.NOT_IMPLEMENTED,
     )

@@ -124,7 +124,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             try:
                 b"".join(self.frames).decode()
             except UnicodeDecodeError:
-                self._fail(CloseCode.INVALID_DATA, "a text is no UTF-8")
+                self._fail(CloseCode.INVALID_DATA, "a text message is not UTF-8")
                 return
         super().send_receive_event_to_app()
 
