@@ -157,9 +157,15 @@ def _model(way: str, dialect: str, path: str, engine: Any) -> ModelConfig:
     options = EngineOptions(slots=1, threads=2, context_tokens=2048)
     if way == "embedded":
         return ModelConfig(name="m", upstream=path, dialect=dialect, retries=0, engine=options)
-    mode = "raw" if way == "llamacpp" else "prompt"
     url = f"{engine.listening_address}/v1"
-    return ModelConfig(name="m", upstream=url, server="llamacpp", mode=mode, dialect=dialect, retries=0)
+    return ModelConfig(
+        name="m",
+        upstream=url,
+        server="llamacpp",
+        mode="raw" if way == "llamacpp" else "prompt",
+        dialect=dialect,
+        retries=0,
+    )
 
 
 def _asked(port: int, name: str, seed: int, tokens: int) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""Bounds for what a schema leaves without an end: a model may write texts, digits and items until its token limit.
+"""Bounds where a schema has none: a model may write texts, digits and items until its token limit.
 
 The bounds are as wide as the token limit of the request allows, so that a value which fits in them fits in the answer.
-They concern only what a model may write under a constraint. What is valid is decided by the schema alone.
+They concern only the output under a constraint. The check uses the schema alone.
 """
 
 import json
@@ -17,7 +17,7 @@ _TOKENS: Final = 16_384
 # A weak model's token has few characters; from this limit on there is more room than such a model needs.
 _CHARACTERS_OF_TOKEN: Final = 3
 _AMPLE_TOKENS: Final = 512
-# Frames of arguments, and what is never worth counting.
+# Each halves texts and lists.
 _LEVELS: Final = 13
 _FORMATTED: Final = 64  # characters of a text with a format, such as a UUID
 _KEY: Final = 64  # characters of a key that is not declared
@@ -58,7 +58,7 @@ def rounded(tokens: int | None) -> int | None:
 
 
 def limits_for(tokens: int | None, schemas: Iterable[Mapping[str, Any]]) -> Limits:
-    """The widest limits with which a value of each of these schemas fits in an answer of so many tokens."""
+    """The widest limits with which a value of each of these schemas fits in an answer with this token limit."""
     tokens = tokens or _TOKENS
     room = tokens * _CHARACTERS_OF_TOKEN * max(tokens, _AMPLE_TOKENS) // _AMPLE_TOKENS
     level = 0
