@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from callwright.constraints.constraint import AnswerForm, Constraint
 from callwright.constraints.format import Delimited, delimited, splitter_of
 from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text
-from callwright.constraints.shape import sentence, shape_of
+from callwright.constraints.limits import Limits
+from callwright.constraints.shape import limits_of_answer, sentence, shape_of
 from callwright.constraints.tree import (
     Alternatives,
     Concatenation,
@@ -13,6 +14,7 @@ from callwright.constraints.tree import (
     Json,
     Literal,
     Optional,
+    TextRule,
     TextUntil,
 )
 from callwright.dialects.base import get_dialect
@@ -36,7 +38,7 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
         calls = sentence(replace(shape, preamble=None), stop=stop)  # a preamble looks like an answer
         if calls is None:
             return None
-    answer = _form(form)
+    answer = _form(form, limits_of_answer(constraint))
     if constraint.start != "message":
         dialect = get_dialect(constraint.dialect)
         marks, cut = dialect.prompt.marks, splitter_of(dialect)
@@ -46,7 +48,7 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
         if constraint.start == "reasoning" and thought is None:
             return None
         if thought is not None:
-            inner = _until(thought.end)
+            inner = _until(thought.end, TextRule(most=limits_of_answer(constraint).preamble))
             head = (
                 inner if constraint.start == "reasoning" else Optional(Concatenation((Literal(thought.begin), inner)))
             )
@@ -54,9 +56,9 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
     return answer if calls is None else Alternatives((calls, answer))
 
 
-def _form(form: AnswerForm) -> GrammarNode:
+def _form(form: AnswerForm, limits: Limits) -> GrammarNode:
     if form.schema is not None:
-        return Json(form.schema)
+        return Json(form.schema, limits=limits)
     return Alternatives(tuple(Literal((Text(word),)) for word in form.words))
 
 
@@ -66,10 +68,10 @@ def _stripped(marks: tuple[str, str] | None, cut: Splitter) -> Delimited | None:
     return delimited((begin.rstrip(), end.strip()), cut) if begin.strip() and end.strip() else None
 
 
-def _until(end: Fixed) -> GrammarNode:
+def _until(end: Fixed, words: TextRule) -> GrammarNode:
     """Free text up to the first mark of its end, then the others; line feeds after that are free."""
     line_feed = Optional(Literal((Text("\n"),)))
-    return Concatenation((TextUntil(end[:1]), *_fixed(end[1:]), line_feed, line_feed))
+    return Concatenation((TextUntil(end[:1], words), *_fixed(end[1:]), line_feed, line_feed))
 
 
 def _fixed(fixed: Fixed) -> tuple[GrammarNode, ...]:

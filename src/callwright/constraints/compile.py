@@ -15,8 +15,9 @@ from callwright.constraints.constraint import AnswerForm, Constraint
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.json_schema import calls_schema
 from callwright.constraints.lark import Vocabulary, lark
+from callwright.constraints.limits import rounded
 from callwright.constraints.schema_subset import Engine
-from callwright.constraints.shape import marks_answers, sentence, shape_of
+from callwright.constraints.shape import limits_of_answer, marks_answers, sentence, shape_of
 from callwright.constraints.structural_tag import structural_tag
 from callwright.conversation import Conversation, FunctionTool, NamedTool
 from callwright.prompt import Prompt
@@ -44,12 +45,14 @@ _kept: OrderedDict[tuple[bytes, Target], Compiled | None] = OrderedDict()
 _lock: Final = threading.Lock()
 
 
-def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | None) -> Constraint | None:
+def constraint_of(
+    dialect: str, conversation: Conversation, prompt: Prompt | None, tokens: int | None = None
+) -> Constraint | None:
     """The constraint on the answer to a request; None if any text is allowed, or a call need not be valid.
 
     Without a `prompt` the answer is a message of a chat server: only a demanded call is constrained, and only if the
     format does not mark its answers, as such a server adds and removes the marks itself. It gets the form of a text in
-    the request (`response_format`).
+    the request (`response_format`). `tokens` is the token limit of the request.
     """
     choice, tools = conversation.tool_choice, _callable(conversation)
     demanded = bool(tools) and (choice == "required" or isinstance(choice, NamedTool))
@@ -60,12 +63,14 @@ def constraint_of(dialect: str, conversation: Conversation, prompt: Prompt | Non
         return None
     if form is None and not (demanded or (tools and all(tool.strict for tool in tools))):
         return None
+    tokens = rounded(tokens)
     tools = tuple({tool.name: tool for tool in reversed(tools)}.values())[::-1]
     if prompt is None:
-        held = not marks_answers(dialect)
-        return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message") if held else None
+        if marks_answers(dialect):
+            return None
+        return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, "message", tokens=tokens)
     prefill = prompt.prefill if demanded else ""
-    return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill, form)
+    return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill, form, tokens)
 
 
 def _callable(conversation: Conversation) -> tuple[FunctionTool, ...]:
@@ -82,7 +87,7 @@ def constraint_key(constraint: Constraint) -> bytes:
     """What equal constraints share."""
     form = constraint.form
     asked = (constraint.dialect, constraint.demanded, constraint.parallel, constraint.start, constraint.prefill)
-    fields = (*asked, form and (form.schema, form.words))
+    fields = (*asked, constraint.tokens, form and (form.schema, form.words))
     return hashlib.blake2b(encode((fields, [_content(tool) for tool in constraint.tools])), digest_size=16).digest()
 
 
@@ -120,7 +125,8 @@ def _compile(constraint: Constraint, target: Target, vocabulary: Vocabulary | No
     if target == "json":
         if constraint.form is not None:
             return None
-        return Compiled(encode(calls_schema(constraint.tools, parallel=constraint.parallel)).decode())
+        schema = calls_schema(constraint.tools, parallel=constraint.parallel, limits=limits_of_answer(constraint))
+        return Compiled(encode(schema).decode())
     stop = target == "llguidance" and not (vocabulary and vocabulary.ends)
     if constraint.form is not None:
         node = answer_sentence(constraint, constraint.form, stop=stop, lexes=target == "llguidance")

@@ -17,6 +17,7 @@ class Constraint(msgspec.Struct, frozen=True):
 
     `demanded`: one of them must be called, otherwise text is an answer, too. `start` and `prefill` are the prompt's;
     the start of a chat server's answer is `message`. `form`: the form of a text that is an answer; None: any text.
+    `tokens`: about the token limit of the request, which bounds texts, lists and numbers; None: it has none.
     """
 
     dialect: str
@@ -26,3 +27,4 @@ class Constraint(msgspec.Struct, frozen=True):
     start: str = "assistant"
     prefill: str = ""
     form: AnswerForm | None = None
+    tokens: int | None = None

@@ -13,7 +13,7 @@ from callwright.prompt import Control, Text
 
 
 class Number(Struct, frozen=True, gc=False):
-    """Digits with which a format counts its calls: `digits` of them; 0: any number.
+    """Digits with which a format counts its calls: `digits` of them; 0: a few.
 
     `letters`: an id, which may also have ASCII letters.
     """
@@ -24,7 +24,7 @@ class Number(Struct, frozen=True, gc=False):
     @property
     def pattern(self) -> str:
         """A regular expression for it."""
-        return ("[0-9a-zA-Z]" if self.letters else "[0-9]") + (f"{{{self.digits}}}" if self.digits else "+")
+        return ("[0-9a-zA-Z]" if self.letters else "[0-9]") + (f"{{{self.digits}}}" if self.digits else "{1,4}")
 
 
 Fixed: TypeAlias = tuple[Text | Control | Number, ...]

@@ -13,7 +13,7 @@ from msgspec import Struct
 from callwright.calls.custom_tools import INPUT
 from callwright.constraints.format_pieces import Fixed, Number
 from callwright.constraints.gbnf.lark import lark_rules
-from callwright.constraints.gbnf.pieces import UnsayableError
+from callwright.constraints.gbnf.pieces import UnsayableError, counted
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.schema import SchemaRules
 from callwright.constraints.gbnf.text import IN_TEXTS, class_of, gbnf_literal, without_characters
@@ -37,6 +37,9 @@ from callwright.constraints.tree import (
 from callwright.prompt import Control
 
 _QUOTE: Final = r'"\""'
+# In a text of no more characters than this, one of sixteen may be one that begins its end.
+_SHORT: Final = 1_024
+_CHARACTERS_PER_TRY: Final = 16
 
 
 class Gbnf(Struct, frozen=True):
@@ -59,7 +62,7 @@ class _Writer:
     def __init__(self) -> None:
         self._rules: dict[str, str] = {}
         self._names: dict[int, str] = {}  # by the node
-        self._ends: dict[str, str] = {}  # by the text that ends a free one
+        self._ends: dict[tuple[str, int | None], str] = {}  # by the text that ends a free one, and its length
         self._schemas = SchemaRules(self._rules)
 
     def write(self, node: GrammarNode) -> str:
@@ -71,8 +74,10 @@ class _Writer:
             return _fixed(node.fixed)
         if isinstance(node, TextUntil) and id(node) not in self._names:
             end = "".join(piece.text for piece in node.end if not isinstance(piece, Number))
-            held = self._words(node.words, in_json=False) if node.words is not None else None
-            self._names[id(node)] = self._until(end) if held is None else f"{held} {gbnf_literal(end)}"
+            words = node.words
+            held = self._words(words, in_json=False) if words is not None else None
+            free = self._until(end, words.most if words is not None else None)
+            self._names[id(node)] = free if held is None else f"{held} {gbnf_literal(end)}"
         if id(node) not in self._names:
             self._names[id(node)] = name = f"n{len(self._names)}"
             if isinstance(node, Json):
@@ -86,9 +91,10 @@ class _Writer:
         match node:
             case Text():
                 return f"{class_of(IN_TEXTS)}*"
-            case Pattern(pattern, words):
+            case Pattern(pattern, words, most):
                 held = self._words(words, in_json=True) if words is not None else None
-                return expression(pattern, in_json=False).text if held is None else f"{_QUOTE} {held} {_QUOTE}"
+                said = expression(pattern, in_json=False, rules=self._rules, most=most)
+                return said.text if held is None else f"{_QUOTE} {held} {_QUOTE}"
             case Ref(inner) | Values(inner):
                 return self._of(inner)
             case Concatenation(nodes):
@@ -97,8 +103,8 @@ class _Writer:
                 return " | ".join(self._of(inner) for inner in nodes)
             case Optional(inner):
                 return f"({self._of(inner)})?"
-            case Repeat(inner):
-                return f"({self._of(inner)})*"
+            case Repeat(inner, most):
+                return f"({self._of(inner)}){'*' if most is None else f'{{0,{most}}}'}"
             case Triggered() | Literal() | Json() | TextUntil():
                 raise AssertionError
             case _:
@@ -107,7 +113,7 @@ class _Writer:
     def _json(self, node: Json, name: str) -> None:
         held = self._words(node.words, in_json=True) if node.words is not None else None
         if held is None:
-            self._schemas.add(projected(node.schema, "llamacpp"), name)
+            self._schemas.add(projected(node.schema, "llamacpp", node.limits), name)
             return
         key = gbnf_literal(json.dumps(INPUT))
         self._rules[name] = f'"{{" {key} {self._schemas.shared("colon")} {_QUOTE} {held} {_QUOTE} "}}"'
@@ -119,30 +125,43 @@ class _Writer:
             if words.lark is not None:
                 return lark_rules(words.lark, self._rules, name, in_json=in_json)
             if words.pattern is not None:
-                self._rules[name] = expression(words.pattern, in_json=in_json).text
+                said = expression(words.pattern, in_json=in_json, rules=self._rules, most=words.most)
+                self._rules[name] = said.text
                 return name
         except UnsayableError:
             pass
         return None
 
-    def _until(self, end: str) -> str:
-        """Free text up to the first `end`: a rule for each part of `end` that may have been read."""
-        if end in self._ends:
-            return self._ends[end]
+    def _until(self, end: str, most: int | None) -> str:
+        """Free text up to the first `end`: a rule for each part of `end` that may have been read.
+
+        With `most` there are as many characters at most between two that may begin `end`; in a short text these are
+        counted, too.
+        """
+        if (end, most) in self._ends:
+            return self._ends[end, most]
         name = f"u{len(self._ends)}"
-        self._ends[end] = f"{name}-0"
+        self._ends[end, most] = first = f"{name}-0-0"
         fallback = _fallbacks(end)
         known = sorted(set(end))
         others = class_of(without_characters(IN_TEXTS, known))
-        for state in range(len(end)):
-            ways = [f"{others} {name}-0"]
-            for character in known:
-                after = _after(end, fallback, state, character)
-                ways.append(
-                    gbnf_literal(character) if after == len(end) else f"{gbnf_literal(character)} {name}-{after}"
-                )
-            self._rules[f"{name}-{state}"] = " | ".join(ways)
-        return f"{name}-0"
+        self._rules[f"{name}-plain"] = class_of(without_characters(IN_TEXTS, end[:1]))
+        plain = f"{name}-plain*" if most is None else counted(self._rules, f"{name}-plain", 0, most)
+        tries = most // _CHARACTERS_PER_TRY if most is not None and most <= _SHORT else 0
+        for tried in range(tries + 1):
+            again = tried + 1 if tries else tried
+            following = f"{name}-1-{tried}" if len(end) > 1 else ""
+            self._rules[f"{name}-0-{tried}"] = f"{plain} {gbnf_literal(end[0])} {following}".rstrip()
+            for state in range(1, len(end)):
+                ways = [f"{others} {name}-0-{again}"]
+                for character in known:
+                    after = _after(end, fallback, state, character)
+                    attempt = tried if after == state + 1 else again
+                    rest = "" if after == len(end) else f" {name}-{after}-{attempt}"
+                    ways += [gbnf_literal(character) + rest]
+                kept = [way for way in ways if not way.endswith(f"-{tries + 1}")]
+                self._rules[f"{name}-{state}-{tried}"] = " | ".join(kept)
+        return first
 
 
 def _fallbacks(end: str) -> list[int]:

@@ -7,17 +7,18 @@ dialect `json` reads as calls.
 from collections.abc import Sequence
 from typing import Any
 
+from callwright.constraints.limits import Limits
 from callwright.constraints.schema_subset import SPACING, projected
 from callwright.constraints.shape import arguments_schema
 from callwright.conversation import FunctionTool
 
 
-def calls_schema(tools: Sequence[FunctionTool], *, parallel: bool) -> dict[str, Any]:
+def calls_schema(tools: Sequence[FunctionTool], *, parallel: bool, limits: Limits | None = None) -> dict[str, Any]:
     """The schema of an answer that calls one of these tools, or several. Definitions move to the root."""
     definitions: dict[str, Any] = {}
     calls = []
     for number, tool in enumerate(tools):
-        schema = _moved(projected(arguments_schema(tool), "xgrammar"), f"t{number}_")
+        schema = _moved(projected(arguments_schema(tool), "xgrammar", limits), f"t{number}_")
         definitions |= schema.pop("$defs", {})
         calls.append(
             {
@@ -28,7 +29,8 @@ def calls_schema(tools: Sequence[FunctionTool], *, parallel: bool) -> dict[str, 
             }
         )
     one: dict[str, Any] = calls[0] if len(calls) == 1 else {"anyOf": calls}
-    whole = {"type": "object", "properties": {"tool_calls": {"type": "array", "items": one, "minItems": 1}}}
+    most = {} if limits is None else {"maxItems": limits.calls + 1}
+    whole = {"type": "object", "properties": {"tool_calls": {"type": "array", "items": one, "minItems": 1, **most}}}
     out = {**whole, "required": ["tool_calls"], "additionalProperties": False} if parallel else one
     return {**out, **({"$defs": definitions} if definitions else {}), **SPACING}
 

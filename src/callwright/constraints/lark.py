@@ -33,6 +33,10 @@ from callwright.constraints.tree import (
 from callwright.prompt import Control
 
 _TEXT: Final = "TEXT"
+# The engine counts characters by states, and looks at all of them when two expressions shall hold.
+_MAX_COUNTED: Final = 2_000
+# Longer texts that must not hold a mark are not held to a least length above one.
+_MAX_HELD: Final = 100
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
@@ -74,14 +78,15 @@ class _Writer:
 
     def _rule(self, name: str, node: GrammarNode) -> None:
         match node:
-            case Json(schema, words):
-                self._say(name, f"%json {json.dumps(self._schema(schema, words), ensure_ascii=False)}")
+            case Json():
+                self._say(name, f"%json {json.dumps(self._schema(node), ensure_ascii=False)}")
             case TextUntil(end, words):
                 self._until(name, end, words)
             case Text():
                 self._say(name, _TEXT)
-            case Pattern(expression, _):
-                self._say(name, f"/{_between_slashes(expression)}/")
+            case Pattern(expression, _, most):
+                self._say(f"{name.upper()}_TEXT", f"/{_between_slashes(expression)}/{_up_to(most)}")
+                self._say(name, f"{name.upper()}_TEXT")
             case Ref(inner) | Values(inner):
                 self._say(name, self._of(inner) or '""')
             case Concatenation(nodes):
@@ -90,8 +95,8 @@ class _Writer:
                 self._say(name, "\n  | ".join(self._of(inner) or '""' for inner in nodes))
             case Optional(inner):
                 self._say(name, f"({self._of(inner)})?")
-            case Repeat(inner):
-                self._say(name, f"({self._of(inner)})*")
+            case Repeat(inner, most):
+                self._say(name, f"({self._of(inner)}){'*' if most is None else f'{{0,{most}}}'}")
             case Triggered(trigger, rest, end, again):
                 self._triggered(name, trigger, f"{self._of(rest)} {self._fixed(end)}".rstrip(), "*" if again else "?")
             case Literal():
@@ -109,12 +114,18 @@ class _Writer:
         while rest and not isinstance(rest[0], Number) and rest[0].text not in self._tokens:
             texts.append(rest.pop(0).text)  # type: ignore[union-attr]
         behind, mark = self._fixed(tuple(rest)), _escaped("".join(texts))
-        if words is not None:
+        most = words.most if words is not None else None
+        is_counted = words is not None and words.least and (most is None or most <= _MAX_HELD)
+        if words is not None and (is_counted or words.pattern is not None or not texts):
             free = f" & ~/(.|\\n)*{mark}(.|\\n)+/" if mark else ""
+            if words.pattern is not None:
+                free += _up_to(words.most, len("".join(texts)))
             self._say(f"{name.upper()}_TEXT", f"/(?:{_expression(words)}){mark}/{free}")
             self._say(f"{name}_text", f"{name.upper()}_TEXT")
         elif texts:
-            self._say(f"{name}_text[lazy]", f"/(.|\\n)*{mark}/")
+            times = "*" if most is None else f"{{0,{most}}}"
+            first = f"[^{_escaped(texts[0][0])}]" if words is not None and words.least else ""
+            self._say(f"{name}_text[lazy]", f"/{first}(.|\\n){times}{mark}/")
         else:
             self._say(f"{name}_text", _TEXT)
         self._say(name, f"{name}_text {behind}".rstrip())
@@ -142,11 +153,12 @@ class _Writer:
                 text += piece.text
         return " ".join(filter(None, [*out, _quoted(text)]))
 
-    def _schema(self, schema: Mapping[str, Any], words: TextRule | None) -> dict[str, Any]:
+    def _schema(self, node: Json) -> dict[str, Any]:
+        schema, words = node.schema, node.words
         if words is not None and words.pattern is not None:
             # `\d` and its like mean ASCII here, and Unicode in a custom tool's expression: narrower, on purpose.
             schema = {**schema, "properties": {INPUT: {"type": "string", "pattern": f"^(?:{words.pattern})$"}}}
-        return {**projected(schema, "llguidance"), **SPACING}
+        return {**projected(schema, "llguidance", node.limits), **SPACING}
 
 
 def _expression(words: TextRule) -> str:
@@ -154,8 +166,14 @@ def _expression(words: TextRule) -> str:
     it.
     """
     if words.pattern is None:
-        return f"(.|\\n){{{words.least},{'' if words.most is None else words.most}}}"
+        is_long = words.most is None or (words.least > 0 and words.most > _MAX_COUNTED)
+        return f"(.|\\n){{{min(words.least, _MAX_COUNTED)},{'' if is_long else words.most}}}"
     return _between_slashes(words.pattern)
+
+
+def _up_to(most: int | None, more: int = 0) -> str:
+    """What holds an expression to a number of characters, if these are not too many."""
+    return f" & /(.|\\n){{0,{most + more}}}/" if most is not None and most <= _MAX_COUNTED else ""
 
 
 def _between_slashes(expression: str) -> str:

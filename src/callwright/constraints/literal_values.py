@@ -14,6 +14,7 @@ from callwright.calls.custom_tools import INPUT
 from callwright.constraints.format_pieces import Fixed, Splitter
 from callwright.constraints.gbnf.regex import may_read
 from callwright.constraints.gbnf.schema import integers
+from callwright.constraints.limits import Limits
 from callwright.constraints.rust_regex import whole_pattern
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.text_values import MemberShape, in_order, input_words
@@ -35,19 +36,21 @@ from callwright.layout.calls import CallLayout
 from callwright.layout.literal import DelimitedArguments, PythonArguments
 from callwright.prompt import Text
 
-# Longer strings and lists are not counted: llama.cpp takes no larger repetitions.
-_MAX_COUNTED: Final = 150
+# More items are not required: each is a part of the grammar.
 _MAX_ITEMS: Final = 32
+# Values that may be anything are nested no deeper.
+_MAX_NESTED: Final = 3
+_KEY: Final = 64
 # Letters that are allowed in a key without quotation marks.
 _LETTERS: Final = (
     r"A-Za-z_\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{400}-\u{481}\u{48A}-\u{52F}"
     r"\u{3041}-\u{3096}\u{30A1}-\u{30FA}\u{4E00}-\u{9FFF}\u{AC00}-\u{D7A3}"
 )
-_BARE: Final = rf"[{_LETTERS}0-9.$-]+"
+_BARE: Final = rf"[{_LETTERS}0-9.$-]{{1,{_KEY}}}"
 _IS_BARE: Final = re.compile(r"[\w.$-]+\Z").match
-_INTEGER: Final = r"-?(?:0|[1-9][0-9]*)"
-_NATURAL: Final = r"(?:0|[1-9][0-9]*)"
-_NUMBER: Final = rf"{_INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_NATURAL: Final = r"(?:0|[1-9][0-9]{0,20})"
+_INTEGER: Final = f"-?{_NATURAL}"
+_NUMBER: Final = rf"{_INTEGER}(?:\.[0-9]{{1,16}})?(?:[eE][+-]?[0-9]{{1,3}})?"
 # A character of a string in quotation marks, and those that no short escape can write.
 _PLAIN: Final = r"[^%s\\\x00-\x1F]"
 _ESCAPES: Final = r"\\[\x22'\\/nrtbf]|\\x[0-9a-fA-F][0-9a-fA-F]|\\u[0-9a-ce-fA-CE-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]"
@@ -65,22 +68,27 @@ class Notation:
 
     words: ClassVar[Mapping[object, tuple[str, ...]]] = {True: ("true",), False: ("false",), None: ("null",)}
 
-    def __init__(self, comma: GrammarNode) -> None:
+    def __init__(self, comma: GrammarNode, limits: Limits) -> None:
         self.comma = comma
-        self.string = self.text({})
+        self.limits = limits
+        self.any_key = self.text({"maxLength": _KEY})
+        self.string = self.text({"maxLength": limits.characters})
         self.boolean = _choice([self.constant(True), self.constant(False)])
         self.null = self.constant(None)
         self.integer = Pattern(_INTEGER)
         self.natural = Pattern(_NATURAL)
         self.number = Pattern(_NUMBER)
-        self.any = Ref(self.null)
-        self.object = self.braces(in_order([], self.member(self.key(None), self.any)))
-        self.array = self.items(self.any, 0, None)
-        self.any.node = Alternatives((self.object, self.array, self.string, self.number, self.boolean, self.null))
+        self.any: GrammarNode = Alternatives((self.string, self.number, self.boolean, self.null))
+        self.object, self.array = self.braces(Literal(())), _literal("[]")
+        for _ in range(min(_MAX_NESTED, limits.depth)):
+            others = self.member(self.key(None), self.any)
+            self.object = self.braces(in_order([], others, limits.number()))
+            self.array = self.items(self.any, 0, limits.number())
+            self.any = Alternatives((self.object, self.array, self.string, self.number, self.boolean, self.null))
 
     def arguments(self, schema: JsonObject, tool: FunctionTool) -> GrammarNode:
         """The arguments of a tool, without the brackets around them."""
-        return Values(_Arguments(self, schema, input_words(tool)).whole())
+        return Values(_Arguments(self, schema, input_words(tool, self.limits)).whole())
 
     # --- what differs ---
 
@@ -121,12 +129,8 @@ class Notation:
             return _literal("[]")
         behind = Concatenation((self.comma, item))
         least = min(least, _MAX_ITEMS)
-        rest: GrammarNode = Literal(())
-        if most is None or most > _MAX_ITEMS:
-            rest = Repeat(behind)
-        else:
-            for _ in range(most - max(least, 1)):
-                rest = Optional(Concatenation((behind, rest)))
+        more = None if most is None else most - max(least, 1)
+        rest = Literal(()) if more == 0 else Repeat(behind, more)
         some = Concatenation((item, *[behind] * (least - 1), rest))
         return Concatenation((_literal("["), some if least else Optional(some), _literal("]")))
 
@@ -156,18 +160,19 @@ class _Python(Notation):
         None: ("None", "null"),
     }
 
-    def __init__(self) -> None:
-        super().__init__(_choice([_literal(", "), _literal(",")]))
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(_choice([_literal(", "), _literal(",")]), limits)
 
     def text(self, schema: _Schema, words: TextRule | None = None) -> GrammarNode:
         pattern = _pattern(schema, words)
         if pattern is not None and not may_read(pattern, _ESCAPED):
-            return Pattern(f"\"(?:{pattern})\"|'(?:{pattern})'")
-        least, most = schema.get("minLength", 0), schema.get("maxLength")
-        counted = (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED
-        times = f"{{{least},{'' if most is None else most}}}" if counted else "*"
-        escapes = _ESCAPES if counted else f"{_ESCAPES}|{_LONG_ESCAPES}"
-        each = [rf"{quote}(?:{_PLAIN % quote}|{escapes}){times}{quote}" for quote in (r"\x22", "'")]
+            most = words.most if words is not None else schema.get("maxLength")
+            return Pattern(f"\"(?:{pattern})\"|'(?:{pattern})'", most=most)
+        least, most = schema.get("minLength", 0), schema.get("maxLength", "")
+        each = [
+            rf"{quote}(?:{_PLAIN % quote}|{_ESCAPES}|{_LONG_ESCAPES}){{{least},{most}}}{quote}"
+            for quote in (r"\x22", "'")
+        ]
         return Pattern("|".join(each), words)
 
     def said(self, text: str) -> GrammarNode:
@@ -175,7 +180,7 @@ class _Python(Notation):
 
     def key(self, name: str | None) -> GrammarNode:
         behind = _choice([_literal(": "), _literal(":")])
-        return Concatenation((self.string if name is None else self.said(name), behind))
+        return Concatenation((self.any_key if name is None else self.said(name), behind))
 
     def argument(self, name: str | None) -> GrammarNode:
         if name is None:
@@ -186,9 +191,9 @@ class _Python(Notation):
 class _Delimited(Notation):
     """Strings between delimiters, keys as they are, no blanks; keys are sorted."""
 
-    def __init__(self, quote: Fixed) -> None:
+    def __init__(self, quote: Fixed, limits: Limits) -> None:
         self._quote = quote
-        super().__init__(_literal(","))
+        super().__init__(_literal(","), limits)
 
     def ordered(self, names: Sequence[str]) -> Sequence[str]:
         return sorted(names, key=str.lower)
@@ -196,8 +201,8 @@ class _Delimited(Notation):
     def text(self, schema: _Schema, words: TextRule | None = None) -> GrammarNode:
         least, most = schema.get("minLength", 0), schema.get("maxLength")
         if (pattern := _pattern(schema, words)) is not None:
-            words = TextRule(pattern=pattern)
-        elif words is None and (least or most is not None) and max(least, most or 0) <= _MAX_COUNTED:
+            words = TextRule(most=words.most if words is not None else most, pattern=pattern)
+        elif words is None:
             words = TextRule(least, most)
         return Concatenation((Literal(self._quote), TextUntil(self._quote, words)))
 
@@ -206,7 +211,7 @@ class _Delimited(Notation):
 
     def key(self, name: str | None) -> GrammarNode:
         if name is None:
-            return Concatenation((Alternatives((Pattern(_BARE), self.string)), _literal(":")))
+            return Concatenation((Alternatives((Pattern(_BARE), self.any_key)), _literal(":")))
         return _literal(f"{name}:") if _IS_BARE(name) else Concatenation((self.said(name), _literal(":")))
 
 
@@ -217,7 +222,7 @@ class _Arguments:
         self._notation = notation
         self._words = words
         # It is the same tree for all engines, so it holds what all of them can.
-        self._root = projected(schema, "llamacpp")
+        self._root = projected(schema, "llamacpp", notation.limits)
         self._closed = not (schema.get("additionalProperties") or schema.get("patternProperties"))
         self._known: dict[str, Ref] = {}  # by reference
 
@@ -244,7 +249,8 @@ class _Arguments:
         others = None
         if open_ is not False:
             others = notation.member(key(None), notation.any if open_ is True else self._value(open_))
-        return in_order(members, others)
+        most = schema.get("maxProperties")
+        return in_order(members, others, None if most is None else most - len(declared))
 
     def _argument(self, name: str, schema: _Schema) -> GrammarNode:
         if self._words is not None and name == INPUT:
@@ -278,9 +284,11 @@ class _Arguments:
         return notation.any
 
     def _array(self, schema: _Schema) -> GrammarNode:
+        if schema.get("prefixItems"):
+            nodes = [self._value(part) for part in schema["prefixItems"]]
+            row = in_order([self._notation.member(Literal(()), node, needed=True) for node in nodes])
+            return Concatenation((_literal("["), row, _literal("]")))
         item = self._value(schema.get("items", {}))
-        if len(schema) == 1 or schema == {"type": "array", "items": {}}:
-            return self._notation.array
         return self._notation.items(item, schema.get("minItems", 0), schema.get("maxItems"))
 
     def _integer(self, schema: _Schema) -> GrammarNode:
@@ -303,13 +311,13 @@ class _Arguments:
         return found
 
 
-def notation_of(layout: CallLayout, cut: Splitter) -> Notation | None:
+def notation_of(layout: CallLayout, cut: Splitter, limits: Limits) -> Notation | None:
     """The notation in which arguments are written; None if it is not supported here."""
     match layout.arguments:
         case PythonArguments():
-            return _Python()
+            return _Python(limits)
         case DelimitedArguments(quote):
-            return _Delimited(cut.fixed(cut.atoms(quote)))
+            return _Delimited(cut.fixed(cut.atoms(quote)), limits)
     return None
 
 

@@ -5,11 +5,12 @@ and its implicit defaults are written out. Sources: measurements of llguidance 1
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from callwright.constraints.gbnf.regex import is_sayable
+from callwright.constraints.limits import Bounding, Limits, limits_for
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
@@ -23,6 +24,20 @@ SPACING: Final[Mapping[str, Any]] = {"x-guidance": {"whitespace_flexible": True,
 _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
 _DEFINITIONS: Final = ("$defs", "definitions")
 _FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_DATE: Final = (
+    "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+)
+_TIME: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_LABEL: Final = "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
+# What a model writes of a format, for GBNF.
+FORMAT_PATTERNS: Final[Mapping[str, str]] = {
+    "date": f"^{_DATE}$",
+    "time": f"^{_TIME}$",
+    "date-time": f"^{_DATE}T{_TIME}$",
+    "uuid": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    "ipv4": r"^((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])$",
+    "email": rf"^[A-Za-z0-9_+-]{{1,32}}(\.[A-Za-z0-9_+-]{{1,16}}){{0,3}}@{_LABEL}(\.{_LABEL}){{1,3}}$",
+}
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _MAX_INTEGER: Final = 2**63 - 1
 # llama.cpp takes no longer repetition, and reads a longer one as none.
@@ -30,11 +45,25 @@ _MAX_REPEATED: Final = 2_000
 # A schema that is nested deeper is any JSON from there on.
 _MAX_LEVELS: Final = 40
 _ANY: Final[dict[str, Any]] = {}
+_STEPS: Final = frozenset(float(f"1e-{digits}") for digits in range(10))
+_SHORT_KEY: Final = "^[^\\x00-\\x1f]{0,64}$"
 
 
-def projected(schema: Schema, engine: Engine) -> dict[str, Any]:
-    """The schema of one tool's arguments for an engine. References in it have their definitions in it."""
-    projection = _Projection(schema, engine)
+def projected(schema: Schema, engine: Engine, limits: Limits | None = None) -> dict[str, Any]:
+    """The schema of one tool's arguments for an engine, within these limits. References in it have their definitions
+    in it.
+    """
+    found = _projected(schema, engine, closes=limits is not None)
+    return found if limits is None else _sayable(Bounding(found, limits).schema(), engine)
+
+
+def limits_of(schemas: Iterable[Schema], tokens: int | None) -> Limits:
+    """The limits of the values of these schemas in an answer of so many tokens."""
+    return limits_for(tokens, (_projected(schema, "llguidance", closes=True) for schema in schemas))
+
+
+def _projected(schema: Schema, engine: Engine, *, closes: bool) -> dict[str, Any]:
+    projection = _Projection(schema, engine, closes=closes)
     out = projection.node(schema, 0) or {"type": "object", "additionalProperties": True}
     for group in _DEFINITIONS:
         defined = schema.get(group)
@@ -44,9 +73,12 @@ def projected(schema: Schema, engine: Engine) -> dict[str, Any]:
 
 
 class _Projection:
-    def __init__(self, root: Schema, engine: Engine) -> None:
+    """`closes`: an object with declared members has no others, unless its schema says so."""
+
+    def __init__(self, root: Schema, engine: Engine, *, closes: bool) -> None:
         self._root = root
         self._engine = engine
+        self._closes = closes
 
     def node(self, schema: object, level: int) -> dict[str, Any]:
         if not isinstance(schema, Mapping) or level > _MAX_LEVELS:
@@ -85,7 +117,7 @@ class _Projection:
         for part in every:
             declared = declared | {key: inner for key, inner in properties(part).items() if key not in declared}
             needed += required(part)
-        return {"type": "object", "properties": declared, "required": needed, "additionalProperties": True}
+        return {"type": "object", "properties": declared, "required": needed}
 
     def _typed(self, schema: Schema, level: int) -> dict[str, Any]:
         kinds = schema.get("type")
@@ -113,7 +145,9 @@ class _Projection:
     def _object(self, schema: Schema, level: int) -> dict[str, Any]:
         declared = {key: self.node(inner, level + 1) for key, inner in properties(schema).items()}
         needed = list(dict.fromkeys(required(schema)))
-        others = schema.get("additionalProperties", True)
+        least = _count(schema.get("minProperties")) or 0
+        is_closed = self._closes and bool(declared) and len(declared) >= least
+        others = schema.get("additionalProperties", not is_closed)
         if "patternProperties" in schema:
             others = True
         open_ = others if isinstance(others, bool) else self.node(others, level + 1)
@@ -126,6 +160,11 @@ class _Projection:
 
     def _array(self, schema: Schema, level: int) -> dict[str, Any]:
         out: dict[str, Any] = {"type": "array"}
+        first, least, most = schema.get("prefixItems"), _count(schema.get("minItems")), _count(schema.get("maxItems"))
+        if self._closes and isinstance(first, list) and (least or 0) <= len(first):
+            # A tuple is written as a whole.
+            parts = [self.node(part, level + 1) for part in first[:most]]
+            return {**out, "prefixItems": parts, "items": False, "minItems": len(parts), "maxItems": len(parts)}
         if "prefixItems" not in schema and isinstance(schema.get("items"), Mapping):
             out["items"] = self.node(schema["items"], level + 1)
         return {**out, **self._lengths(schema, "minItems", "maxItems")}
@@ -143,10 +182,11 @@ class _Projection:
         if self._engine == "xgrammar":
             return {}  # its bounded strings let raw control characters in and escapes not
         out: dict[str, Any] = dict(self._lengths(schema, "minLength", "maxLength"))
-        pattern = schema.get("pattern")
+        pattern = schema.get("pattern", FORMAT_PATTERNS.get(str(schema.get("format"))) if self._closes else None)
         if self._engine == "llamacpp" and isinstance(pattern, str) and is_sayable(pattern):
             return {"pattern": pattern}  # it cannot be combined with lengths
         if self._engine == "llguidance":
+            pattern = schema.get("pattern")
             if isinstance(pattern, str) and _compiles(pattern):
                 out["pattern"] = pattern
             if schema.get("format") in _FORMATS:
@@ -154,12 +194,44 @@ class _Projection:
         return out
 
     def _of_number(self, kind: str, schema: Schema) -> dict[str, Any]:
+        step = schema.get("multipleOf")
+        steps = {"multipleOf": step} if self._closes and kind == "number" and _is_decimal(step) else {}
         if kind == "number" and self._engine != "llguidance":
-            return {}
+            return steps
         found = {name: schema[name] for name in _BOUNDS if _is_bound(schema.get(name), kind)}
         low = max((found[name] for name in _BOUNDS[::2] if name in found), default=None)
         high = min((found[name] for name in _BOUNDS[1::2] if name in found), default=None)
-        return {} if low is not None and high is not None and low >= high else found
+        return steps if low is not None and high is not None and low >= high else {**found, **steps}
+
+
+def _sayable(schema: Any, engine: Engine) -> Any:
+    """A bounded schema without the bounds that an engine lacks."""
+    if isinstance(schema, list):
+        return [_sayable(part, engine) for part in schema]
+    if not isinstance(schema, dict) or "enum" in schema:
+        return schema
+    out: dict[str, Any] = {}
+    for key, inner in schema.items():
+        named = key in ("properties", *_DEFINITIONS) and isinstance(inner, dict)
+        out[key] = {name: _sayable(one, engine) for name, one in inner.items()} if named else _sayable(inner, engine)
+    if engine == "llamacpp":
+        return out
+    most = out.pop("maxProperties", None)
+    if engine == "xgrammar":  # vLLM refuses these for xgrammar, llama.cpp a longer repetition
+        return {key: inner for key, inner in out.items() if key != "multipleOf" and not _is_long(key, inner)}
+    if most is not None and not out["properties"]:
+        # Members that are not declared are bounded by a pattern of their keys, where no others are declared.
+        out["patternProperties"] = {_SHORT_KEY: out["additionalProperties"]}
+        out |= {"additionalProperties": False, "maxProperties": most}
+    elif most is not None and out["properties"].keys() == set(out.get("required", ())):
+        out["maxProperties"] = most
+    if "pattern" in out and not (out["maxLength"] <= _MAX_REPEATED and _compiles(out["pattern"], out["maxLength"])):
+        del out["maxLength"]  # the engine holds both by states, of which there must not be too many
+    return out
+
+
+def _is_long(key: str, bound: object) -> bool:
+    return key in ("maxLength", "maxItems") and isinstance(bound, int) and bound > _MAX_REPEATED
 
 
 def enumerated(schema: Schema) -> list[Any]:
@@ -173,6 +245,11 @@ def enumerated(schema: Schema) -> list[Any]:
     return members
 
 
+def _is_decimal(step: object) -> bool:
+    """Whether multiples of this are the numbers with so many digits after the point."""
+    return isinstance(step, int | float) and step in _STEPS
+
+
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000 else None
 
@@ -183,8 +260,9 @@ def _is_bound(value: object, kind: str) -> bool:
 
 
 @lru_cache(1024)
-def _compiles(pattern: str) -> bool:
+def _compiles(pattern: str, most: int | None = None) -> bool:
     from llguidance import LLMatcher  # here: 5 MB, and few schemas have patterns
 
-    grammar = LLMatcher.grammar_from_json_schema({"type": "string", "pattern": pattern})
+    bound = {} if most is None else {"maxLength": most}
+    grammar = LLMatcher.grammar_from_json_schema({"type": "string", "pattern": pattern, **bound})
     return not LLMatcher.validate_grammar(grammar)

@@ -12,7 +12,9 @@ import msgspec
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.format import Delimited, delimited, frame_of, splitter_of
 from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text, without_start
+from callwright.constraints.limits import Limits
 from callwright.constraints.literal_values import Notation, notation_of
+from callwright.constraints.schema_subset import limits_of
 from callwright.constraints.text_values import TextCalls, input_words
 from callwright.constraints.tree import (
     Alternatives,
@@ -22,6 +24,7 @@ from callwright.constraints.tree import (
     Literal,
     Optional,
     Repeat,
+    TextRule,
     TextUntil,
     Triggered,
 )
@@ -66,6 +69,7 @@ class AnswerShape(msgspec.Struct, frozen=True):
     close: Fixed = ()
     stop: Fixed = ()
     several: bool = False
+    limits: Limits | None = None
     prefill: str = ""
     reasoning: Delimited | None = None
     in_reasoning: bool = False
@@ -80,10 +84,11 @@ def shape_of(constraint: Constraint) -> AnswerShape | None:
         return None
     dialect = get_dialect(constraint.dialect)
     layout, marks, cut = dialect.calls.layout, dialect.prompt.marks, splitter_of(dialect)
-    notation = notation_of(layout, cut)
+    limits = limits_of_answer(constraint)
+    notation = notation_of(layout, cut, limits)
     calls: list[CallShape] = []
     for tool in constraint.tools:
-        call = _call(layout, cut, tool, notation)
+        call = _call(layout, cut, tool, notation, limits)
         if call is None:
             return None
         calls.append(call)
@@ -99,6 +104,7 @@ def shape_of(constraint: Constraint) -> AnswerShape | None:
         close=frame.close,
         stop=frame.stop,
         several=frame.several and constraint.parallel,
+        limits=limits,
         prefill=constraint.prefill,
         reasoning=reasoning if not constraint.prefill else None,
         in_reasoning=in_reasoning,
@@ -109,21 +115,34 @@ def shape_of(constraint: Constraint) -> AnswerShape | None:
     return shape if constraint.demanded or shape.answer or _trigger(shape) else None
 
 
-def _call(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None) -> CallShape | None:
+def limits_of_answer(constraint: Constraint) -> Limits:
+    """The limits of the calls and of the form of an answer."""
+    schemas = [arguments_schema(tool) for tool in constraint.tools]
+    form = constraint.form
+    return limits_of([*schemas, *([form.schema] if form and form.schema is not None else [])], constraint.tokens)
+
+
+def _call(
+    layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None, limits: Limits
+) -> CallShape | None:
     frame = frame_of(layout, cut, tool.name)
-    arguments = _arguments(layout, cut, tool, notation)
+    arguments = _arguments(layout, cut, tool, notation, limits)
     if arguments is not None:
         return CallShape(tool.name, frame.begin, arguments, frame.end)
-    return CallShape(tool.name, frame.begin, TextUntil(frame.end), ()) if _closes(frame.end) else None
+    if not _closes(frame.end):
+        return None
+    return CallShape(tool.name, frame.begin, TextUntil(frame.end, TextRule(most=limits.characters)), ())
 
 
-def _arguments(layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None) -> GrammarNode | None:
+def _arguments(
+    layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None, limits: Limits
+) -> GrammarNode | None:
     """The arguments of a tool; None where no engine holds how they are written."""
     match layout.arguments:
         case JsonArguments():
-            return Json(arguments_schema(tool), input_words(tool))
+            return Json(arguments_schema(tool), input_words(tool, limits), limits)
         case TaggedArguments() | ElementArguments() | TypedArguments() as tagged:
-            return TextCalls(tagged, cut, tool).arguments()
+            return TextCalls(tagged, cut, tool, limits).arguments()
     return notation.arguments(arguments_schema(tool), tool) if notation else None
 
 
@@ -192,18 +211,25 @@ def _head(shape: AnswerShape) -> list[GrammarNode]:
     nodes: list[GrammarNode] = []
     at_line_start = not isinstance((shape.open + shape.calls[0].begin)[0], Control)
     if shape.reasoning is not None:
-        inner = _ended(shape.reasoning.end, at_line_start=at_line_start)
+        inner = _ended(shape.reasoning.end, shape.limits, at_line_start=at_line_start)
         begin = Literal(_stripped(shape.reasoning.begin, front=False))
         nodes.append(inner if shape.in_reasoning else Optional(Concatenation((begin, inner))))
     if shape.preamble is not None:
         nodes.append(
-            Optional(Concatenation((Literal(shape.preamble.begin), _ended(shape.preamble.end, at_line_start=False))))
+            Optional(
+                Concatenation(
+                    (Literal(shape.preamble.begin), _ended(shape.preamble.end, shape.limits, at_line_start=False))
+                )
+            )
         )
     return nodes
 
 
-def _ended(end: Fixed, *, at_line_start: bool) -> GrammarNode:
-    """Free text up to its end mark. Line feeds around that are free, except one that the next piece requires."""
+def _ended(end: Fixed, limits: Limits | None, *, at_line_start: bool) -> GrammarNode:
+    """Free text up to its end mark, no longer than a preamble may be.
+
+    Line feeds around that are free, except one that the next piece requires.
+    """
     text = fixed_text(end) or ""
     marks = _stripped(end)
     at = 1 if isinstance(marks[0], Control) else len(marks)
@@ -211,7 +237,8 @@ def _ended(end: Fixed, *, at_line_start: bool) -> GrammarNode:
     blanks: list[GrammarNode] = [Optional(line_feed)] * 2 if text != text.rstrip() or at == len(marks) else []
     if at_line_start and text.endswith("\n"):
         blanks[0] = line_feed
-    return _row([TextUntil(marks[:at]), Literal(marks[at:]), *blanks])
+    words = TextRule(most=limits.preamble) if limits is not None else None
+    return _row([TextUntil(marks[:at], words), Literal(marks[at:]), *blanks])
 
 
 def _stripped(fixed: Fixed, *, front: bool = True) -> Fixed:
@@ -247,7 +274,8 @@ def _more(shape: AnswerShape) -> GrammarNode:
     The separator is a part of each: engines that split a text into lexemes would take a line feed alone for the start
     of the mark that closes all calls.
     """
-    return Repeat(_choice([_one(call, shape.separator + call.begin) for call in shape.calls]))
+    most = shape.limits.calls if shape.limits is not None else None
+    return Repeat(_choice([_one(call, shape.separator + call.begin) for call in shape.calls]), most)
 
 
 def _one(call: CallShape, begin: Fixed) -> GrammarNode:

@@ -8,7 +8,6 @@ from typing import Any, Final, assert_never
 
 from callwright.constraints.format_pieces import Fixed, Number
 from callwright.constraints.gbnf_writer import gbnf
-from callwright.constraints.schema_subset import projected
 from callwright.constraints.tree import (
     Alternatives,
     Concatenation,
@@ -45,16 +44,16 @@ def _format(node: GrammarNode) -> dict[str, Any]:
     match node:
         case Literal(fixed):
             return _sequence(_fixed(fixed))
-        case Json(schema):
-            return json_format(projected(schema, "xgrammar"))
+        case Json() | Values() | Repeat():
+            return {"type": "grammar", "grammar": gbnf(node).grammar}
+        case TextUntil(_, words) if words is not None and words.lark is None:
+            return {"type": "grammar", "grammar": gbnf(node).grammar}
         case TextUntil(end):
             return {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": _text(end)}
         case Text():
             return {"type": "any_text"}
-        case Pattern(expression, _):
+        case Pattern(expression):
             return {"type": "regex", "pattern": expression}
-        case Values(inner):
-            return {"type": "grammar", "grammar": gbnf(inner).grammar}
         case Ref():
             raise AssertionError
         case Concatenation(nodes):
@@ -63,8 +62,6 @@ def _format(node: GrammarNode) -> dict[str, Any]:
             return {"type": "or", "elements": [_format(inner) for inner in nodes]}
         case Optional(inner):
             return {"type": "optional", "content": _format(inner)}
-        case Repeat(inner):
-            return {"type": "star", "content": _format(inner)}
         case Triggered(trigger, rest, end, again):
             tag = {"type": "tag", "begin": trigger, "content": _format(rest), "end": _text(end)}
             return {

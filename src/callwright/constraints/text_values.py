@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from callwright.constraints.format_pieces import Splitter
+from callwright.constraints.limits import Limits
 from callwright.constraints.rust_regex import whole_pattern, without_anchors
 from callwright.constraints.schema_subset import enumerated, projected
 from callwright.constraints.tree import (
@@ -22,6 +23,7 @@ from callwright.constraints.tree import (
     Json,
     Literal,
     Optional,
+    Pattern,
     Repeat,
     TextRule,
     TextUntil,
@@ -32,29 +34,38 @@ from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted
+from callwright.schema.size import pattern_size
 
-# The engine counts characters by states: a longer text is not counted.
-_MAX_COUNTED: Final = 2_000
 # From this depth of nesting on, lists are empty and objects are not allowed.
 _MAX_DEPTH: Final = 6
 
+# In the place of a name: any.
+_ANY_NAME: Final = "\ue000"
+_NAME: Final = "[A-Za-z_][A-Za-z0-9_]{0,63}"
 
-def input_words(tool: FunctionTool) -> TextRule | None:
+
+def input_words(tool: FunctionTool, limits: Limits | None = None) -> TextRule | None:
     """The rule for the input of a custom tool, from its grammar."""
     grammar = tool.custom.grammar if tool.custom else None
     if grammar is None:
         return None
     if grammar.syntax == "lark":
         return TextRule(lark=grammar.definition)
-    return TextRule(pattern=without_anchors(grammar.definition))
+    pattern = without_anchors(grammar.definition)
+    return TextRule(most=limits.text(2 * pattern_size(pattern)) if limits else None, pattern=pattern)
 
 
 class TextCalls:
     """The arguments of one tool, as texts."""
 
     def __init__(
-        self, layout: TaggedArguments | ElementArguments | TypedArguments, cut: Splitter, tool: FunctionTool
+        self,
+        layout: TaggedArguments | ElementArguments | TypedArguments,
+        cut: Splitter,
+        tool: FunctionTool,
+        limits: Limits,
     ) -> None:
+        self._limits = limits
         self._layout = layout
         self._cut = cut
         self._tool = tool
@@ -69,9 +80,9 @@ class TextCalls:
         declared = properties(schema)
         if schema.get("additionalProperties") or schema.get("patternProperties") or depth > _MAX_DEPTH:
             return None
-        if not declared:
-            return Literal(()) if "properties" in schema else None
         separator = self._layout.between
+        if not declared:
+            return Literal(()) if "properties" in schema else self._others(separator, depth)
         found: list[MemberShape] = []
         for name, inner in declared.items():
             first = self._parameter(name, inner, "", depth)
@@ -80,6 +91,14 @@ class TextCalls:
                 return None
             found.append(MemberShape(first, later, name in required(schema)))
         return in_order(found, separated=bool(separator))
+
+    def _others(self, separator: str, depth: int) -> GrammarNode | None:
+        """Parameters that are not declared, of any name and type."""
+        first = self._parameter(_ANY_NAME, {}, "", depth)
+        later = self._parameter(_ANY_NAME, {}, separator, depth) if separator else first
+        if first is None or later is None:
+            return None
+        return in_order([], MemberShape(first, later, needed=False), self._limits.items)
 
     def _parameter(self, name: str | None, schema: object, lead: str, depth: int) -> GrammarNode | None:
         """One parameter, preceded by `lead`. Without a name: an item of a list."""
@@ -92,7 +111,7 @@ class TextCalls:
             sides = lead + sides[0], sides[1]
             if type_ == "string" and not branch.get("enum"):
                 # Any text: values that begin the same way are text, too. So it is bounded only if it is the only type.
-                ways[sides] = self._text(sides, self._words(branch) if len(types) == 1 else None)
+                ways[sides] = self._text(sides, self._words(branch if len(types) == 1 else {"type": "string"}))
             elif sides not in ways or not isinstance(_last(ways[sides]), TextUntil):
                 node = self._value(sides, type_, branch, depth)
                 if node is None and depth < _MAX_DEPTH:
@@ -120,24 +139,26 @@ class TextCalls:
             for kind in kinds:
                 yield kind, branch if len(kinds) == 1 else {"type": kind}
 
-    def _text(self, sides: tuple[str, str], words: TextRule | None) -> GrammarNode:
-        before, behind = (self._cut.fixed(self._cut.atoms(side)) for side in sides)
-        return Concatenation((Literal(before), TextUntil(behind, words)))
+    def _text(self, sides: tuple[str, str], words: TextRule) -> GrammarNode:
+        return Concatenation((self._opened(sides[0]), TextUntil(self._cut.fixed(self._cut.atoms(sides[1])), words)))
 
-    def _words(self, schema: JsonObject) -> TextRule | None:
-        """The rule for a text of this schema, if an engine can enforce one; None: any text."""
-        if self._tool.custom is not None:
-            return input_words(self._tool)
+    def _opened(self, side: str) -> GrammarNode:
+        """The text before a value; it may hold any name."""
+        texts = [Literal(self._cut.fixed(self._cut.atoms(text))) for text in side.split(_ANY_NAME)]
+        return texts[0] if len(texts) == 1 else Concatenation((texts[0], Pattern(_NAME), texts[1]))
+
+    def _words(self, schema: JsonObject) -> TextRule:
+        """The rule for a text of this schema."""
+        if self._tool.custom is not None and (words := input_words(self._tool, self._limits)) is not None:
+            return words
         bounds = projected(schema, "llguidance")
+        least = bounds.get("minLength", 0)
         if "pattern" in bounds and (pattern := whole_pattern(bounds["pattern"])) is not None:
-            return TextRule(pattern=pattern)
-        least, most = bounds.get("minLength", 0), bounds.get("maxLength")
-        if max(least, most or 0) > _MAX_COUNTED or (not least and most is None):
-            return None
-        return TextRule(least, most)
+            return TextRule(most=self._limits.text(max(least, 2 * pattern_size(pattern))), pattern=pattern)
+        return TextRule(least, self._limits.text(least, bounds.get("maxLength")))
 
     def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject, depth: int) -> GrammarNode | None:
-        before, behind = (Literal(self._cut.fixed(self._cut.atoms(side))) for side in sides)
+        before, behind = self._opened(sides[0]), Literal(self._cut.fixed(self._cut.atoms(sides[1])))
         if type_ == "string":
             texts = [Literal((Text(member),)) for member in branch["enum"] if isinstance(member, str)]
             return Concatenation((before, Alternatives(tuple(texts)), behind))
@@ -145,17 +166,22 @@ class TextCalls:
             inside = self._members(branch, depth + 1) if type_ == "object" else self._items(branch, depth + 1)
             return Concatenation((before, inside, behind)) if inside is not None else None
         definitions = {key: value for key, value in (tool_schema(self._tool) or {}).items() if key in _DEFINITIONS}
-        return Concatenation((before, Json({**branch, "type": type_, **definitions}), behind))
+        return Concatenation((before, Json({**branch, "type": type_, **definitions}, limits=self._limits), behind))
 
     def _items(self, schema: JsonObject, depth: int) -> GrammarNode | None:
         """The items of a list, any number of them; none if it is nested too deep."""
         items = schema.get("items")
         if not isinstance(items, Mapping):
             return None
-        if depth >= _MAX_DEPTH:
+        if depth >= min(_MAX_DEPTH, self._limits.depth + 1):
             return Literal(())
         item = self._parameter(None, items, "", depth)
-        return Repeat(item) if item is not None else None
+        if item is None:
+            return None
+        least, most = (schema.get(name) for name in ("minItems", "maxItems"))
+        counts = (count if isinstance(count, int) and not isinstance(count, bool) else None for count in (least, most))
+        bound = self._limits.number(next(counts) or 0, next(counts))
+        return Repeat(item, bound) if bound else Literal(())
 
 
 _DEFINITIONS: Final = ("$defs", "definitions")
@@ -183,12 +209,16 @@ class MemberShape(Struct, frozen=True):
 
 
 def in_order(
-    members: Sequence[MemberShape], others: MemberShape | None = None, *, separated: bool = True
+    members: Sequence[MemberShape],
+    others: MemberShape | None = None,
+    most: int | None = None,
+    *,
+    separated: bool = True,
 ) -> GrammarNode:
-    """Members in order, optional ones as such, followed by any number of others."""
-    if not separated:
+    """Members in order, optional ones as such, followed by others: any number of them, or `most`."""
+    if not separated and others is None:
         return Concatenation(tuple(one.first if one.needed else Optional(one.first) for one in members))
-    rest: tuple[GrammarNode, ...] = (Repeat(others.later),) if others else ()
+    rest: tuple[GrammarNode, ...] = (Repeat(others.later, most),) if others else ()
     firsts: list[GrammarNode] = [Concatenation((others.first, *rest))] if others else []
     for one in reversed(members):
         if one.needed:

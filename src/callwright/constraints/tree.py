@@ -8,6 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from callwright.constraints.format_pieces import Fixed
+from callwright.constraints.limits import Limits
 from callwright.conversation import JsonObject
 
 
@@ -30,10 +31,13 @@ class TextRule(Struct, frozen=True, eq=False):
 
 
 class Json(Struct, frozen=True, eq=False):
-    """A JSON value that fits a schema. `words`: the rule of a custom tool's `input`, from its grammar."""
+    """A JSON value that fits a schema, within limits. `words`: the rule of a custom tool's `input`, from its
+    grammar.
+    """
 
     schema: JsonObject
     words: TextRule | None = None
+    limits: Limits | None = None
 
 
 class TextUntil(Struct, frozen=True, eq=False):
@@ -50,11 +54,13 @@ class Text(Struct, frozen=True, eq=False):
 class Pattern(Struct, frozen=True, eq=False):
     """A text that a regular expression in Rust's syntax matches as a whole.
 
-    `words`: the text is a string in quotation marks with this rule: for GBNF, which enforces it as in JSON.
+    `words`: the text is a string in quotation marks with this rule: for GBNF, which enforces it as in JSON. `most`:
+    the number of its characters, where the expression has no end.
     """
 
     expression: str
     words: TextRule | None = None
+    most: int | None = None
 
 
 class Concatenation(Struct, frozen=True, eq=False):
@@ -76,9 +82,10 @@ class Optional(Struct, frozen=True, eq=False):
 
 
 class Repeat(Struct, frozen=True, eq=False):
-    """This, any number of times, or never."""
+    """This, any number of times up to `most`, or never."""
 
     node: "GrammarNode"
+    most: int | None = None
 
 
 class Ref(Struct, eq=False):

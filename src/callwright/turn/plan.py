@@ -108,7 +108,7 @@ def build_generation_request(
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
-            constraint=constraint_of(name, conversation, prompt) if constrains else None,
+            constraint=constraint_of(name, conversation, prompt, _tokens(asked)) if constrains else None,
         )
     format_ = conversation.response_format
     if format_ is not None and not (conversation.tools and conversation.tool_choice != "none"):
@@ -121,8 +121,14 @@ def build_generation_request(
         asked,
         unsent=unsaid,
         messages=dialect.messages(_listed(conversation), options),
-        constraint=constraint_of(name, conversation, None) if constrains else None,
+        constraint=constraint_of(name, conversation, None, _tokens(asked)) if constrains else None,
     )
+
+
+def _tokens(asked: GenerationRequest) -> int | None:
+    """The token limit of a request."""
+    limits = [asked.fields.get(name) for name in ("max_completion_tokens", "max_tokens")]
+    return next((limit for limit in limits if isinstance(limit, int)), None)
 
 
 def _prompt(model: Model, dialect: Dialect, conversation: Conversation, options: RenderOptions) -> Prompt:

@@ -42,10 +42,10 @@ _TIMES: Final[Mapping[str, tuple[int, int | None]]] = {"?": (0, 1), "*": (0, Non
 def lark_rules(definition: str, rules: dict[str, str], prefix: str, *, in_json: bool) -> str:
     """Add the rules of a definition to `rules`, under names that begin with `prefix`; answers the name of the start.
 
-    Raises `UnsayableError`; then nothing is added.
+    Raises `UnsayableError`; then no rule of these names is added.
     """
     own: dict[str, GbnfPart] = {}
-    name = _Writer(definition, own, prefix, in_json=in_json).write()
+    name = _Writer(definition, own, rules, prefix, in_json=in_json).write()
     if calls_itself_first(own):
         raise UnsayableError
     rules |= {rule: piece.text for rule, piece in own.items()}
@@ -53,10 +53,13 @@ def lark_rules(definition: str, rules: dict[str, str], prefix: str, *, in_json: 
 
 
 class _Writer:
-    def __init__(self, definition: str, rules: dict[str, GbnfPart], prefix: str, *, in_json: bool) -> None:
+    def __init__(
+        self, definition: str, rules: dict[str, GbnfPart], large: dict[str, str], prefix: str, *, in_json: bool
+    ) -> None:
         self._tokens = list(tokens(definition))
         self._at = 0
         self._rules = rules
+        self._large = large
         self._prefix = prefix
         self._in_json = in_json
         self._between: list[GbnfPart] = []  # ignored text, allowed between two parts of a rule
@@ -65,7 +68,7 @@ class _Writer:
         ignored = f"{self._prefix}-ignored"
         if found := self._ignored():
             self._between = [GbnfPart.named(ignored)]
-            self._rules[ignored] = repeated(either(found), 0, None)
+            self._rules[ignored] = repeated(either(found), 0, None, self._large)
         while self._peek().kind != "end":
             token = self._next()
             if token.kind in ("rule", "terminal"):
@@ -139,11 +142,11 @@ class _Writer:
         mark = self._peek()
         if mark.text in _TIMES:
             self._at += 1
-            return repeated(piece, *_TIMES[mark.text])
+            return repeated(piece, *_TIMES[mark.text], self._large)
         if mark.text == "~" and self._peek(1).kind == "number":
             self._at += 1
             least = int(self._next().text)
-            return repeated(piece, least, int(self._next().text) if self._take("..") else least)
+            return repeated(piece, least, int(self._next().text) if self._take("..") else least, self._large)
         if mark.text == "{":
             self._at += 1
             least = 0 if self._peek().text == "," else int(self._next().text)
@@ -151,7 +154,7 @@ class _Writer:
             if self._take(","):
                 most = None if self._peek().text == "}" else int(self._next().text)
             self._next()  # the bracket
-            return repeated(piece, least, most)
+            return repeated(piece, least, most, self._large)
         return piece
 
     def _atom(self, *, in_rule: bool) -> GbnfPart:
@@ -159,7 +162,7 @@ class _Writer:
         if token.text in ("(", "["):
             inner = self._alternatives(in_rule=in_rule)
             self._next()  # the bracket
-            return repeated(inner, 0, 1) if token.text == "[" else inner
+            return repeated(inner, 0, 1, self._large) if token.text == "[" else inner
         if token.kind in ("rule", "terminal"):
             return GbnfPart.named(self._name(token.text))
         if token.kind == "regex":

@@ -7,6 +7,8 @@ from msgspec import Struct
 
 # llama.cpp takes no more, counted through repetitions in repetitions.
 _MAX_REPEATED: Final = 2_000
+_BLOCK: Final = 1_000
+_MAX_COUNTED: Final = 1_000_000
 _MAX_STARTS: Final = 500
 # Here something is read.
 _READ: Final = "!"
@@ -54,15 +56,39 @@ def either(parts: Collection[GbnfPart]) -> GbnfPart:
 _TIMES: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None): "+", (0, 1): "?"}
 
 
-def repeated(piece: GbnfPart, least: int, most: int | None) -> GbnfPart:
-    """A repetition. A maximum that is too large is dropped."""
-    if most is not None and most * piece.size > _MAX_REPEATED:
-        most = None
-    if least * piece.size > _MAX_REPEATED:
+def repeated(piece: GbnfPart, least: int, most: int | None, rules: dict[str, str]) -> GbnfPart:
+    """A repetition. One that is too large gets rules of its own."""
+    if max(least, most or 0) > _MAX_COUNTED:
         raise UnsayableError
-    times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
     starts = piece.starts if least else piece.starts | {()}
+    if max(least, most or 0) * piece.size > _MAX_REPEATED:
+        rules[name := f"r{len(rules)}"] = piece.text
+        return GbnfPart(f"({counted(rules, name, least, most)})", starts=starts)
+    times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
     return GbnfPart(f"({piece.text}){times}", piece.size * max(most or least, 1), starts)
+
+
+def counted(rules: dict[str, str], name: str, least: int, most: int | None) -> str:
+    """A rule, `least` to `most` times: in blocks if these are more than llama.cpp repeats.
+
+    The optional part is a chain in which a block is either whole or the last, so that few ways are open at a time.
+    """
+    if max(least, most or 0) <= _BLOCK:
+        return f"{name}{{{least},{'' if most is None else most}}}"
+    rules[block := f"{name}-block"] = f"{name}{{{_BLOCK}}}"
+    blocks, odd = divmod(least, _BLOCK)
+    parts = [*([f"{block}{{{blocks}}}"] if blocks else []), *([f"{name}{{{odd}}}"] if odd else [])]
+    if most is None:
+        return " ".join([*parts, f"{name}*"])
+    blocks, odd = divmod(most - least, _BLOCK)
+    end = f"{name}-upto{odd}"
+    rules[end] = f"{name}{{0,{odd}}}"
+    if blocks:
+        rules[short := f"{name}-short"] = f"{name}{{0,{_BLOCK - 1}}}"
+        for number in range(blocks):
+            rules[f"{end}-{number}"] = f"{short} | {block} {end if not number else f'{end}-{number - 1}'}"
+        end = f"{end}-{blocks - 1}"
+    return " ".join([*parts, end])
 
 
 def calls_itself_first(rules: Mapping[str, GbnfPart]) -> bool:

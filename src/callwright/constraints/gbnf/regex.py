@@ -7,6 +7,7 @@ express, or that would grow too large in it, is an `UnsayableError`: then the te
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from math import isqrt
 from typing import Final
 
 from callwright.constraints.gbnf.pieces import GbnfPart, UnsayableError, either, repeated, row
@@ -31,11 +32,21 @@ _COUNT: Final = re.compile(r"\{(\d*)(?:(,)(\d*))?\}")
 _CODE: Final = re.compile(r"x([0-9A-Fa-f]{2})|[xu]\{([0-9A-Fa-f]{1,6})\}|u([0-9A-Fa-f]{4})")
 
 
-def expression(pattern: str, flags: str = "", *, in_json: bool) -> GbnfPart:
-    """An expression for a whole text, without_characters anchors. Raises `UnsayableError`."""
+def expression(
+    pattern: str,
+    flags: str = "",
+    *,
+    in_json: bool,
+    rules: dict[str, str] | None = None,
+    most: int | None = None,
+) -> GbnfPart:
+    """An expression for a whole text, without anchors. Raises `UnsayableError`.
+
+    `rules` get those of large repetitions. Repetitions without an end are bounded by about `most` characters.
+    """
     if "x" in flags:
         raise UnsayableError
-    reading = _Reading(pattern, in_json=in_json)
+    reading = _Reading(pattern, in_json=in_json, rules=rules, most=most)
     found = reading.alternatives("i" in flags, "s" in flags)
     if reading.at < len(pattern):
         raise UnsayableError
@@ -81,9 +92,14 @@ def characters(ranges: Ranges, *, in_json: bool) -> GbnfPart:
 
 
 class _Reading:
-    def __init__(self, pattern: str, *, in_json: bool) -> None:
+    def __init__(
+        self, pattern: str, *, in_json: bool, rules: dict[str, str] | None = None, most: int | None = None
+    ) -> None:
         self._pattern = pattern
         self._in_json = in_json
+        self._rules = {} if rules is None else rules
+        self._most = most
+        self._depth = 0
         self.at = 0
         self.read: list[Ranges] = []
 
@@ -114,19 +130,25 @@ class _Reading:
         mark = self._pattern[self.at : self.at + 1]
         if mark in ("*", "+", "?") and mark:
             self.at += 1
-            piece = repeated(piece, int(mark == "+"), 1 if mark == "?" else None)
+            piece = self._repeated(piece, int(mark == "+"), 1 if mark == "?" else None)
         elif mark == "{":
             found = _COUNT.match(self._pattern, self.at)
             if found is None or not found[1]:
                 raise UnsayableError
             self.at = found.end()
             least = int(found[1])
-            piece = repeated(piece, least, least if not found[2] else int(found[3]) if found[3] else None)
+            piece = self._repeated(piece, least, least if not found[2] else int(found[3]) if found[3] else None)
         else:
             return piece
         if self._pattern[self.at : self.at + 1] in ("?", "+", "*", "{"):
             raise UnsayableError
         return piece
+
+    def _repeated(self, piece: GbnfPart, least: int, most: int | None) -> GbnfPart:
+        if most is None and self._most is not None:
+            room = isqrt(self._most) if self._depth else self._most
+            most = least + max(room // piece.size, 1)
+        return repeated(piece, least, most, self._rules)
 
     def _atom(self, any_case: bool, dot_all: bool) -> GbnfPart:
         mark = self._pattern[self.at]
@@ -138,7 +160,9 @@ class _Reading:
                     raise UnsayableError
                 self.at = found.end()
                 any_case, dot_all = any_case or "i" in (found["flags"] or ""), dot_all or "s" in (found["flags"] or "")
+            self._depth += 1
             inner = self.alternatives(any_case, dot_all)
+            self._depth -= 1
             if not self._take(")"):
                 raise UnsayableError
             return inner

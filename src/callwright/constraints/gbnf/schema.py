@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from callwright.constraints.gbnf.pieces import counted
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.text import gbnf_literal, other_keys
 from callwright.constraints.rust_regex import whole_pattern
@@ -15,9 +16,10 @@ from callwright.constraints.rust_regex import whole_pattern
 _SHARED: Final = {
     "char": r'[ !#-\[\]-~\u00A0-\uD7FF\uE000-\uFFFC\U00010000-\U0010FFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})',
     "string": r'"\"" char* "\""',
-    "integer": r'"-"? ("0" | [1-9] [0-9]*)',
-    "natural": r'"0" | [1-9] [0-9]*',
-    "number": r'integer ("." [0-9]+)? ([eE] [-+]? [0-9]+)?',
+    "integer": r'"-"? natural',
+    "natural": r'"0" | [1-9] [0-9]{0,20}',
+    "number": r'integer ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,3})?',
+    "key": r'"\"" char{0,64} "\""',
     "boolean": '"true" | "false"',
     "null": '"null"',
     "comma": '"," " "?',
@@ -26,10 +28,14 @@ _SHARED: Final = {
     "array": r'"[" (value (comma value)*)? "]"',
     "value": "object | array | string | number | boolean | null",
 }
+# Steps of numbers with so many digits after the point. (The default step is none: an exponent may be written.)
+_DECIMALS: Final = tuple(float(f"1e-{digits}") for digits in range(9))
 # Maximum number of integers that are enumerated.
 _FEW: Final = 256
 _USES: Final = {
     "string": ("char",),
+    "key": ("char",),
+    "integer": ("natural",),
     "number": ("integer",),
     "object": ("string", "colon", "comma", "value"),
     "array": ("comma", "value"),
@@ -110,12 +116,16 @@ class SchemaRules:
             case "array":
                 return self._array(schema, name)
             case "string" if "pattern" in schema:
-                return rf'"\"" {expression(whole_pattern(schema["pattern"]) or "", in_json=True).text} "\""'
+                pattern, most = whole_pattern(schema["pattern"]) or "", schema.get("maxLength")
+                return rf'"\"" {expression(pattern, in_json=True, rules=self._rules, most=most).text} "\""'
             case "string" if len(schema) > 1:
-                times = f"{{{schema.get('minLength', 0)},{schema.get('maxLength', '')}}}"
-                return rf'"\"" {self.shared("char")}{times} "\""'
+                char, least, most = self.shared("char"), schema.get("minLength", 0), schema.get("maxLength")
+                return rf'"\"" {counted(self._rules, char, least, most)} "\""'
             case "integer":
                 return self._integer(schema)
+            case "number" if schema.get("multipleOf") in _DECIMALS:
+                digits = _DECIMALS.index(schema["multipleOf"])
+                return self.shared("integer") + (f' ("." [0-9]{{1,{digits}}})?' if digits else "")
             case str(kind):
                 return self.shared(kind)
         return self.shared("value")
@@ -129,6 +139,10 @@ class SchemaRules:
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         if most == 0:
             return '"[]"'
+        if "prefixItems" in schema:
+            parts = [self._of(part, f"{name}-i{number}") for number, part in enumerate(schema["prefixItems"])]
+            between = f" {self.shared('comma')} "
+            return f'"[" {between.join(parts)} "]"'
         item = self._of(schema["items"], f"{name}-i") if "items" in schema else self.shared("value")
         comma = self.shared("comma")
         times = "*" if least < 2 and most is None else f"{{{max(least - 1, 0)},{'' if most is None else most - 1}}}"
@@ -145,9 +159,14 @@ class SchemaRules:
         if others is not False:
             value = self.shared("value") if others is True else self._of(others, f"{name}-o")
             self.shared("char")
-            key = other_keys(self._rules, f"{name}-k", declared) if declared else self.shared("string")
+            most = schema.get("maxProperties")
+            if declared:
+                key = other_keys(self._rules, f"{name}-k", declared, "char*" if most is None else "char{0,64}")
+            else:
+                key = self.shared("string" if most is None else "key")
             other = f"{key} {colon} {value}"
-            self._rules[f"{name}-more"] = f"({comma} {other})*"
+            times = "*" if most is None else f"{{0,{most - len(declared)}}}"
+            self._rules[f"{name}-more"] = f"({comma} {other}){times}"
             firsts, rest = [f"{other} {name}-more"], f"{name}-more"
         for number, (key, inner) in reversed(list(enumerate(declared.items()))):
             pair = f"{name}-p{number}"

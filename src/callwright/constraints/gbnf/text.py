@@ -46,9 +46,9 @@ def without_characters(ranges: Ranges, characters: Iterable[str]) -> Ranges:
     return ranges
 
 
-def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> str:
-    """The rule of a JSON string that differs from all of these: a rule for each of their prefixes. Uses the rule
-    `char`.
+def other_keys(rules: dict[str, str], name: str, declared: Collection[str], more: str) -> str:
+    """The rule of a JSON string that differs from all of these: a rule for each of their prefixes. `more`: the
+    characters after the first that differs.
 
     A key that JSON must escape is not excluded, nor is one that is written in escapes, or a very long one.
     """
@@ -60,7 +60,7 @@ def other_keys(rules: dict[str, str], name: str, declared: Collection[str]) -> s
         following[begin[:-1]].append(begin[-1])
     for begin, rule in place.items():
         after = following[begin]
-        ways = [f"({class_of(without_characters(IN_STRINGS, after))} | {_ESCAPED}) char* {_QUOTE}"]
+        ways = [f"({class_of(without_characters(IN_STRINGS, after))} | {_ESCAPED}) {more} {_QUOTE}"]
         ways += [f"{gbnf_literal(character)} {place[begin + character]}" for character in after]
         ways += [] if begin in keys else [_QUOTE]
         rules[rule] = " | ".join(ways)
