@@ -42,6 +42,7 @@ class _Open(msgspec.Struct):
     started: CallStarted
     arguments: StreamingArguments | StreamingCustomInput | None
     texts: list[str] = []
+    marks: str = ""  # the markup after its latest arguments: the key of a value that has not begun is there
     index: int | None = None
     told: list[Problem] = []  # its problems, sent after its end: until then some of its arguments may be held back
 
@@ -92,6 +93,7 @@ class Check:
                 if call is None:
                     self._waiting[event.index].append(event)
                     continue
+                call.marks = ""
                 text = call.arguments.feed(event.text) if call.arguments else event.text
                 if call.arguments is None:
                     call.texts.append(text)
@@ -99,6 +101,9 @@ class Check:
                     same = text is event.text and call.index == event.index
                     out.append(event if same else ArgumentsDelta(call.index, text))
             elif type(event) in _PASSED:
+                if self._open and type(event) is Markup:
+                    for call in self._open.values():
+                        call.marks += event.text
                 out.append(event)
             else:
                 self._judge_event(event, out)
@@ -210,9 +215,8 @@ class Check:
             out += [msgspec.structs.replace(problem, call=ours) for problem in (*call.told, *problems)]
         if not complete:
             self._unfinished = True
-            out.append(
-                Problem("incomplete_arguments", f"the arguments of {name!r} are unfinished or in doubt", call=ours)
-            )
+            detail = f"the arguments of {name!r} are unfinished or in doubt"
+            out.append(Problem("incomplete_arguments", detail, call=ours, text=call.marks.strip()))
         elif call.started.kind == "function":
             if wrong := arguments_problem(name, arguments, self._tools, ours):
                 out.append(wrong)

@@ -26,11 +26,13 @@ class Announcements(NamedTuple):
     """The patterns of all languages, for text in lower case.
 
     `interjection` may precede the clause, `wait` follow it or be alone; `end` ends the clause, and another begins.
+    `showing` is in a clause that announces an example.
     """
 
     interjection: str
     wait: str
     end: str
+    showing: str
     languages: tuple[Language, ...]
 
 
@@ -39,9 +41,10 @@ def announcements() -> Announcements:
     """All that is known of announcements; it is read when an answer first needs it."""
     known = tomllib.loads(files("callwright.free_text").joinpath("announcements.toml").read_text(encoding="utf-8"))
     lists = known["lists"]
-    interjection, wait, end = (_filled(known[name], lists) for name in ("interjection", "wait", "end"))
+    forms = ("interjection", "wait", "end", "showing")
+    interjection, wait, end, showing = (_filled(known[name], lists) for name in forms)
     languages = tuple(_language({**lists, **language}) for language in known["languages"])
-    return Announcements(interjection, wait, end, languages)
+    return Announcements(interjection, wait, end, showing, languages)
 
 
 def _language(words: Mapping[str, Any]) -> Language:

@@ -21,6 +21,8 @@ _MAX_CLAUSE: Final = 200
 _ENDS: Final = " .:!…。：！।~～"
 _CLAUSE_ENDS: Final = (".", ":", "!", "…", "。", "：", "！", "।")
 _LEADS_UP: Final = (":", "：", "?", "？")
+_CLAUSE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|[。！？।\n]")
+_TAG: Final = re.compile(r"<[^<>]*>|\[[A-Z_]+\]")  # around calls
 _NAME_WORD = re.compile(r"[a-z]+")
 
 
@@ -84,7 +86,7 @@ def verdict(found: Runs, *, demanded: bool = False, own: bool = False, names: Co
     # In the line of its announcement it follows the end of the clause; else it is a part of it.
     apart = found.standing == "lines" or found.before.rstrip().endswith(_CLAUSE_ENDS)
     announced = apart and is_announcement(found.before, names)
-    is_own = own and (found.standing == "lines" or ends_as_prose(found.before))
+    is_own = own and (found.standing == "lines" or ends_as_prose(found.before)) and not is_showing(found.before, names)
     return "certain" if is_own or announced or is_blank(found.before) else "ambiguous"
 
 
@@ -96,6 +98,13 @@ def _words_of(names: tuple[str, ...]) -> frozenset[str]:
 def is_announcement(text: str, names: Collection[str] = ()) -> bool:
     """Whether a text is one clause announcing something to be done now, perhaps after an interjection (`Sure!`)."""
     return len(text) <= _MAX_CLAUSE and _announces(text, _words_of(tuple(names)))
+
+
+def is_showing(text: str, names: Collection[str] = ()) -> bool:
+    """Whether the last clause of a text announces a call that is only an example: `It is written like this:`."""
+    said = _TAG.sub("", text[-_MAX_CLAUSE:]).rstrip()
+    clause = _CLAUSE_END.split(said)[-1].replace("’", "'").lower()
+    return _pattern(announcements().showing).search(clause) is not None and not is_announcement(clause, names)
 
 
 # The same words are judged again if an answer is read as several families would.

@@ -202,27 +202,30 @@ class OutputParser:
 
 def _joined(events: list[Event]) -> list[Event]:
     """Join a call's argument deltas if only markup is between them: values in tags arrive in many pieces, and one
-    joined piece is checked in one go.
+    joined piece is checked in one go. It takes the place of the last of them.
     """
     if list(map(type, events)).count(ArgumentsDelta) < 2:
         return events
     out: list[Event] = []
-    runs: list[tuple[int, int, list[str]]] = []  # their positions in `out`, their call, and their texts
-    is_open = False  # more belongs to the last one
-    for event in events:
+    runs: list[tuple[int, list[str]]] = []  # their calls and texts, the last first
+    is_open = False  # what precedes belongs to the last one
+    for event in reversed(events):
         if type(event) is ArgumentsDelta:
-            if is_open and runs[-1][1] == event.index:
-                runs[-1][2].append(event.text)
+            if is_open and runs[-1][0] == event.index:
+                runs[-1][1].append(event.text)
                 continue
-            runs.append((len(out), event.index, [event.text]))
+            runs.append((event.index, [event.text]))
             is_open = True
         elif type(event) is not Markup:
             is_open = False
         out.append(event)
-    for at, call, texts in runs:
-        if len(texts) > 1:
-            out[at] = ArgumentsDelta(call, "".join(texts))
-    return out
+    return [_whole(event, runs) if type(event) is ArgumentsDelta else event for event in reversed(out)]
+
+
+def _whole(first: ArgumentsDelta, runs: list[tuple[int, list[str]]]) -> ArgumentsDelta:
+    """The last of these runs as one delta; it is taken from them."""
+    index, texts = runs.pop()
+    return ArgumentsDelta(index, "".join(reversed(texts))) if len(texts) > 1 else first
 
 
 _Said: TypeAlias = ContentDelta | ReasoningDelta | ArgumentsDelta

@@ -18,6 +18,12 @@ def without(text: str, parts: Iterable[str]) -> str:
     return "".join([*left, text[at:]])
 
 
+def is_closed(text: str) -> bool:
+    """Whether the fence with which a text begins is closed."""
+    opening = _FENCE.match(text)
+    return opening is not None and text.find(opening["ticks"], opening.end()) >= 0
+
+
 def unfenced(text: str) -> tuple[int, int] | None:
     """The span of the inside of a code fence that makes up the whole text; None if the text does not begin with a
     fence.

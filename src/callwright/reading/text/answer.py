@@ -10,7 +10,7 @@ from copy import copy
 from typing import Final
 
 from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem, ReasoningDelta
-from callwright.free_text.intent import Runs, find_runs, is_announcement, verdict
+from callwright.free_text.intent import Runs, find_runs, is_announcement, is_showing, verdict
 from callwright.free_text.places import begins_apart
 from callwright.free_text.recover import RecoveredCall, TextSegment, recover
 from callwright.prompt import holds_broken
@@ -22,9 +22,10 @@ from callwright.reading.text.foreign import Formats, Way, lone_closer
 from callwright.reading.text.foreign_in_text import ForeignInText
 from callwright.reading.text.json_in_text import JsonInText
 from callwright.reading.text.marks import BRACES, FENCES, Marks, all_ends, markers
-from callwright.reading.text.trial import Trial, TrialSpan
+from callwright.reading.text.trial import Trial, TrialSpan, doubts
 from callwright.streaming.reader import Markers, Parse, StreamReader, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import MARKS
+from callwright.tolerant_json.wrappers import is_closed
 
 _BOM: Final = "\ufeff"
 # The most text held back as a possible call; longer candidates are text.
@@ -111,7 +112,7 @@ class AnswerReader:
             if opening and text.source.text.startswith(BRACES, text.source.at):
                 yield from self._value(opening)
             elif opening:
-                self._again((yield from self._in_json.held(opening, self._marks)))
+                yield from self._fenced(opening)
         elif marker in BRACES:
             text.source.at -= 1
             yield from self._value(blanks)
@@ -144,6 +145,21 @@ class AnswerReader:
                 return
             text.source.unread(behind)
         text.emit(text.say(blanks + marker))
+
+    def _fenced(self, opening: str) -> Parse[None]:
+        """Read a fence with own tags, with which an answer begins. If it is cut, calls in it stay text."""
+        text = self.text
+        if text.trial is None and text.tools.ordered and text.tools.choice == "auto":
+            rest, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
+            text.source.unread(rest)
+            if not is_closed(opening + rest):
+                events = self._tried(rest)
+                text.emit(text.say(opening + text.take(rest)))
+                for problem in doubts(events, text.tools):
+                    text.emit(problem)
+                    text.settle()
+                return
+        self._again((yield from self._in_json.held(opening, self._marks)))
 
     def _value(self, lead: str) -> Parse[None]:
         """Read a brace or bracket after `lead`: a call, data or text."""
@@ -377,7 +393,7 @@ class AnswerReader:
                 self._last_call(held),
                 (*self._marks.tags, *self._formats.known_openings),
                 text,
-                self._read_in_thought,
+                self._tried,
             )
         else:
             at = len(held)
@@ -397,16 +413,16 @@ class AnswerReader:
         text.markup(end)
         return True
 
-    def _read_in_thought(self, part: str) -> Sequence[Event]:
-        """The events of a part of a thought, read as if it were after the thought."""
+    def _tried(self, part: str) -> Sequence[Event]:
+        """The events of a part of an answer, read as if it were all of it."""
         text = self.text
-        left, number, code, before = self._foreign.left, text.calls, text.code, text.before
+        left, calls = self._foreign.left, copy(self.calls)
+        before = (text.calls, text.code, text.before, text.make, text.apart, text.gap)
         text.make, text.code, text.before = ContentDelta, CodeContext(), ""
-        calls = copy(self.calls)
         events = self._try(part).events
         self._use(calls)
-        self._foreign.left, text.calls, text.code, text.before = left, number, code, before
-        text.make, text.apart, text.gap = ReasoningDelta, False, ""
+        self._foreign.left = left
+        text.calls, text.code, text.before, text.make, text.apart, text.gap = before
         return events
 
     def _last_call(self, held: str) -> int:
@@ -428,7 +444,12 @@ def _is_certain(text: AnswerText, blanks: str, *, own: bool) -> bool:
         or text.apart
         or not text.tools.ordered
         or text.tools.choice != "auto"
-        or (own and text.control and begins_apart(text.before + blanks))
+        or (
+            own
+            and text.control
+            and begins_apart(text.before + blanks)
+            and not is_showing(text.before, text.tools.names)
+        )
         or not text.before.strip()
         or is_announcement(text.before + blanks, text.tools.names)
     )

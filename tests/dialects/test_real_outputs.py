@@ -1,0 +1,114 @@
+"""Outputs of a trained model, which writes every broken call there is: nothing is lost, and cuts change nothing."""
+
+import json
+
+import pytest
+
+import callwright
+from callwright.dialects.base import dialect_names
+from callwright.reading.collect import Turn
+from tests.support.examples import some
+from tests.support.parsing import merged, pieces, read
+from tests.support.readings import missing_words, silent_calls
+from tests.support.real_outputs import TOOLS, RealOutput, real_outputs
+
+names = pytest.mark.parametrize("name", dialect_names())
+
+_OUTPUTS = real_outputs()
+# `auto` takes a header of this format, without its other marks, for words.
+_NOT_IN_AUTO = {"beam"}
+# These answer in messages with headers: text before a header is named.
+_WITH_HEADERS = {"harmony", "beam", "muse", "inkling"}
+_SHOWING = (
+    "The call is written like this:\n\n{}",
+    "For example:\n{}",
+    "I would write {}",
+    "Here it is as a template. The format looks like this: {}",
+    "So sieht ein Aufruf aus:\n\n{}",
+    "Voici un exemple :\n\n{}",
+    "Un ejemplo:\n\n{}",
+    "例如：\n\n{}",
+    "Например:\n{}",
+)
+_MEANT = (
+    "I'll look for an example file now.\n\n{}",
+    "Let me check the format of the file.\n\n{}",
+    "The file is like this one. The user waits.\n\n{}",
+)
+
+
+def _tried(name: str) -> list[RealOutput]:
+    outputs = [output for output in _OUTPUTS if output.dialect == name]
+    return list(some(outputs, dialect_names().index(name))) if outputs else []
+
+
+def _read(output: RealOutput, dialect: str) -> Turn:
+    return callwright.parse(
+        output.text,
+        dialect=dialect,
+        tools=TOOLS,
+        finish_reason=output.end,
+        start=output.start,  # type: ignore[arg-type]
+    )
+
+
+@names
+def test_no_word_of_a_model_is_lost(name: str) -> None:
+    for output in _tried(name):
+        assert not missing_words(output.text, _read(output, name)), output
+
+
+@names
+def test_what_a_model_wrote_is_read_alike_however_it_is_cut(name: str) -> None:
+    for output in _tried(name):
+        request = {"dialect": name, "tools": TOOLS, "start": output.start, "finish": output.end}
+        whole = merged(read([output.text], **request))
+        for cut in (list(output.text), pieces(output.text, 11)):
+            assert merged(read(cut, **request)) == whole, output
+
+
+@names
+def test_a_call_without_a_problem_is_whole(name: str) -> None:
+    for output in _tried(name):
+        for call in silent_calls(_read(output, name)):
+            arguments = json.loads(call.partition(" ")[2])
+            assert all(str(value) in output.text for value in arguments.values()), output
+
+
+@names
+def test_a_format_that_is_found_is_read_as_much_as_one_that_is_known(name: str) -> None:
+    for output in _tried(name) if name not in _NOT_IN_AUTO else ():
+        known, found = _read(output, name), _read(output, "auto")
+        assert len(found.calls) >= len(known.calls) or found.problems, output
+
+
+def _call(name: str) -> str:
+    return callwright.write([{"name": "get_weather", "arguments": {"city": "Oslo"}}], dialect=name, tools=TOOLS).strip()
+
+
+@names
+def test_a_call_that_an_announcement_shows_is_asked_about(name: str) -> None:
+    for frame in _SHOWING if name not in _WITH_HEADERS else ():
+        turn = callwright.parse(frame.format(_call(name)), dialect=name, tools=TOOLS)
+        assert not turn.calls, frame
+        assert turn.problems, frame
+
+
+@names
+def test_a_clause_that_only_has_such_a_word_shows_nothing(name: str) -> None:
+    frames = () if name in {*_WITH_HEADERS, "functionary_v32", "json", "llama3_json", "pythonic", "xlam"} else _MEANT
+    for frame in frames:
+        turn = callwright.parse(frame.format(_call(name)), dialect=name, tools=TOOLS)
+        assert [call.name for call in turn.calls if call.complete] == ["get_weather"], frame
+
+
+@names
+@pytest.mark.parametrize("reason", ["stop", "length"])
+def test_a_call_in_a_fence_that_is_cut_is_asked_about(name: str, reason: str) -> None:
+    if name in {*_WITH_HEADERS, "json", "llama3_json", "pythonic", "xlam", "cohere_command_r", "functionary_v32"}:
+        pytest.skip("its calls are JSON or a program, which may stand in a fence, or it has headers")
+    for fence in ("```\n{}", "~~~\n{}\n", "```xml\n{}"):
+        output = fence.format(_call(name))
+        turn = callwright.parse(output, dialect=name, tools=TOOLS, finish_reason=reason)  # type: ignore[arg-type]
+        assert not turn.calls, output
+        assert turn.problems, output
