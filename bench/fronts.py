@@ -35,6 +35,7 @@ from callwright.eval.summary import WaySummary, summary_of
 from callwright.eval.wires import WireAsker
 from callwright.reading.collect import Turn
 from callwright.upstreams.simulated.faults import FAULTS, SimulatedFault
+from gateways import litellm_proxy
 from loading import HOST, chunk, free_port, sse, started
 from tests.support.eval_models import right_turn
 
@@ -181,12 +182,8 @@ def fronts(folder: Path, upstream: str, litellm: str | None) -> Iterator[tuple[s
     """All of them by name, each as what starts it, or as it is."""
     yield "the server itself", Front(upstream)
     if litellm:
-        path = folder / "litellm.yaml"
-        params = {"model": "openai/fake", "api_base": upstream, "api_key": "x"}
-        path.write_text(json.dumps({"model_list": [{"model_name": "fake", "litellm_params": params}]}))
-        command = [str(Path(litellm).with_name("litellm")), "--config", str(path), "--host", HOST]
-        settings = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": _KEY, "LITELLM_LOG": "ERROR"}
-        yield "LiteLLM", ([*command, "--num_workers", "1", "--telemetry", "False"], settings, ("fake",))
+        proxy = litellm_proxy(litellm, folder, upstream)
+        yield "LiteLLM", (proxy.command(port := free_port()), port, proxy.environment, ("fake",))
     path = folder / "callwright.toml"
     ours = f'dialect = "{DIALECT}"\nconstrain = "off"\n'
     entries = [
@@ -195,7 +192,9 @@ def fronts(folder: Path, upstream: str, litellm: str | None) -> Iterator[tuple[s
         for mode in MODES
     ]
     path.write_text("\n".join(['[store]\nurl = "none"', *entries]))
-    yield "Callwright", ([sys.executable, "-m", "callwright", "serve", "--config", str(path)], {}, MODES)
+    port = free_port()
+    command = [sys.executable, "-m", "callwright", "serve", "--config", str(path), "--port", str(port)]
+    yield "Callwright", (command, port, {}, MODES)
 
 
 async def measured(given: argparse.Namespace, folder: Path) -> dict[str, tuple[WaySummary, int]]:
@@ -210,12 +209,9 @@ async def measured(given: argparse.Namespace, folder: Path) -> dict[str, tuple[W
                 if isinstance(start, Front):
                     asks[name] = start
                 else:
-                    command, environment, models = start
-                    port = free_port()
+                    command, port, environment, models = start
                     log = folder / f"{name}.log"
-                    begun = asyncio.to_thread(
-                        stack.enter_context, started([*command, "--port", str(port)], port, environment, log)
-                    )
+                    begun = asyncio.to_thread(stack.enter_context, started(command, port, environment, log))
                     await begun
                     for one in models:
                         shown = name if len(models) == 1 else f"{name}, {one}"

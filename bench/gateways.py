@@ -20,7 +20,7 @@ import pass_through
 from fake_model import MODEL, PATHS, Wire
 from loading import HOST, free_port
 
-__all__ = ["MODES", "Gateway", "callwright", "gateways"]
+__all__ = ["MODES", "Gateway", "callwright", "gateways", "litellm_proxy"]
 
 MODES: Final = {
     "native": "mode = 'native'",
@@ -49,7 +49,7 @@ def gateways(
         found["nginx"] = _nginx(program, folder, upstream)
     else:
         print("nginx is not installed: left out")
-    for name, python, made in (("smg", smg, _smg), ("litellm", litellm, _litellm)):
+    for name, python, made in (("smg", smg, _smg), ("litellm", litellm, litellm_proxy)):
         if python:
             found[name] = made(python, folder, upstream)
         else:
@@ -132,10 +132,11 @@ def _smg(python: str, folder: Path, upstream: str) -> Gateway:
     return Gateway(command, wires=frozenset({"chat"}))
 
 
-def _litellm(python: str, folder: Path, upstream: str) -> Gateway:
+def litellm_proxy(python: str, folder: Path, upstream: str, model: str = MODEL) -> Gateway:
+    """LiteLLM's proxy before one model of a server. It wants a key, which is `sk-x`."""
     path = folder / "litellm.yaml"
-    params = {"model": f"openai/{MODEL}", "api_base": upstream, "api_key": "x"}
-    path.write_text(json.dumps({"model_list": [{"model_name": MODEL, "litellm_params": params}]}))
+    params = {"model": f"openai/{model}", "api_base": upstream, "api_key": "x"}
+    path.write_text(json.dumps({"model_list": [{"model_name": model, "litellm_params": params}]}))
     start = [str(Path(python).with_name("litellm")), "--config", str(path), "--host", HOST]
     quiet = ["--num_workers", "1", "--telemetry", "False"]
     settings = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": "sk-x", "LITELLM_LOG": "ERROR"}

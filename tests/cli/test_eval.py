@@ -67,7 +67,7 @@ def test_what_it_would_cost_is_said_and_nothing_asked(tmp_path: Path, closed_por
     result = run(closed_port, "--dry-run", "--size", "quick")
     assert result.exit_code == 0
     assert "40 cases, 40 to" in result.stdout
-    assert "10 to 30 short requests" in result.stdout
+    assert "10 to 40 short requests" in result.stdout
     assert list(tmp_path.iterdir()) == []
 
 

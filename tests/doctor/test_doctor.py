@@ -226,6 +226,12 @@ CALLS: dict[str, tuple[str, ...]] = {
     "calls are printed": ("ignored", "ignored", "ignored", "ignored", "ignored", "unclear"),
     "no calls in a stream": ("works", "ignored", "enforced", "enforced", "enforced", "ignored"),
     "its parser fails": ("error", "error", "error", "error", "error", "error"),
+    "weak, its call is made": ("works", "works", "enforced", "enforced", "unclear", "unclear"),
+    "weak, its call is printed": ("ignored", "ignored", "ignored", "ignored", "unclear", "unclear"),
+    "weaker, sees the tools": ("no call", "no call", "enforced", "enforced", "unclear", "unclear"),
+    "weaker, of no known dialect": ("no call", "no call", "enforced", "enforced", "unclear", "unclear"),
+    "it drops the tools": ("ignored", "ignored", "ignored", "ignored", "unclear", "unclear"),
+    "weaker, nothing is counted": ("unclear", "unclear", "enforced", "enforced", "unclear", "unclear"),
 }
 
 
@@ -236,6 +242,53 @@ def test_the_servers_own_calls_are_told_as_they_come(posing: PosingServer, pose:
     choices = [findings.status(f"tool_choice {choice}") for choice in CHOICES]
     told = (findings.status("tools"), findings.status("tools, streamed"), *choices, findings.status("strict"))
     assert told == CALLS[pose]
+
+
+# The pose, then: the mode of the advice, and words of the evidence about `tools`, and of the reason for the mode.
+WEAK = [
+    ("weak, its call is made", "native", "when asked to repeat it", "work in a stream"),
+    ("weak, its call is printed", "prompt", "a call in the text", "makes no calls of its own"),
+    ("weaker, sees the tools", "prompt", "213 tokens of prompt, 21 without them", "the model, which makes no call"),
+    ("it drops the tools", "prompt", "does not see the tools (42 tokens", "makes no calls of its own"),
+    ("weaker, nothing is counted", "prompt", "the server counts no tokens", "makes no calls of its own"),
+]
+
+
+@pytest.mark.parametrize("depth", ["all", "mode"])
+@pytest.mark.parametrize(("pose", "mode", "evidence", "reason"), WEAK)
+def test_a_weak_model_is_not_taken_for_a_broken_server(
+    posing: PosingServer, depth: Depth, pose: str, mode: str, evidence: str, reason: str
+) -> None:
+    posing.pose = POSES[pose]
+    findings = found(posing.url, depth=depth)
+    told = {result.probe: result.evidence for result in findings.results}
+    assert evidence in told["tools, streamed"]
+    advised = advice(findings)
+    assert advised.mode == mode
+    assert reason in advised.choices["mode"].reason
+
+
+def test_an_answer_cut_before_its_call_proves_nothing(posing: PosingServer) -> None:
+    message = {"role": "assistant", "content": "The weather in Oslo is: the weather in Oslo is:"}
+    cut = whole({"choices": [{"message": message, "finish_reason": "length"}]})
+    posing.pose = Pose("m", {"/v1/models": models_of("m")}, always=cut)
+    findings = found(posing.url)
+    assert {findings.status(f"tool_choice {choice}") for choice in CHOICES} == {"unclear"}
+    called = {"function": {"name": "get_time", "arguments": '{"city": "Os'}, "type": "function", "id": "c"}
+    whole_message = {"role": "assistant", "content": "A call:", "tool_calls": [called]}
+    begun = whole({"choices": [{"message": whole_message, "finish_reason": "length"}]})
+    posing.pose = Pose("m", {"/v1/models": models_of("m")}, always=begun)
+    assert found(posing.url).status("strict") == "unclear"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["I would use get_weather for the city Oslo.", "get_weather tells the weather. The city is Oslo.", "Oslo: 3 °C"],
+)
+def test_prose_about_a_tool_is_no_call(posing: PosingServer, said: str) -> None:
+    answer = whole({"choices": [{"message": {"role": "assistant", "content": said}, "finish_reason": "stop"}]})
+    posing.pose = Pose("m", {"/v1/models": models_of("m")}, always=answer)
+    assert found(posing.url).status("tools") == "unclear"
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,13 @@ DIG_BY_HAND = ("dig_hole", '{"depth": 3, "place": "the yard", "tool": "hands"}')
 RIGHT_FILL = ("fill_hole", '{"place": "pit"}')
 
 
+def test_a_call_too_many_is_not_taken_for_one_that_was_never_wanted() -> None:
+    twice = verdict_on(RIGHT_FILL, RIGHT_FILL, must=Must(calls=_WANTED[1:]))
+    other = verdict_on(RIGHT_FILL, RIGHT_DIG, must=Must(calls=_WANTED[1:]))
+    assert twice.why == "fill_hole was called more often than was asked for"
+    assert other.why == "dig_hole was called, and nobody asked for it"
+
+
 @pytest.mark.parametrize(
     ("calls", "right", "counts"),
     [

@@ -25,6 +25,9 @@ class Pose(Struct, frozen=True):
     `path field`; every other is ignored. `calls`: what becomes of the calls that the model writes; `choices`: whether
     `tool_choice` counts. `raw`: whether control tokens survive in raw completions, if there are any; a field that must
     be false for it is named by `raw_needs`. `dialect` is the model's. `always` answers every POST.
+
+    `skill`: what the model writes if no call is demanded: calls, only what it has to repeat, or none. `counts`: the
+    tokens of a prompt, without and with tools, if the server counts them.
     """
 
     model: str
@@ -40,6 +43,8 @@ class Pose(Struct, frozen=True):
     reasoning: str | None = None
     shows: Mapping[str, Any] | None = None
     always: Answer | None = None
+    skill: Literal["calls", "repeats", "none"] = "calls"
+    counts: tuple[int, int] | None = None
 
 
 def models_of(*names: str, **fields: Any) -> Answer:
@@ -56,6 +61,7 @@ def _page(text: str, kind: str = "text/plain") -> Answer:
     return whole(text, kind=kind)
 
 
+_QWEN: Final = "Qwen/Qwen3-8B"
 _CHAT: Final = "/v1/chat/completions"
 _RAW: Final = "/v1/completions"
 _STRUCTURED: Final = tuple(
@@ -165,6 +171,21 @@ POSES: Final[Mapping[str, Pose]] = {
     "calls are printed": Pose("served", {"/v1/models": _models("served")}, calls="printed", choices="ignored"),
     "its parser fails": Pose("served", {"/v1/models": _models("served")}, calls="fails"),
     "no calls in a stream": Pose("served", {"/v1/models": _models("served")}, calls="whole only"),
+    "weak, its call is made": Pose(_QWEN, {"/v1/models": _models(_QWEN)}, skill="repeats", counts=(21, 213)),
+    "weak, its call is printed": Pose(
+        _QWEN,
+        {"/v1/models": _models(_QWEN)},
+        calls="printed",
+        choices="ignored",
+        skill="repeats",
+        counts=(21, 213),
+    ),
+    "weaker, sees the tools": Pose(_QWEN, {"/v1/models": _models(_QWEN)}, skill="none", counts=(21, 213)),
+    "weaker, of no known dialect": Pose("served", {"/v1/models": _models("served")}, skill="repeats", counts=(21, 213)),
+    "it drops the tools": Pose(
+        _QWEN, {"/v1/models": _models(_QWEN)}, calls="printed", choices="ignored", skill="none", counts=(42, 42)
+    ),
+    "weaker, nothing is counted": Pose(_QWEN, {"/v1/models": _models(_QWEN)}, skill="none"),
 }
 
 
@@ -205,6 +226,8 @@ def answer_of(pose: Pose, path: str, body: Mapping[str, Any]) -> Answer:
             return whole({"error": {"message": told}}, 400)
         if f"{path} {field}" in pose.holds and not _has_tools(body):
             return _wrote(path, _left(value))
+    if path == _CHAT and pose.counts is not None and body.get("max_tokens") == 1:
+        return _counted(pose.counts[bool(body.get("tools"))])
     if path == _CHAT:
         return _chatted(pose, body)
     if path == _RAW and pose.raw != "none":
@@ -250,6 +273,12 @@ def _wrote(path: str, text: str) -> Answer:
     return whole(places[path])
 
 
+def _counted(tokens: int) -> Answer:
+    message = {"role": "assistant", "content": "The"}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
+    return whole({"choices": [{"message": message, "finish_reason": "length"}], "usage": usage})
+
+
 def _chatted(pose: Pose, body: Mapping[str, Any]) -> Answer:
     streams = bool(body.get("stream"))
     if not body.get("tools"):
@@ -281,10 +310,13 @@ def _chatted(pose: Pose, body: Mapping[str, Any]) -> Answer:
 def _call(pose: Pose, body: Mapping[str, Any], choice: Any) -> tuple[str | None, str]:
     """The call that the model makes of a request, if it makes one."""
     tools = {tool["function"]["name"]: tool["function"] for tool in body["tools"]}
-    if "keep_code" in tools:
+    if "keep_code" in tools and pose.skill == "calls":
         return "keep_code", '{"code":"ok-7f3"}' if pose.strict else '{"code":"banana"}'
-    asks = "weather" in body["messages"][-1]["content"]
-    if choice == "none" or not (asks or choice == "required"):
+    said_last = body["messages"][-1]["content"]
+    asks = "weather" in said_last and (
+        pose.skill == "calls" or (pose.skill == "repeats" and said_last.startswith("Repeat"))
+    )
+    if choice == "none" or not (asks or choice == "required" or isinstance(choice, dict)):
         return None, ""
     return (choice["function"]["name"] if isinstance(choice, dict) else "get_weather"), CITY
 

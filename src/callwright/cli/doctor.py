@@ -27,6 +27,7 @@ _COLOURS: Final[dict[Status, str]] = {
     "works": "green",
     "enforced": "green",
     "ignored": "yellow",
+    "no call": "yellow",
     "refused": "yellow",
     "unclear": "yellow",
     "error": "red",
@@ -60,7 +61,7 @@ def doctor(
 ) -> None:
     """Examine the model server at URL: what works, what it ignores, and how to configure it.
 
-    It sends 10 to 30 short requests, four at once at most. The exit status is 0 when there is a way to use the
+    It sends 10 to 40 short requests, four at once at most. The exit status is 0 when there is a way to use the
     server, 1 when not.
 
     \b

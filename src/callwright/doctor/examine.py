@@ -21,6 +21,7 @@ from callwright.doctor.findings import Findings, Identity, ProbeResult
 from callwright.doctor.identify import API, MODELS, OWN_PATHS, PATHS, context_of, identify, model_names, template_of
 from callwright.doctor.probes import (
     CHAT,
+    CHATS,
     COMPLETIONS,
     TOOL_PROBES,
     Target,
@@ -205,7 +206,7 @@ async def _examined(
         dialect_reason=spoken.reason if spoken else "",
         dialect_options=spoken.options if spoken else (),
     )
-    target = Target(asker, place.base, place.root, found.model or "")
+    target = Target(asker, place.base, place.root, found.model or "", found.dialect)
     asked: Server = server or server_of(found)
     results = _quick(target, found, asked) if depth == "mode" else _whole(target, found, asked, watch)
     return await results
@@ -223,7 +224,7 @@ async def _quick(target: Target, found: Findings, server: Server) -> Findings:
     if not raw_works(msgspec.structs.replace(found, results=tuple(results))):
         streamed = await tools_streamed(generous)
         results.append(streamed)
-        if streamed.status not in ("works", "ignored"):
+        if streamed.status not in CHATS:
             results.append((await chat(target))[0])
         mode: Mode = "native" if streamed.status == "works" else "prompt"
         results += await _constrained(generous, constraining(mode, found.dialect, server))

@@ -19,8 +19,9 @@ NAMES: Final[dict[ServerName, str]] = {
     "unknown": "unknown",
 }
 # `works`: a call or a text arrived as it should. `enforced`: the answer obeys the constraint. `ignored`: the server
-# accepted the request without doing it. `refused`: it rejected it. `error`: it failed. `unclear`: undecided.
-Status: TypeAlias = Literal["works", "enforced", "ignored", "refused", "error", "unclear"]
+# accepted the request without doing it. `no call`: the server shows the tools to the model, which does not call them.
+# `refused`: it rejected it. `error`: it failed. `unclear`: undecided.
+Status: TypeAlias = Literal["works", "enforced", "ignored", "no call", "refused", "error", "unclear"]
 Group: TypeAlias = Literal["endpoints", "tools", "constraints"]
 
 GROUPS: Final[dict[Group, str]] = {

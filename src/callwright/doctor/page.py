@@ -26,7 +26,7 @@ td.status { width: 6rem; font-weight: 600; }
 table.pairs th { width: 8rem; color: var(--soft); }
 table.pairs strong { font-weight: 600; }
 .works, .enforced { color: var(--good); }
-.ignored, .refused, .unclear { color: var(--doubt); }
+.ignored, .refused, .unclear, .no-call { color: var(--doubt); }
 .error { color: var(--bad); }
 pre { background: var(--box); border: 1px solid var(--line); border-radius: 6px; padding: .75rem 1rem; overflow: auto; }
 .soft { color: var(--soft); }
@@ -80,11 +80,15 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return f'<table class="pairs">\n{rows}</table>' if rows else ""
 
 
+def _class(result: ProbeResult) -> str:
+    return result.status.replace(" ", "-")
+
+
 def _group(title: str, results: list[ProbeResult]) -> str:
     if not results:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(result.probe)}</th><td class="status {result.status}">{result.status}</td>'
+        f'<tr><th scope="row">{escape(result.probe)}</th><td class="status {_class(result)}">{result.status}</td>'
         f"<td>{escape(result.evidence)}</td></tr>\n"
         for result in results
     )

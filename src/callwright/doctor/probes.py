@@ -2,16 +2,21 @@
 
 Their prompts make the right answer unlikely by chance: constraints ask for another text than the prompt, a named tool
 is the one that the prompt does not speak of.
+
+A weak model does not call, whatever its server can do. So if there is no call, two things are found out: whether the
+server shows the tools to the model, by the tokens of the prompt, and whether it parses a call that the model repeats.
 """
 
+import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from callwright.conversation import Conversation, FunctionTool, Message, TextPart
+from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
+from callwright.dialects.base import get_dialect
 from callwright.doctor.client import Asker, Reply, clipped, dig
 from callwright.doctor.fields import ENDPOINTS, RequestField, holds
 from callwright.doctor.findings import Group, ProbeResult, Status
@@ -33,16 +38,22 @@ RAW_CALL: Final = "a call in mode raw"
 CONTROLS: Final = "control tokens"
 TOOLS: Final = "tools"
 TOOLS_STREAMED: Final = "tools, streamed"
+# Of these probes, the results that a chat endpoint has that answers.
+CHATS: Final[tuple[Status, ...]] = ("works", "ignored", "no call")
 
-_LIMIT: Final = 256
+# A call takes some 30 tokens. A weak model may write on for as long as it is let.
+_LIMIT: Final = 128
 _SHORT_LIMIT: Final = 64
 # For models that think first.
 _LONG_LIMIT: Final = 1_024
 _WEATHER: Final = "What is the weather in Oslo now? Use a tool."
+_REPEAT: Final = "Repeat this exactly, and write nothing else:"
 _CALLING: Final = "get_weather"
 _OTHER: Final = "get_time"
 _CITIES: Final = ("Oslo", "Bergen")
 _CODE: Final = "ok-7f3"
+# A call in a text, in whichever format: not prose that names the tool.
+_PRINTED: Final = re.compile(rf"""{_CALLING}.{{0,80}}?\bcity\b.{{0,24}}?["'=:>].{{0,12}}?(?:Oslo|Bergen)""", re.DOTALL)
 _THINKS: Final = re.compile(r"<think>|<\|channel\|>analysis|\[THINK\]|<seed:think>")
 _DAY: Final = "2026-01-15"
 
@@ -67,12 +78,15 @@ _STRICT: Final = FunctionTool(
 
 
 class Target(Struct, frozen=True):
-    """The server and model to probe. `base`: base URL; `root`: the server's URL; `thinks`: the model reasons first."""
+    """The server and model to probe. `base`: base URL; `root`: the server's URL; `dialect`: the model's, if known;
+    `thinks`: the model reasons first.
+    """
 
     asker: Asker
     base: str
     root: str
     model: str
+    dialect: str | None = None
     thinks: bool = False
 
     def url(self, path: str, *, in_v1: bool) -> str:
@@ -150,15 +164,17 @@ async def raw_call(target: Target, dialect: str, flavour: ServerKind, *, constra
         return [_failure("endpoints", RAW_CALL, failure)]
     else:
         found = ProbeResult("endpoints", RAW_CALL, "unclear", f"no call in dialect {dialect}: {clipped(text)}")
-    return [_survival(heard.controls, found, text), found]
+    return [_survival(heard.controls, written_call(dialect), found, text), found]
 
 
-def _survival(controls: tuple[str, ...], call: ProbeResult, text: str) -> ProbeResult:
+def _survival(controls: tuple[str, ...], written: str, call: ProbeResult, text: str) -> ProbeResult:
     """Whether control tokens survive. A call can be parsed without them if the prompt has forced its start."""
     if seen := next((control for control in controls if control in text), None):
         return ProbeResult("endpoints", CONTROLS, "works", f"{seen} comes through")
     if not controls:
         return ProbeResult("endpoints", CONTROLS, "works", "the dialect has none")
+    if not any(control in written for control in controls):
+        return ProbeResult("endpoints", CONTROLS, "unclear", "none in the text: calls in this dialect have none")
     if call.status == "works" or _CALLING in text:
         return ProbeResult("endpoints", CONTROLS, "ignored", f"they are lost: {clipped(text)}")
     return ProbeResult("endpoints", CONTROLS, "unclear", f"none in the text: {clipped(text)}")
@@ -187,16 +203,37 @@ class _Overheard:
 # --- tools ---
 
 
+class _Heard(Struct, frozen=True):
+    """An answer: its calls, as names and arguments, and its text; or the result if it failed. `pieces`: the number in
+    which arguments arrived.
+    """
+
+    calls: list[tuple[str, str]] = []
+    said: str = ""
+    pieces: int = 0
+    failure: ProbeResult | None = None
+
+
+_Listener: TypeAlias = Callable[[Target, str], Awaitable[_Heard]]
+
+
 async def _tools(target: Target) -> ProbeResult:
-    reply = await _chat(target, _WEATHER, _LIMIT, tools=_TWO)
-    if failed := _failed("tools", TOOLS, reply):
-        return failed
-    return _called(TOOLS, _calls(reply), _said(reply))
+    """Whether the server parses calls from its model's output."""
+    return await _parsing(TOOLS, target, _hear)
 
 
 async def tools_streamed(target: Target) -> ProbeResult:
     """Whether the server parses calls from its model's output, in a stream."""
-    conversation = _asking(_WEATHER)
+    return await _parsing(TOOLS_STREAMED, target, _hear_streamed)
+
+
+async def _hear(target: Target, asked: str) -> _Heard:
+    reply = await _chat(target, asked, _LIMIT, tools=_TWO)
+    return _Heard(_calls(reply), _said(reply), failure=_failed("tools", TOOLS, reply))
+
+
+async def _hear_streamed(target: Target, asked: str) -> _Heard:
+    conversation = _asking(asked)
     upstream = ChatUpstream(target.base, target.asker.headers, target.timeouts)
     generation = GenerationRequest(
         target.model,
@@ -218,19 +255,49 @@ async def tools_streamed(target: Target) -> ProbeResult:
                     case TextDelta(text):
                         said.append(text)
     except (CallwrightError, TimeoutError) as error:
-        return _failure("tools", TOOLS_STREAMED, error)
+        return _Heard(failure=_failure("tools", TOOLS_STREAMED, error))
     finally:
         await upstream.close()
     calls = [(names[0], "".join(pieces))] if names else []
-    found = _called(TOOLS_STREAMED, calls, "".join(said))
-    if found.status == "works":
-        found = ProbeResult(
-            "tools",
-            TOOLS_STREAMED,
-            "works",
-            f"{found.evidence}, arguments in {len(pieces)} piece{'s' * (len(pieces) != 1)}",
-        )
-    return found
+    return _Heard(calls, "".join(said), len(pieces))
+
+
+async def _parsing(probe: str, target: Target, listen: _Listener) -> ProbeResult:
+    """Whether calls are parsed. If the model makes none: why, and whether one is that it has to repeat."""
+    heard = await listen(target, _WEATHER)
+    if found := heard.failure or _called(probe, heard):
+        return found
+    is_shown, told = await _shown(target)
+    wrote = f"{told}, no call: {clipped(heard.said)}"
+    if not is_shown:
+        return ProbeResult("tools", probe, "unclear" if is_shown is None else "ignored", wrote)
+    if target.dialect is not None:
+        repeated = await listen(target, f"{_REPEAT}\n{written_call(target.dialect)}")
+        found = None if repeated.failure else _called(probe, repeated)
+        if found is not None and found.status in ("works", "ignored"):
+            return ProbeResult("tools", probe, found.status, f"{found.evidence}, when asked to repeat it; else no call")
+    return ProbeResult("tools", probe, "no call", wrote)
+
+
+async def _shown(target: Target) -> tuple[bool | None, str]:
+    """Whether the server shows tools to the model, by the tokens of a prompt with and without them; None: it counts
+    none.
+    """
+    counts: list[int] = []
+    for tools in (_TWO, ()):
+        reply = await _chat(target, _WEATHER, _SHORT_LIMIT, tools=tools, max_tokens=1)
+        count = dig(reply.json, "usage", "prompt_tokens")
+        if type(count) is not int or count <= 0:
+            return None, "the server counts no tokens"
+        counts.append(count)
+    if counts[0] > counts[1]:
+        return True, f"the model sees the tools ({counts[0]} tokens of prompt, {counts[1]} without them)"
+    return False, f"the model does not see the tools ({counts[0]} tokens of prompt with and without them)"
+
+
+def written_call(dialect: str) -> str:
+    """A call as a dialect writes it."""
+    return get_dialect(dialect).write(AssistantTurn(calls=[Call(_CALLING, json.dumps({"city": _CITIES[0]}))]))
 
 
 async def _required(target: Target) -> ProbeResult:
@@ -251,9 +318,12 @@ async def _none(target: Target) -> ProbeResult:
         return failed
     if calls := _calls(reply):
         return ProbeResult("tools", probe, "ignored", f"it called {clipped(calls[0][0])}")
-    if _CALLING in _said(reply):
+    if _PRINTED.search(_said(reply)):
         return ProbeResult("tools", probe, "ignored", f"the text contains a call: {clipped(_said(reply))}")
-    return ProbeResult("tools", probe, "enforced", f"no call: {clipped(_said(reply), 80)}")
+    free = await _hear(target, _WEATHER)
+    if free.calls or _PRINTED.search(free.said):
+        return ProbeResult("tools", probe, "enforced", f"no call: {clipped(_said(reply), 80)}")
+    return ProbeResult("tools", probe, "unclear", "no call, but the model makes none without it either")
 
 
 async def _strict(target: Target) -> ProbeResult:
@@ -268,26 +338,37 @@ TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[ProbeResult]], ...]] = (
 )
 
 
-def _called(probe: str, calls: list[tuple[str, str]], said: str) -> ProbeResult:
-    for name, arguments in calls[:1]:
+def _called(probe: str, heard: _Heard) -> ProbeResult | None:
+    """The result if there is a call, parsed or in the text."""
+    for name, arguments in heard.calls[:1]:
         told = f"{clipped(name)}({clipped(arguments, 60)})"
         if name != _CALLING:
             return ProbeResult("tools", probe, "unclear", f"another call than was asked for: {told}")
         if not isinstance(dig(_value(arguments), "city"), str):
             return ProbeResult("tools", probe, "unclear", f"a call with arguments that do not fit: {told}")
+        if heard.pieces:
+            told += f", arguments in {heard.pieces} piece{'s' * (heard.pieces != 1)}"
         return ProbeResult("tools", probe, "works", told)
-    where = "the text contains a call" if _CALLING in said else "no call"
-    return ProbeResult("tools", probe, "ignored", f"{where}: {clipped(said)}")
+    if _PRINTED.search(heard.said):
+        return ProbeResult("tools", probe, "ignored", f"the text contains a call: {clipped(heard.said)}")
+    return None
 
 
 def _chosen(probe: str, reply: Reply, fits: Callable[[str, Any], bool], *, demanded: bool = True) -> ProbeResult:
-    """The result of a probe that allows certain calls only."""
+    """The result of a probe that allows certain calls only. An answer that the limit of tokens cut proves nothing."""
     if failed := _failed("tools", probe, reply):
         return failed
     calls = _calls(reply)
+    is_cut = dig(reply.json, "choices", 0, "finish_reason") == "length"
     if not calls:
-        return ProbeResult("tools", probe, "ignored" if demanded else "unclear", f"no call: {clipped(_said(reply))}")
+        told = f"no call before the limit of tokens: {clipped(_said(reply))}"
+        if is_cut:
+            return ProbeResult("tools", probe, "unclear", told)
+        told = f"no call: {clipped(_said(reply))}"
+        return ProbeResult("tools", probe, "ignored" if demanded else "unclear", told)
     told = f"{clipped(calls[0][0])}({clipped(calls[0][1], 60)})"
+    if is_cut and _value(calls[-1][1]) is None:
+        return ProbeResult("tools", probe, "unclear", f"{told}, cut by the limit of tokens")
     held = all(fits(name, _value(arguments)) for name, arguments in calls)
     return ProbeResult("tools", probe, "enforced" if held else "ignored", told)
 

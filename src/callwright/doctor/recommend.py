@@ -13,7 +13,7 @@ from msgspec import Struct
 from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.doctor.fields import CHAT_FIELDS, CHAT_SCHEMA, RAW_FIELDS
 from callwright.doctor.findings import NAMES, Findings, ServerName
-from callwright.doctor.probes import CHAT, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
+from callwright.doctor.probes import CHAT, CHATS, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from callwright.turn.model import AUTO, TEMPLATE, UNKNOWN, Mode
 from callwright.upstreams.base import NO_CONSTRAINTS, Server
 from callwright.upstreams.completions import RAW_SERVERS, ServerKind
@@ -29,7 +29,7 @@ _NO_DIALECT: Final = (
 _MAKES_CALLS: Final[Mapping[ServerName, str]] = {
     "vllm": "--enable-auto-tool-choice --tool-call-parser NAME",
     "sglang": "--tool-call-parser NAME",
-    "llamacpp": "--jinja",
+    "llamacpp": "--jinja and a chat template that shows tools",
 }
 _GATEWAY: Final = (
     "It is a Callwright gateway: clients use it directly, with the base URL {url}. Another gateway in front of it "
@@ -120,14 +120,15 @@ def advice(
 def _mode(findings: Findings, without: Collection[Mode]) -> ModeChoice | None:
     if findings.message:
         return None
-    chats = findings.status(CHAT) == "works" or findings.status(TOOLS_STREAMED) in ("works", "ignored")
+    chats = findings.status(CHAT) == "works" or findings.status(TOOLS_STREAMED) in CHATS
     if "raw" not in without and raw_works(findings):
         return ModeChoice("raw", "raw completions keep the control tokens, and a call in its dialect comes back whole")
     if "native" not in without and findings.status(TOOLS_STREAMED) == "works":
         return ModeChoice("native", f"{_no_raw(findings)}; the server's own calls work in a stream")
     if "prompt" not in without and chats:
         failed = "the server's own calls failed" if "native" in without else _no_native(findings)
-        started = _MAKES_CALLS.get(findings.server)
+        is_skill = findings.status(TOOLS_STREAMED) == "no call"  # which no option of the server changes
+        started = None if is_skill else _MAKES_CALLS.get(findings.server)
         better = f"; better: start {NAMES[findings.server]} with {started}" if started else ""
         return ModeChoice("prompt", f"{_no_raw(findings)}; {failed}; any chat endpoint takes tools as text{better}")
     return None
@@ -149,6 +150,8 @@ def _no_raw(findings: Findings) -> str:
 def _no_native(findings: Findings) -> str:
     if findings.status(TOOLS) == "works":
         return f"the server's own calls work only when they are not streamed ({_words(findings, TOOLS_STREAMED)})"
+    if findings.status(TOOLS_STREAMED) == "no call":
+        return "the server shows its tools to the model, which makes no call of them"
     return f"the server makes no calls of its own ({_words(findings, TOOLS_STREAMED)})"
 
 

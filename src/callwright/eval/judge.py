@@ -153,7 +153,9 @@ class _Matched:
                 left.remove((name, arguments))
         self.false, self.lost = len(left), max(0, len(lost) - len(faults))
         self.whys += [f"{one.name} was not called" for one in lost]
-        self.whys += [f"{name} was called, and nobody asked for it" for name, _ in left]
+        asked = {one.name for one in wanted}
+        extra = ("was called, and nobody asked for it", "was called more often than was asked for")
+        self.whys += [f"{name} {extra[name in asked]}" for name, _ in left]
 
 
 def _paired(wanted: Sequence[WantedCall], made: Sequence[tuple[str, Any]]) -> dict[int, int]:

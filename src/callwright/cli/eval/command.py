@@ -306,7 +306,7 @@ def _tell_cost(cases: Sequence[Case], ways: int) -> None:
     if ways > 1:
         click.echo(f"{ways} ways: {ways} times as much.")
     elif not ways:
-        click.echo("Which ways there are is found out first, by 10 to 30 short requests to a server.")
+        click.echo("Which ways there are is found out first, by 10 to 40 short requests to a server.")
 
 
 def _compare(folders: Sequence[str], *, as_json: bool) -> None:
