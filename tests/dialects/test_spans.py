@@ -9,7 +9,9 @@ import pytest
 import callwright
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
 from callwright.dialects.base import dialect_names, get_dialect
+from callwright.events import ContentDelta, ReasoningDelta
 from callwright.reading.spans import Span
+from tests.support.cases import Case, load_cases
 from tests.support.parsing import pieces
 
 TOOLS = [
@@ -28,6 +30,9 @@ CALLS = ({"place": "Narvik harbour", "minutes": 4070, "mode": "by sea"}, {"minut
 SAID = "Certainly, I will plan it."
 THOUGHT = "They want a route."
 names = pytest.mark.parametrize("name", dialect_names())
+CASES = {name: [case for case in load_cases() if case.dialect == name] for name in dialect_names()}
+# Words in a JSON string, and between tags with white space that is not written back.
+REWRITTEN = {("json", "an envelope with content"), ("kimi_k3", "blanks around the names of parts")}
 
 
 def written(name: str, *, thinks: bool = True) -> str:
@@ -78,6 +83,50 @@ def test_no_character_is_left_out_of_a_broken_output(name: str) -> None:
         found = spans(output[:end], name)
         assert all(one.end == other.begin for one, other in pairwise(found))
         assert (found[0].begin, found[-1].end) == (0, end)
+
+
+def traced(case: Case, cut: Iterable[str]) -> callwright.Parser:
+    parser = callwright.Parser(**case.request(), trace=True)
+    for piece in cut:
+        parser.feed(piece)
+    parser.finish(case.finish)  # type: ignore[arg-type]
+    return parser
+
+
+@names
+def test_any_output_has_the_same_spans_however_it_is_cut(name: str) -> None:
+    for case in CASES[name]:
+        whole = traced(case, [case.output]).spans()
+        assert "".join(case.output[span.begin : span.end] for span in whole) == case.output
+        assert all(one.end == other.begin for one, other in pairwise(whole))
+        for cut in (case.output, pieces(case.output, 1)):
+            assert traced(case, cut).spans() == whole, case.title
+
+
+@names
+def test_an_event_has_its_own_text(name: str) -> None:
+    for case in CASES[name]:
+        for cut in ([case.output], case.output):
+            recorder = traced(case, cut).recorder
+            recorder.read()
+            for one in recorder.events:
+                written = case.output[one.begin : one.end]
+                assert 0 <= one.begin <= one.end <= len(case.output)
+                assert not one.exact or written in (one.text, one.text.lstrip()), case.title
+
+
+@names
+def test_words_are_where_they_were_written(name: str) -> None:
+    kinds: dict[type, str] = {ContentDelta: "content", ReasoningDelta: "reasoning"}
+    for case in CASES[name]:
+        recorder = traced(case, [case.output]).recorder
+        spans_ = recorder.spans()
+        for kind, part_ in kinds.items():
+            events = [one for one in recorder.events if type(one.event) is kind and one.text.strip()]
+            if (name, case.title) not in REWRITTEN:
+                assert all(one.exact for one in events), case.title
+                found = part(case.output, spans_, part_)
+                assert "".join(found.split()) == "".join("".join(one.text for one in events).split()), case.title
 
 
 def test_what_is_not_asked_for_is_not_recorded() -> None:

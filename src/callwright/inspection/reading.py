@@ -17,6 +17,7 @@ from callwright.inspection.source_pieces import Piece, SourceText
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
 from callwright.reading.collect import collect
+from callwright.reading.spans import TracedEvent
 from callwright.turn.model import AUTO
 from callwright.turn.records import VERSION, Record, RecordedAttempt, record_choice, recorded_tool, typed
 from callwright.turn.reread import Replay, replays
@@ -166,13 +167,13 @@ def _reading(
 ) -> Reading:
     parser, indexes = again.reader.parser, again.reader.check.indexes
     turn = collect(events)
-    places: dict[int, int] = {}
+    traced: dict[int, TracedEvent] = {}
     if parser is None:
         source.read((), (), indexes)
     else:
         recorder = parser.recorder
-        source.read(recorder.spans(), recorder.calls(), indexes)
-        places = {id(told.problem): source.place(told.place) for told in recorder.problems()}
+        source.read(*recorder.read(), indexes)
+        traced = {id(one.event): one for one in recorder.events}
     calls = [
         ReadCall(number, call.name, call.kind, call.arguments, source.written(number), call.complete)
         for number, call in enumerate(turn.calls)
@@ -181,7 +182,7 @@ def _reading(
     for event, end in zip(events, ends, strict=True):
         if isinstance(event, Problem):
             number = len(problems)
-            place = source.mark(number, event, places.get(id(event), end))
+            place = source.mark(number, event, end, traced.get(id(event)))
             has_own = bool(event.text) and event.text not in source.output
             problems.append(ReadProblem(event.kind, event.detail, event.call, event.text if has_own else "", place))
             if event.call is not None and event.call < len(calls):

@@ -6,7 +6,7 @@ calls) are in between, in the order of arrival.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.events import Problem
-from callwright.reading.spans import Span, SpanPart, TracedCall
+from callwright.reading.spans import Span, SpanPart, TracedCall, TracedEvent
 from callwright.tolerant_json.reader import read_json
 
 _QUOTE: Final = '"'
@@ -81,7 +81,6 @@ class SourceText:
         self._latest: dict[int, int] = {}
         self._written: dict[int, str] = {}
         self._index: _ByCall | None = None
-        self._guessed: list[_Part] = []  # of calls that were written in a form that no event repeats
         self._marks: list[_Mark] = []
         self._troubles: list[tuple[int, int, int]] = []  # begin, end, number of the problem
         if prefill:
@@ -132,55 +131,12 @@ class SourceText:
             call = None if span.call is None else indexes.get(span.call, span.call)
             for begin, end in self._places(span.begin, span.end):
                 self._parts.append(_Part(begin, end, span.part, call))
-        names = {span.call: span.begin for span in reversed(spans) if span.part == "name"}
-        ends: dict[int, int] = {}
-        for span in spans:
-            if span.call is not None:
-                ends[span.call] = span.end
-        text, over = self._parsed_text(), 0
         for made in calls:
             number = indexes.get(made.index, made.index)
             if number is not None:
                 self._written[number] = made.arguments
-                if not made.sources:
-                    named = names.get(made.index)
-                    at = text.find(made.name, over, made.place) if named is None else named
-                    self._guess(number, made, text, at)
-            over = max(over, ends.get(made.index, 0))
-            if number is None:
-                continue
-            for argument, first, last in argument_places(made.arguments):
-                for begin, end in _stands(made, first, last):
+                for argument, begin, end in _values(made):
                     self._marks += [_Mark(*place, number, argument) for place in self._places(begin, end)]
-
-    def _guess(self, number: int, call: TracedCall, text: str, at: int) -> None:
-        """Find the values of a call that was repaired as a whole, in the structure between its name and its end."""
-        if at < 0:
-            return
-        self._guessed += [_Part(*place, "name", number) for place in self._places(at, at + len(call.name))]
-        first = last = at + len(call.name)
-        for argument, low, high in argument_places(call.arguments):
-            value = call.arguments[low:high]
-            found = text.find(value, text.find(argument, last, call.place) + 1 or last, call.place) if value else -1
-            if found < 0:
-                continue
-            if first == at + len(call.name):
-                bracket = text.rfind("{", first, found)
-                first = found if bracket < 0 else bracket
-            last = found + len(value)
-            self._marks += [_Mark(*place, number, argument) for place in self._places(found, last)]
-        if last > first:
-            close = text.find("}", last, call.place)
-            self._guessed += [
-                _Part(*place, "arguments", number) for place in self._places(first, last if close < 0 else close + 1)
-            ]
-
-    def _parsed_text(self) -> str:
-        output = self.output
-        if not self._texts:
-            return ""
-        ends = [*(first for first, _ in self._texts[1:]), self._parsed]
-        return "".join(output[out : out + end - first] for (first, out), end in zip(self._texts, ends, strict=True))
 
     def place(self, at: int) -> int:
         """A place of the parsed text as one of the whole output."""
@@ -193,15 +149,20 @@ class SourceText:
             return self._written[call]
         return self._own[call].arguments if call < len(self._own) else ""
 
-    def mark(self, number: int, problem: Problem, end: int) -> int:
-        """Mark the place of a problem that was reported when the output was read up to `end`; returns that place."""
+    def mark(self, number: int, problem: Problem, end: int, traced: TracedEvent | None) -> int:
+        """Mark the place of a problem that was reported when the output was read up to `end`, by a reader if it was
+        `traced`; returns that place.
+        """
+        if traced is not None:
+            end = self.place(traced.place)
         begin, last = self._trouble(problem, end)
+        if traced is not None and traced.exact:
+            places = self._places(traced.begin, traced.end)
+            begin, last = places[0][0], places[-1][1]
         self._troubles.append((begin, last, number))
         return begin
 
     def _trouble(self, problem: Problem, end: int) -> tuple[int, int]:
-        if problem.text and (at := self.output.rfind(problem.text, 0, max(end, len(problem.text)))) >= 0:
-            return at, at + len(problem.text)
         if problem.call is not None:
             marks, firsts = self._by_call()
             words = set(_WORD.findall(problem.detail))
@@ -220,7 +181,7 @@ class SourceText:
             for mark in self._marks:
                 marks.setdefault(mark.call, []).append(mark)
             firsts: dict[tuple[str, int | None], _Part] = {}
-            for part in sorted((*self._parts, *self._guessed), key=lambda part: part.begin):
+            for part in sorted(self._parts, key=lambda part: part.begin):
                 firsts.setdefault((part.part, part.call), part)
             self._index = marks, firsts
         return self._index
@@ -229,18 +190,17 @@ class SourceText:
         """The whole output, in order, without gaps."""
         output = self.output
         cuts = {0, len(output)}
-        all_places = (self._parts, self._guessed, self._marks, self._troubles)
+        all_places = (self._parts, self._marks, self._troubles)
         for begin, end in (place[:2] for places in all_places for place in places):
             cuts |= {begin, end}
         cuts.update(begin for _, begin in self._texts)
         ordered = sorted(cut for cut in cuts if 0 <= cut <= len(output))
-        parts, guessed, marks = _Sweep(self._parts), _Sweep(self._guessed), _Sweep(self._marks)
+        parts, marks = _Sweep(self._parts), _Sweep(self._marks)
         found: list[Piece] = []
         troubles = sorted(self._troubles)
         waiting, open_ = 0, list[tuple[int, int, int]]()
         for begin, end in pairwise(ordered):
-            part = guessed.at(begin) or parts.at(begin)
-            mark = marks.at(begin)
+            part, mark = parts.at(begin), marks.at(begin)
             while waiting < len(troubles) and troubles[waiting][0] <= begin:
                 open_.append(troubles[waiting])
                 waiting += 1
@@ -297,6 +257,17 @@ class _Sweep(Generic[P]):
             self._next += 1
         found = self._places[self._next] if self._next < len(self._places) else None
         return found if found is not None and found.begin <= place else None
+
+
+def _values(call: TracedCall) -> Iterable[tuple[str, int, int]]:
+    """The arguments of a call, each with places of its value in the parsed text."""
+    if call.members:
+        return call.members
+    return [
+        (argument, begin, end)
+        for argument, first, last in argument_places(call.arguments)
+        for begin, end in _stands(call, first, last)
+    ]
 
 
 def _stands(call: TracedCall, first: int, last: int) -> list[tuple[int, int]]:

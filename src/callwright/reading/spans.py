@@ -1,13 +1,17 @@
-"""Where each character of an output went: into the answer, into reasoning, into the arguments of a call, or nowhere.
+"""The log of an output that is read with `trace`: each event with the characters that it was read from.
 
-Readers emit everything they read, in order, structure as `Markup`. So the parts of an output are found by the texts of
-the events; text that no event repeats literally belongs to a value written another way, such as `7` in
-`<arg_value>7</arg_value>`.
+Readers emit everything they read, structure as `Markup`, and most events end at the place of their reader. So the log
+places an event by comparison with the edges of the text that no event has yet; it does not search the output. A value
+that is written in another way, `true` for `True`, has the text that its neighbours leave. The name of a call is in the
+structure around its start. A call that is read as a whole, such as broken JSON, has the text of its block; that is
+parsed for the places of its name and values.
 """
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -21,8 +25,24 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
+from callwright.tolerant_json.placed import PlacedValue, placed_values
+from callwright.tolerant_json.reader import read_json
 
 SpanPart: TypeAlias = Literal["content", "reasoning", "name", "arguments", "markup"]
+_PARTS: Final[dict[type, SpanPart]] = {
+    ContentDelta: "content",
+    ReasoningDelta: "reasoning",
+    ArgumentsDelta: "arguments",
+    Markup: "markup",
+    Problem: "markup",
+}
+# Events that wait for their text while later ones are placed: a closing tag may be emitted before its value.
+_MAX_WAITING: Final = 16
+# Of events that share a text, those that it belongs to.
+_OWNERS: Final = (ArgumentsDelta, ContentDelta, ReasoningDelta, Markup, Problem)
+# Arguments that the model has not written: brackets, and the key of a value.
+_ADDED = re.compile(r'(?:[\[\]{}",:\s]|\\[nrt]|(?!))*+\Z|.*":"?\Z', re.DOTALL).match
+_BLANKS = re.compile(r"\s*+").match
 
 
 class Span(Struct, frozen=True):
@@ -35,6 +55,23 @@ class Span(Struct, frozen=True):
     end: int
     part: SpanPart
     call: int | None = None
+
+
+class TracedEvent(Struct, eq=False):
+    """An event, the `place` up to which the output was read when it was emitted, and the characters `begin` to `end`
+    that it was read from. `exact`: they are its text, else that was written another way.
+    """
+
+    event: Event
+    place: int
+    begin: int = 0
+    end: int = 0
+    exact: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the event, if it has one."""
+        return getattr(self.event, "text", "")
 
 
 class WrittenArguments(Struct, frozen=True):
@@ -50,30 +87,23 @@ class WrittenArguments(Struct, frozen=True):
 
 
 class TracedCall(Struct):
-    """A call as its reader emitted it, before any check: its arguments, and their sources. It ended when the output was
-    read up to `place`.
+    """A call as its reader emitted it, before any check: its arguments, and their sources. `members`: the names of the
+    arguments of a call that was read as a whole, and the places of their values.
     """
 
     index: int
     name: str
-    arguments: str
-    sources: list[WrittenArguments]
-    place: int
-
-
-class TracedProblem(Struct, frozen=True):
-    """A problem that a reader reported when the output was read up to `place`."""
-
-    problem: Problem
-    place: int
+    arguments: str = ""
+    sources: list[WrittenArguments] = []
+    members: Sequence[tuple[str, int, int]] = ()
 
 
 class SpanRecorder:
-    """Collects an output and the events of its reader, each with the place up to which the output was read then."""
+    """Collects an output and the events of its reader."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._events: list[tuple[Event, int]] = []
+        self.events: list[TracedEvent] = []  # their places are known after `read`
 
     def feed(self, text: str) -> None:
         """More of the output."""
@@ -81,213 +111,272 @@ class SpanRecorder:
 
     def add(self, event: Event, place: int) -> None:
         """An event that was emitted when the output was read up to `place`."""
-        self._events.append((event, place))
+        self.events.append(TracedEvent(event, place))
 
     def spans(self) -> tuple[Span, ...]:
         """All characters read so far, in order, without gaps."""
-        return self._found()[0]
+        return self.read()[0]
 
-    def calls(self) -> list[TracedCall]:
-        """The calls, in the order in which they began."""
-        calls = self._found()[1]
-        return [TracedCall(call.index, call.name, call.arguments, call.sources, call.place) for call in calls]
-
-    def problems(self) -> list[TracedProblem]:
-        """The problems that the reader reported."""
-        return [TracedProblem(event, place) for event, place in self._events if isinstance(event, Problem)]
-
-    def _found(self) -> "tuple[tuple[Span, ...], list[_Call]]":
-        finder = _Finder("".join(self._pieces))
-        for event, place in self._events:
-            finder.take(event, place)
-        finder.rest()
-        structure = _Structure(_merged(finder.found), finder.output)
-        for call in finder.calls:
-            structure.find(call)
-        return tuple(structure.spans()), finder.calls
+    def read(self) -> tuple[tuple[Span, ...], list[TracedCall]]:
+        """The spans, and the calls in the order in which they began."""
+        output = "".join(self._pieces)
+        _place(self.events, output)
+        calls = _Calls(self.events, output)
+        spans = [
+            Span(one.begin, one.end, _PARTS[type(one.event)], getattr(one.event, "index", None))
+            for one in self.events
+            if one.begin < one.end
+        ]
+        return _overlaid(_without_gaps(spans, output), calls.found, output), calls.calls
 
 
-class _Call(Struct):
-    """A call, and the places of its start and end events."""
-
-    index: int
-    name: str
-    begun: int
-    ended: int
-    arguments: str = ""
-    sources: list[WrittenArguments] = []
-    place: int = 0
-
-    def is_from(self, begin: int, end: int) -> None:
-        """Map the arguments since the last known place to this part of the output, written another way."""
-        told = self.sources[-1].last if self.sources else 0
-        self.sources.append(WrittenArguments(told, len(self.arguments), begin, end, exact=False))
-
-    def is_from_gap(self) -> None:
-        """Extend the previous source to the latest arguments: some readers know a value only at its end."""
-        if self.sources and not self.sources[-1].exact:
-            last = self.sources.pop()
-            self.sources.append(WrittenArguments(last.first, len(self.arguments), last.begin, last.end, exact=False))
+# --- the places of events ---
 
 
-class _Finder:
-    """Goes through an output, event by event."""
+def _place(log: Sequence[TracedEvent], output: str) -> None:
+    """Place all events with a text."""
+    read, open_ = 0, list[TracedEvent]()
+    for one in log:
+        one.begin, one.end, one.exact = 0, 0, False
+    passed = (0, 0)  # text before structure that was emitted first
+    for place, group in groupby(log, key=lambda one: one.place):
+        latest = [one for one in group if one.text]
+        if passed[0] < passed[1]:
+            said = [one for one in latest if isinstance(one.event, ContentDelta | ReasoningDelta)]
+            _from_begin(output, *passed, said)
+        latest = [one for one in latest if not one.exact]
+        end = _closed(output, read, place, latest)
+        open_ += latest
+        read = _from_begin(output, read, end if end < place else len(output), open_)
+        if end < place or read == place:
+            if not open_ and read < end:
+                passed = read, end
+            _share(output, read, end, open_)
+            read = place
+    _share(output, read, len(output), open_)
 
-    def __init__(self, output: str) -> None:
+
+def _closed(output: str, least: int, end: int, latest: list[TracedEvent]) -> int:
+    """Place the structure, or else the last words, that end at the reader's place; returns their begin."""
+    structure = [one for one in latest if isinstance(one.event, Markup) and not one.text.isspace()]
+    words = [one for one in latest[-1:] if isinstance(one.event, ContentDelta)]
+    for one in (*structure, *words):
+        if output.endswith(one.text, least, end):
+            latest.remove(one)
+            one.begin, one.end, one.exact = end - len(one.text), end, True
+            return one.begin
+    return end
+
+
+def _from_begin(output: str, at: int, end: int, open_: list[TracedEvent]) -> int:
+    """Place the events whose text begins at a place, white space aside; returns the end of the last one."""
+    while True:
+        blank = _BLANKS(output, at).end()  # type: ignore[union-attr]  # matches always
+        number, begin = _beginning(output, at, end, open_), at
+        if number is None and at < blank:
+            number, begin = _beginning(output, blank, end, open_[:1]), blank
+        if number is None:
+            return at
+        one = open_.pop(number)
+        at = begin + len(one.text if begin < blank else one.text.lstrip())
+        one.begin, one.end, one.exact = begin, at, True
+        if open_ and number == _MAX_WAITING - 1:  # the first one adds to the text, such as the key of an argument
+            del open_[0]
+
+
+def _beginning(output: str, at: int, end: int, open_: Sequence[TracedEvent]) -> int | None:
+    """The number of the first event whose text begins here. That of text after a call has line feeds before it that
+    the model did not write.
+    """
+    for number, one in enumerate(open_[:_MAX_WAITING]):
+        text = one.text if output[at : at + 1].isspace() else one.text.lstrip()
+        if number and text.isspace():
+            continue  # it would be anywhere
+        if text and output.startswith(text, at, end):
+            return number
+    return None
+
+
+def _share(output: str, begin: int, end: int, open_: list[TracedEvent]) -> None:
+    """Give events whose text was written another way the text that is left."""
+    owner = min(open_, key=lambda one: _OWNERS.index(type(one.event)), default=None)
+    begin, end = _trimmed(output, begin, end)
+    for one in open_:
+        is_own = owner is not None and type(one.event) is type(owner.event)
+        one.begin, one.end = (begin, end) if is_own else (begin, begin)
+    open_.clear()
+
+
+# --- calls ---
+
+
+class _Calls:
+    """The calls of a log, and the places of their names; those of one that was read as a whole with all its values."""
+
+    def __init__(self, log: Sequence[TracedEvent], output: str) -> None:
+        self._log = log
+        self._output = output
+        self.calls: list[TracedCall] = []
         self.found: list[Span] = []
-        self.calls: list[_Call] = []
-        self.output = output
-        self._at = 0
-        self._open: int | None = None  # the call that has begun
-        self._is_word = False  # the event before was structure of a call, and a word
+        self._values: dict[tuple[int, int], list[PlacedValue]] = {}  # of a block, those that no call has yet
+        self._gaps = deque(_unclaimed(log, output))
+        self._begun = 0  # the place of the call
+        self._block = (0, 0)  # of the last call that was read as a whole
+        by_index: dict[int, TracedCall] = {}
+        for number, one in enumerate(log):
+            match one.event:
+                case CallStarted(index, name):
+                    call = by_index[index] = TracedCall(index, name)
+                    self.calls.append(call)
+                    self._begun = one.place
+                    self._name(number, call)
+                case ArgumentsDelta(index):
+                    self._argument(number, one, by_index[index])
+                case CallEnded(index):
+                    self._whole(number, by_index[index])
 
-    def take(self, event: Event, place: int) -> None:
-        """Find the source of an event."""
-        match event:
-            case CallStarted(index, name):
-                self._open = index
-                self.calls.append(_Call(index, name, self._at, len(self.output)))
-            case CallEnded():
-                self._open = None
-                self.calls[-1].ended, self.calls[-1].place = self._at, place
-            case ContentDelta(text):
-                self._find(text, place, "content")
-            case ReasoningDelta(text):
-                self._find(text, place, "reasoning")
-            case Markup(text):
-                self._find(text, place, "markup")
-                self._is_word = self._open is not None and text.isalnum()
-                return
-            case ArgumentsDelta(index, text):
-                call = self.calls[-1]
-                first = len(call.arguments)
-                call.arguments += text
-                begin, size = self._at, self._written(text)
-                if size:
-                    call.sources.append(WrittenArguments(first, first + size, begin, begin + size, exact=True))
-                    self._put(size, "arguments", index)
-                elif (word := self._word_before()) is not None:
-                    self.found[-1] = Span(word.begin, word.end, "arguments", index)
-                    call.is_from(word.begin, word.end)
-                else:
-                    call.is_from_gap()
+    def _argument(self, number: int, one: TracedEvent, call: TracedCall) -> None:
+        first = len(call.arguments)
+        call.arguments += one.text
+        if one.begin == one.end and not _ADDED(one.text):
+            parts = self._written_as(number, one)
+            self.found += (Span(begin, end, "arguments", call.index) for begin, end in parts)
+            if parts:
+                one.begin, one.end = parts[0][0], parts[-1][1]
+        if one.begin < one.end:
+            call.sources.append(WrittenArguments(first, len(call.arguments), one.begin, one.end, one.exact))
 
-        self._is_word = False
-
-    def _written(self, text: str) -> int:
-        """How much of the arguments' text is here literally; only characters that we add, such as a quotation mark, may
-        follow.
+    def _written_as(self, number: int, one: TracedEvent) -> list[tuple[int, int]]:
+        """The text of a value that was written another way: text since its call began that is no event's, or structure
+        until it became a value: `True`, emitted as `true` after it.
         """
-        written = self.output[self._at : self._at + len(text)]
-        size = next((at for at, (one, two) in enumerate(zip(text, written, strict=False)) if one != two), len(written))
-        return size if size == len(text) or text.startswith('"', size) else 0
+        parts: list[tuple[int, int]] = []
+        while self._gaps and self._gaps[0][1] <= one.place:
+            gap = self._gaps.popleft()
+            parts += [gap] * (gap[0] >= self._begun)
+        at = number - 1
+        while isinstance(self._log[at].event, ArgumentsDelta) and _ADDED(self._log[at].text):
+            at -= 1
+        text = self._log[at]
+        is_value = isinstance(text.event, Markup) and text.place == one.place
+        return parts or [(text.begin, text.end)] * is_value
 
-    def _word_before(self) -> Span | None:
-        """A word that was structure until it became a value: `True`, emitted as `true` after it."""
-        return self.found[-1] if self._is_word and self.found and self.found[-1].part == "markup" else None
+    def _name(self, number: int, call: TracedCall) -> None:
+        """Find the name of a call in the structure around its start."""
+        for step in (-1, 1):
+            at = number + step
+            while 0 <= at < len(self._log) and isinstance(self._log[at].event, Markup | Problem):
+                one = self._log[at]
+                if one.exact and (place := one.text.rfind(call.name)) >= 0 and call.name:
+                    begin = one.begin + place - (len(one.text) - (one.end - one.begin))
+                    self.found.append(Span(begin, begin + len(call.name), "name", call.index))
+                    return
+                at += step
 
-    def rest(self) -> None:
-        """Take the rest of the output, after the last event."""
-        self._gap(len(self.output))
-
-    def _find(self, text: str, place: int, part: SpanPart) -> None:
-        # Text after a call has line feeds before it that the model did not write.
-        for written in dict.fromkeys((text, text.lstrip())):
-            at = self.output.find(written, self._at, max(place, self._at + len(written))) if written else -1
-            if at >= 0:
-                self._gap(at)
-                self._put(len(written), part)
-                return
-
-    def _gap(self, end: int) -> None:
-        """Locate text that no event repeats: white space that was left out, or a value that was written another way."""
-        missing = self.output[self._at : end].rstrip()
-        value = missing.lstrip()
-        if self._open is not None and value:
-            goes_on = any(span.end == self._at and span.part == "arguments" for span in self.found[-1:])
-            if not goes_on:
-                self._put(len(missing) - len(value), "markup")
-            size = len(missing if goes_on else value)
-            self.calls[-1].is_from(self._at, self._at + size)
-            self._put(size, "arguments", self._open)
-        self._put(end - self._at, "markup")
-
-    def _put(self, size: int, part: SpanPart, call: int | None = None) -> None:
-        if size:
-            self.found.append(Span(self._at, self._at + size, part, call))
-            self._at += size
-
-
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The same, neighbours of one kind joined."""
-    out: list[Span] = []
-    for span in spans:
-        if out and (out[-1].part, out[-1].call) == (span.part, span.call):
-            out[-1] = Span(out[-1].begin, span.end, span.part, span.call)
+    def _whole(self, number: int, call: TracedCall) -> None:
+        """Find the parts of a call that was read as a whole, in its block."""
+        if len(call.sources) > 1 or any(source.exact for source in call.sources):
+            return
+        if call.sources:
+            self._block = call.sources[0].begin, call.sources[0].end
         else:
-            out.append(span)
+            following = (self._log[at] for at in range(number + 1, len(self._log)))
+            one = next((one for one in following if one.begin < one.end), None)
+            if one is not None and isinstance(one.event, Markup | Problem):
+                self._block = one.begin, one.end
+        if self._block not in self._values:
+            self._values[self._block] = placed_values(self._output, *self._block)
+        self._values[self._block] = self._members(call, self._values[self._block])
+
+    def _members(self, call: TracedCall, values: list[PlacedValue]) -> list[PlacedValue]:
+        """Find a call among the values of a block; returns those after it."""
+        node = read_json(call.arguments)
+        names = {member.name for member in node.members} if node else set()
+        places = {id(value.node): value for value in values}
+        parts: list[Span] = []
+        agreed = [self._agreed(value, names, call.arguments) for value in values]
+        if most := max(agreed, default=0):
+            found = values[agreed.index(most)]
+            parts.append(Span(found.begin, found.end, "arguments", call.index))
+            members = [(member.name, places[id(member.value)]) for member in found.node.members]
+            call.members = [(name, value.begin, value.end) for name, value in members if name in names]
+        for value in values:
+            if value.text == call.name and not (parts and parts[0].begin <= value.begin < parts[0].end):
+                parts.append(Span(value.begin, value.end, "name", call.index))
+                break
+        self.found += parts
+        end = max((part.end for part in parts), default=0)
+        return [value for value in values if value.begin >= end]
+
+    @staticmethod
+    def _agreed(value: PlacedValue, names: set[str], arguments: str) -> int:
+        """How much of the arguments a value has: it may be their object, or a string that holds them."""
+        if value.node.kind != "object":
+            return int(value.text == arguments)
+        own = {member.name for member in value.node.members}
+        return len(own & names) if names else not own
+
+
+def _unclaimed(log: Iterable[TracedEvent], output: str) -> Iterator[tuple[int, int]]:
+    """The parts of the output that no event has, other than white space."""
+    at = 0
+    for begin, end in (*sorted((one.begin, one.end) for one in log if one.begin < one.end), (len(output), len(output))):
+        if at < begin and not output[at:begin].isspace():
+            yield _trimmed(output, at, begin)
+        at = max(at, end)
+
+
+# --- spans ---
+
+
+def _without_gaps(spans: Iterable[Span], output: str) -> list[Span]:
+    """The spans in order, without gaps and overlaps, neighbours of one kind joined; what nothing claims is markup.
+
+    So is white space around arguments, which may be the format's or, in another chunk, the value's; between two parts
+    of them it belongs to them.
+    """
+    out: list[Span] = []
+    at = 0
+    for span in (*sorted(spans, key=lambda span: (span.begin, span.end)), Span(len(output), len(output), "markup")):
+        begin, end = max(at, span.begin), span.end
+        if span.part == "arguments":
+            begin, end = _trimmed(output, begin, end)
+        if begin >= end and end < len(output):
+            continue
+        is_inside = span.part == "arguments" and _is_same(out, span) and output[at:begin].isspace()
+        gap = span if is_inside else Span(at, begin, "markup")
+        for one in (Span(at, begin, gap.part, gap.call), Span(begin, end, span.part, span.call)):
+            if one.begin < one.end:
+                out.append(Span(out.pop().begin, one.end, one.part, one.call) if _is_same(out, one) else one)
+                at = one.end
     return out
 
 
-class _Structure:
-    """Finds in the structure of an output the parts that no event has located: names of calls, and the arguments of a
-    call in free text, which is emitted before the text that contained it.
-    """
+def _is_same(spans: Sequence[Span], span: Span) -> bool:
+    """Whether the last of some spans is of the same kind as another."""
+    return bool(spans) and (spans[-1].part, spans[-1].call) == (span.part, span.call)
 
-    def __init__(self, spans: list[Span], output: str) -> None:
-        self._spans = spans
-        self._output = output
-        self._begins = [span.begin for span in spans]
-        self._calls: dict[int, int] = {}  # the beginning of each
-        self._last = 0  # the end of the last one
-        self._solid = [span.end for span in spans if span.part != "markup"]
-        self._found: list[Span] = []  # in order, without overlaps
-        for span in spans:
-            if span.call is not None:
-                self._calls.setdefault(span.call, span.begin)
-                self._last = span.end
 
-    def find(self, call: _Call) -> None:
-        """Find the parts of the next call."""
-        if call.arguments and call.index not in self._calls:
-            at, size = self._output.find(call.arguments, self._last), len(call.arguments)
-            if at >= 0:
-                call.sources = [WrittenArguments(0, size, at, at + size, exact=True)]
-            self._put(at, Span(0, size, "arguments", call.index))
-        last = self._calls.get(call.index, max(call.ended, call.place))
-        told = bisect_right(self._solid, last)
-        at = self._output.find(call.name, self._solid[told - 1] if told else 0, last)
-        self._put(at, Span(0, len(call.name), "name", call.index))
+def _trimmed(output: str, begin: int, end: int) -> tuple[int, int]:
+    """A part of the output without the white space on both sides."""
+    written = output[begin:end].rstrip()
+    return begin + len(written) - len(written.lstrip()), begin + len(written)
 
-    def spans(self) -> list[Span]:
-        """All of them, those that were found in their places."""
-        out: list[Span] = []
-        found = iter(self._found)
-        part = next(found, None)
-        for span in self._spans:
-            begin = span.begin
-            while part is not None and part.begin < span.end:
-                if begin < part.begin:
-                    out.append(Span(begin, part.begin, "markup"))
-                out.append(part)
-                begin, part = part.end, next(found, None)
-            if begin < span.end:
-                out.append(span if begin == span.begin else Span(begin, span.end, "markup"))
-        return out
 
-    def _put(self, at: int, part: Span) -> None:
-        """Note a part at a place in structure; ignored if the place is not in structure."""
-        end = at + part.end
-        number = bisect_right(self._begins, at) - 1
-        if at < 0 or part.end == 0 or number < 0:
-            return
-        around = self._spans[number]
-        place = bisect_left(self._found, at, key=lambda one: one.end - 1)
-        is_taken = place < len(self._found) and self._found[place].begin < end
-        if around.part != "markup" or end > around.end or is_taken:
-            return
-        self._found.insert(place, Span(at, end, part.part, part.call))
-        insort(self._solid, end)
-        assert part.call is not None
-        self._calls[part.call] = min(at, self._calls.get(part.call, at))
-        self._last = max(self._last, end)
+def _overlaid(spans: Sequence[Span], found: Iterable[Span], output: str) -> tuple[Span, ...]:
+    """The spans, with those that were found in their structure in their places."""
+    over = _without_gaps(found, output)
+    out: list[Span] = []
+    number = 0
+    for span in spans:
+        begin = span.begin
+        while begin < span.end:
+            while over[number].end <= begin:
+                number += 1
+            top = over[number]
+            if top.part == "markup" or span.call not in (None, top.call):
+                top = span
+            end = min(span.end, over[number].end)
+            out.append(Span(begin, end, top.part, top.call))
+            begin = end
+    return tuple(_without_gaps(out, output))
