@@ -247,7 +247,7 @@ def test_the_servers_own_calls_are_told_as_they_come(posing: PosingServer, pose:
 # The pose, then: the mode of the advice, and words of the evidence about `tools`, and of the reason for the mode.
 WEAK = [
     ("weak, its call is made", "native", "when asked to repeat it", "work in a stream"),
-    ("weak, its call is printed", "prompt", "a call in the text", "makes no calls of its own"),
+    ("weak, its call is printed", "prompt", "the text contains a call", "makes no calls of its own"),
     ("weaker, sees the tools", "prompt", "213 tokens of prompt, 21 without them", "the model, which makes no call"),
     ("it drops the tools", "prompt", "does not see the tools (42 tokens", "makes no calls of its own"),
     ("weaker, nothing is counted", "prompt", "the server counts no tokens", "makes no calls of its own"),
