@@ -137,7 +137,11 @@ def serve(
         models = _models(settings)
     looked = asyncio.run(_look(settings, models)) if config is None else {}
     if write is not None:
-        tables: dict[str, Mapping[str, Any]] = {"server": given, "store": {"url": store}, "record": {"dir": record}}
+        tables: Mapping[str, Mapping[str, object]] = {
+            "server": given,
+            "store": {"url": store},
+            "record": {"dir": record},
+        }
         write_config(write, list(served_config(settings.models, looked, tables)))
     _run(settings, models, looked, from_file=config is not None)
 
