@@ -28,7 +28,7 @@ _SHARED: Final = {
     "array": r'"[" (value (comma value)*)? "]"',
     "value": "object | array | string | number | boolean | null",
 }
-# Steps of numbers with so many digits after the point. (The default step is none: an exponent may be written.)
+# Steps of numbers by their digits after the point. (The default step is not among them: it allows an exponent.)
 _DECIMALS: Final = tuple(float(f"1e-{digits}") for digits in range(9))
 # Maximum number of integers that are enumerated.
 _FEW: Final = 256
