@@ -45,7 +45,9 @@ from callwright.upstreams.simulated.faults import Faults
 @click.command()
 @click.argument("url", required=False)
 @click.option(
-    "--upstream", metavar="URL", help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run."
+    "--upstream",
+    metavar="URL",
+    help="Base URL of an OpenAI-compatible server, with its /v1; or a model.gguf to run, or smollm2.",
 )
 @click.option("--model", metavar="NAME", help="Serve this model only; without it every name is forwarded.")
 @server_options
@@ -92,6 +94,7 @@ def serve(
       callwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
           --mode raw --dialect harmony --server vllm
       callwright serve --upstream model.gguf
+      callwright serve --upstream smollm2
       callwright serve --config callwright.toml
     """
     settings = _settings(model_settings(_with_url(url, model)), config, faults)

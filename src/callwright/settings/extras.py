@@ -36,12 +36,14 @@ def install_command(extra: str) -> str:
 
     Works unchanged if this runs from a clone, else in the folder of one.
     """
-    here = Path.cwd()
-    python = Path(sys.executable)
-    if python.is_relative_to(here):
-        python = python.relative_to(here)
-    clone = "." if here == _CLONE or not _has_clone() else _CLONE
-    return f"{python} -m pip install '{clone}[{extra}]'"
+    clone = "." if Path.cwd() == _CLONE or not _has_clone() else _CLONE
+    return f"{python_command()} -m pip install '{clone}[{extra}]'"
+
+
+def python_command() -> Path:
+    """The Python of this process, as a command."""
+    here, python = Path.cwd(), Path(sys.executable)
+    return python.relative_to(here) if python.is_relative_to(here) else python
 
 
 def _has_clone() -> bool:
