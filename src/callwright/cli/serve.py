@@ -59,7 +59,7 @@ _UPSTREAM_VARIABLE: Final = "CALLWRIGHT_UPSTREAM"
     metavar="URL",
     envvar=_UPSTREAM_VARIABLE,
     show_envvar=True,
-    help="The same as URL; or a model.gguf to run, or simulated.",
+    help="The same as URL; or a model.gguf to run, smollm2, or simulated.",
 )
 @click.option("--model", metavar="NAME", help="Serve this model only; without it every name is forwarded.")
 @server_options
@@ -115,6 +115,7 @@ def serve(
       callwright serve --upstream http://localhost:8000/v1 --model openai/gpt-oss-120b \\
           --mode raw --dialect harmony --server vllm
       callwright serve --upstream model.gguf
+      callwright serve --upstream smollm2
       callwright serve --config callwright.toml
     """
     if write is not None:

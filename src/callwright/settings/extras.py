@@ -33,8 +33,10 @@ def install_command(extra: str) -> str:
     """
     if not (_CLONE / "pyproject.toml").is_file():
         return f"pip install 'callwright[{extra}]'"
-    here = Path.cwd()
-    python = Path(sys.executable)
-    if python.is_relative_to(here):
-        python = python.relative_to(here)
-    return f"{python} -m pip install '{'.' if here == _CLONE else _CLONE}[{extra}]'"
+    return f"{python_command()} -m pip install '{'.' if Path.cwd() == _CLONE else _CLONE}[{extra}]'"
+
+
+def python_command() -> Path:
+    """The Python of this process, as a command."""
+    here, python = Path.cwd(), Path(sys.executable)
+    return python.relative_to(here) if python.is_relative_to(here) else python

