@@ -1,4 +1,4 @@
-"""A constrained call ends, whichever characters a model prefers; and no bound excludes a value that a schema demands."""
+"""A constrained call ends, whichever characters a model prefers; no bound excludes a value that a schema demands."""
 
 import json
 from random import Random

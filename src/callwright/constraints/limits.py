@@ -1,4 +1,4 @@
-"""Bounds where a schema has none: a model may write texts, digits and items until its token limit.
+"""Bounds for schemas without any: a model may write texts, digits and items until its token limit.
 
 The bounds are as wide as the token limit of the request allows, so that a value which fits in them fits in the answer.
 They concern only the output under a constraint. The check uses the schema alone.
