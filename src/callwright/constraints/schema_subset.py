@@ -29,7 +29,7 @@ _DATE: Final = (
 )
 _TIME: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 _LABEL: Final = "[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
-# The patterns of formats, for GBNF.
+# Formats as patterns, for GBNF.
 FORMAT_PATTERNS: Final[Mapping[str, str]] = {
     "date": f"^{_DATE}$",
     "time": f"^{_TIME}$",
@@ -58,7 +58,7 @@ def projected(schema: Schema, engine: Engine, limits: Limits | None = None) -> d
 
 
 def limits_of(schemas: Iterable[Schema], tokens: int | None) -> Limits:
-    """The limits of the values of these schemas in an answer with this limit of tokens."""
+    """The limits of the values of these schemas in an answer with this token limit."""
     return limits_for(tokens, (_projected(schema, "llguidance", closes=True) for schema in schemas))
 
 
@@ -226,7 +226,7 @@ def _sayable(schema: Any, engine: Engine) -> Any:
     elif most is not None and out["properties"].keys() == set(out.get("required", ())):
         out["maxProperties"] = most
     if "pattern" in out and not (out["maxLength"] <= _MAX_REPEATED and _compiles(out["pattern"], out["maxLength"])):
-        del out["maxLength"]  # the engine holds both by states, of which there must not be too many
+        del out["maxLength"]  # the engine holds both by states, and refuses very many
     return out
 
 

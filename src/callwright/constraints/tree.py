@@ -55,7 +55,7 @@ class Pattern(Struct, frozen=True, eq=False):
     """A text that a regular expression in Rust's syntax matches as a whole.
 
     `words`: the text is a string in quotation marks with this rule: for GBNF, which enforces it as in JSON. `most`:
-    the number of its characters if the expression has no maximum.
+    the maximum number of its characters, if the expression has no end.
     """
 
     expression: str

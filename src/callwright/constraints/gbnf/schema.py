@@ -28,7 +28,7 @@ _SHARED: Final = {
     "array": r'"[" (value (comma value)*)? "]"',
     "value": "object | array | string | number | boolean | null",
 }
-# Steps of numbers by their digits after the point. (The default step is not among them: it allows an exponent.)
+# Steps by their number of digits after the point. The default step is not among them: exponents are allowed with it.
 _DECIMALS: Final = tuple(float(f"1e-{digits}") for digits in range(9))
 # Maximum number of integers that are enumerated.
 _FEW: Final = 256
