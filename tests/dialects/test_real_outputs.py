@@ -18,7 +18,11 @@ _OUTPUTS = real_outputs()
 # `auto` takes a header of this format, without its other marks, for words.
 _NOT_IN_AUTO = {"beam"}
 # These answer in messages with headers: text before a header is named.
-_WITH_HEADERS = {"harmony", "beam", "muse", "inkling"}
+_WITH_HEADERS = {"harmony", "beam", "muse", "inkling", "functionary_v32"}
+_IN_FENCES = {"json", "llama3_json", "pythonic", "xlam", "cohere_command_r", "functionary_v32", "deepseek_v3"} | {
+    "mistral_v3",
+    "mistral_v11",
+}
 _SHOWING = (
     "The call is written like this:\n\n{}",
     "For example:\n{}",
@@ -105,8 +109,8 @@ def test_a_clause_that_only_has_such_a_word_shows_nothing(name: str) -> None:
 @names
 @pytest.mark.parametrize("reason", ["stop", "length"])
 def test_a_call_in_a_fence_that_is_cut_is_asked_about(name: str, reason: str) -> None:
-    if name in {*_WITH_HEADERS, "json", "llama3_json", "pythonic", "xlam", "cohere_command_r", "functionary_v32"}:
-        pytest.skip("its calls are JSON or a program, which may stand in a fence, or it has headers")
+    if name in {*_WITH_HEADERS, *_IN_FENCES}:
+        pytest.skip("its calls are read in fences, or have one, or it has headers")
     for fence in ("```\n{}", "~~~\n{}\n", "```xml\n{}"):
         output = fence.format(_call(name))
         turn = callwright.parse(output, dialect=name, tools=TOOLS, finish_reason=reason)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What must hold of every reading of a model's output: no word is lost, and what is shown is not run."""
+"""What must hold of every reading of a model's output: no word is lost, and no call is silently wrong."""
 
 import json
 import re

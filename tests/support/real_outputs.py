@@ -24,8 +24,8 @@ CORPUS: Final = Path(__file__).parents[1] / "dialects" / "real_outputs.jsonl.xz"
 
 
 class RealOutput(NamedTuple):
-    """An output, with all inputs that produced it. `begun`: the number of its characters that were given to the
-    model. `start` and `end` are those of the parser: its first state, and why it ended.
+    """An output, with all that determines it. `begun`: the number of its characters that were given to the model.
+    `start` and `end` are those of the parser: the place at which it begins, and why it ended.
     """
 
     model: str
@@ -72,7 +72,7 @@ _BEGUN: Final = (
     "Let me look that up.\n\n\0",
 )
 _LIMITS: Final = (6, 12, 20, 28, 40)
-# One dialect in this number is prompted without an example of a call.
+# One dialect in this many is prompted without an example of a call.
 _BARE: Final = 4
 _TEMPERATURES: Final = (0.0, 0.4, 0.7, 1.0, 1.3)
 
@@ -107,7 +107,7 @@ class _Model:
     """A model in this process, with one thread."""
 
     def __init__(self, path: Path) -> None:
-        import xllamacpp  # here, because only building the corpus needs it
+        import xllamacpp  # here, because only this needs it
 
         asked = xllamacpp.CommonParams()
         asked.model.path = str(path)

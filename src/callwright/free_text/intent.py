@@ -103,7 +103,7 @@ def is_announcement(text: str, names: Collection[str] = ()) -> bool:
 def is_showing(text: str, names: Collection[str] = ()) -> bool:
     """Whether the last clause of a text announces a call that is only an example: `It is written like this:`."""
     said = _TAG.sub("", text[-_MAX_CLAUSE:]).rstrip()
-    clause = _CLAUSE_END.split(said)[-1].replace("’", "'").lower()
+    clause = _CLAUSE_END.split(said)[-1].replace("’", "'").lower().rstrip(_ENDS)
     return _pattern(announcements().showing).search(clause) is not None and not is_announcement(clause, names)
 
 
