@@ -322,7 +322,7 @@ def findings(*works: str) -> Findings:
 def auto(url: str) -> Model:
     """A model whose server makes calls, as a probe has found."""
 
-    async def examined(_: str) -> Findings:
+    async def examined(_: str | None) -> Findings:
         return findings("tools, streamed", "chat")
 
     def built(_: Findings, advised: Any) -> Model:
@@ -338,7 +338,7 @@ def test_a_request_does_not_wait_for_ever_and_a_slow_server_is_left_alone_for_a_
     probed: list[str] = []
     ended = asyncio.Event()
 
-    async def examined(name: str) -> Findings:
+    async def examined(name: str | None) -> Findings:
         probed.append(name)
         await ended.wait()
         return Findings(url="http://127.0.0.1:9/v1", message="It hangs.")
