@@ -230,7 +230,7 @@ def compare(engines: Mapping[str, Engine], options: argparse.Namespace) -> Itera
                     samples[name].append(found)
         pairs = list(zip(samples["ours"], samples["server"], strict=True))
         for name, found_ in samples.items():
-            row = {"streams": streams, "engine": name}
+            row: dict[str, str | float] = {"streams": streams, "engine": name}
             row |= {field: median(getattr(one, field) for one in found_) for field in Sample._fields}
             if name == "ours":
                 row["ratio"] = median(ours.tokens_per_s / theirs.tokens_per_s for ours, theirs in pairs)

@@ -1,6 +1,7 @@
 """Outputs of a trained model, which writes every broken call there is: nothing is lost, and cuts change nothing."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -51,8 +52,8 @@ def _read(output: RealOutput, dialect: str) -> Turn:
         output.text,
         dialect=dialect,
         tools=TOOLS,
-        finish_reason=output.end,
-        start=output.start,  # type: ignore[arg-type]
+        finish_reason=output.end,  # type: ignore[arg-type]
+        start=output.start,
     )
 
 
@@ -65,7 +66,7 @@ def test_no_word_of_a_model_is_lost(name: str) -> None:
 @names
 def test_what_a_model_wrote_is_read_alike_however_it_is_cut(name: str) -> None:
     for output in _tried(name):
-        request = {"dialect": name, "tools": TOOLS, "start": output.start, "finish": output.end}
+        request: dict[str, Any] = {"dialect": name, "tools": TOOLS, "start": output.start, "finish": output.end}
         whole = merged(read([output.text], **request))
         for cut in (list(output.text), pieces(output.text, 11)):
             assert merged(read(cut, **request)) == whole, output

@@ -121,7 +121,12 @@ class _Model:
     def complete(self, **fields: Any) -> tuple[str, str]:
         """The completion of a prompt, and why it ended."""
         pieces: list[bytes] = []
-        self._engine.handle_completions(json.dumps(fields).encode(), lambda piece: pieces.append(piece) or False)
+
+        def take(piece: bytes) -> bool:
+            pieces.append(piece)
+            return False
+
+        self._engine.handle_completions(json.dumps(fields).encode(), take)
         (choice,) = json.loads(b"".join(pieces))["choices"]
         return choice["text"], choice["finish_reason"]
 
