@@ -335,7 +335,7 @@ def auto(url: str) -> Model:
 def test_a_request_does_not_wait_for_ever_and_a_slow_server_is_left_alone_for_a_while(
     log: pytest.LogCaptureFixture,
 ) -> None:
-    probed: list[str] = []
+    probed: list[str | None] = []
     ended = asyncio.Event()
 
     async def examined(name: str | None) -> Findings:
