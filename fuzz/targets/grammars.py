@@ -3,7 +3,7 @@ samples are of it, a text that comes in pieces is judged like the whole one, and
 """
 
 from callwright import Grammar, GrammarError
-from callwright.upstreams.simulated.sampled import drawn
+from callwright.upstreams.simulated.sampled import draw_text
 from tests.support.choices import Choices
 
 __all__ = ["run"]
@@ -147,7 +147,7 @@ def run(draw: Choices) -> None:
         assert error.line is None or 1 <= error.line <= len(lines) + 1, f"{error.line} of {definition!r}"
         assert error.column is None or error.column >= 1
         return
-    sample = drawn(grammar, draw.number(3)) or None
+    sample = draw_text(grammar, draw.number(3)) or None
     texts = [draw.text(TEXTS, 4)]
     if sample is not None:
         assert grammar.first_error(sample) is None, f"{definition!r} does not take its own {sample!r}"

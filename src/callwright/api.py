@@ -15,7 +15,7 @@ from callwright.dialects.auto import AUTO, AutoReader
 from callwright.dialects.base import Dialect, dialect_names, get_dialect, read_options
 from callwright.errors import RequestError, did_you_mean
 from callwright.events import CallStarted, Event, FinishReason
-from callwright.openai_format.errors import listed, wrong_type
+from callwright.openai_format.errors import quote_list, wrong_type
 from callwright.openai_format.messages import read_conversation
 from callwright.openai_format.tool_catalog import read_tool_catalog
 from callwright.openai_format.tool_choice import check_named, read_allowed_tools, read_tool_choice
@@ -101,7 +101,7 @@ class Parser(OutputParser):
             self._check_open("feed")
             raise wrong_type("text", "str", text)
         events = OutputParser._read(self, text)  # not super(): called for many pieces
-        return self._named(events) if self._renames else events
+        return self._with_client_names(events) if self._renames else events
 
     def finish(self, reason: FinishReason = "stop", last: str = "") -> list[Event]:
         """End the output: `stop` (the model ended it) or `length` (it was truncated). Returns the remaining events.
@@ -114,9 +114,9 @@ class Parser(OutputParser):
             raise wrong_type("last", "str", last)
         self._over = True
         events = OutputParser.finish(self, reason, last)
-        return self._named(events) if self._renames else events
+        return self._with_client_names(events) if self._renames else events
 
-    def _named(self, events: list[Event]) -> list[Event]:
+    def _with_client_names(self, events: list[Event]) -> list[Event]:
         """The events with the caller's names for its tools."""
         for number, event in enumerate(events):
             if isinstance(event, CallStarted):
@@ -272,7 +272,7 @@ def _check_value(given: object, known: tuple[str, ...], param: str) -> None:
     if given not in known:
         hint = did_you_mean(given, known) if isinstance(given, str) else ""
         raise RequestError(
-            f"Invalid value for '{param}': {given!r}. Supported values are: {listed(known)}.{hint}",
+            f"Invalid value for '{param}': {given!r}. Supported values are: {quote_list(known)}.{hint}",
             param=param,
             code="invalid_value",
         )

@@ -78,10 +78,10 @@ class Prompt(Struct, frozen=True, dict=True):
         look_alikes = _look_alikes(self.controls)
         if isinstance(self.pieces, _Pieces) and (joined := _joined(self.pieces.parts, look_alikes)) is not None:
             return "".join(joined.texts)
-        return _written(self.pieces, look_alikes)[1]
+        return _join_pieces(self.pieces, look_alikes)[1]
 
 
-def _written(pieces: Iterable[Piece], look_alikes: "_LookAlikes") -> tuple[str, str]:
+def _join_pieces(pieces: Iterable[Piece], look_alikes: "_LookAlikes") -> tuple[str, str]:
     """Pieces as one string, with look-alikes escaped in JSON only; and with all of them broken."""
     kinds: list[type[Piece]] = []
     texts: list[str] = []
@@ -208,7 +208,7 @@ class Collected:
             parts = self._parts  # another thread may let them go meanwhile
             wire = _joined(parts, look_alikes) if parts else None
             if wire is None:
-                whole, text = _written(self.pieces, look_alikes)
+                whole, text = _join_pieces(self.pieces, look_alikes)
                 wire = _OnWire(look_alikes, [text], whole[: look_alikes.reach], whole[-look_alikes.reach :])
             self._wire, self._parts = wire, ()
         return wire
@@ -359,10 +359,10 @@ def neutralise(text: str, controls: Sequence[str], keep: Sequence[str] = ()) -> 
 
     Look-alikes are the literals `controls` and anything of their shape; those of `keep` stay whole.
     """
-    return _each(_look_alikes(tuple(controls), tuple(keep)), _broken, text)
+    return _each(_look_alikes(tuple(controls), tuple(keep)), _break_match, text)
 
 
-def _broken(found: re.Match[str]) -> str:
+def _break_match(found: re.Match[str]) -> str:
     return found[0] + BREAK
 
 
@@ -375,7 +375,7 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
-def restored(text: str, before: str) -> str:
+def restore_breaks(text: str, before: str) -> str:
     """`text` without the breaks that the model has copied from its prompt; the same object if it has none.
 
     `before` are the last `EDGE_CHARS` characters of the output before it.

@@ -15,7 +15,7 @@ from callwright import write
 from callwright.bulk.engines import ENGINES
 from callwright.bulk.files import Part
 from callwright.bulk.job import Job
-from callwright.bulk.lock import held
+from callwright.bulk.lock import hold_lock
 from callwright.bulk.rows import Work
 from callwright.errors import ConfigError
 from tests.support.waiting import until
@@ -77,18 +77,18 @@ def test_the_lock_is_free_again_when_the_block_ends(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     for _ in range(2):
         with (
-            held(lock, "out.jsonl"),
+            hold_lock(lock, "out.jsonl"),
             pytest.raises(ConfigError, match=r"at work on out\.jsonl"),
-            held(lock, "out.jsonl"),
+            hold_lock(lock, "out.jsonl"),
         ):
             pass
 
 
 def test_a_lock_that_was_removed_by_who_held_it_is_not_taken(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    with held(lock, "out.jsonl"):
+    with hold_lock(lock, "out.jsonl"):
         lock.unlink()
-        with held(lock, "out.jsonl"):  # another file of the same name: another folder of parts
+        with hold_lock(lock, "out.jsonl"):  # another file of the same name: another folder of parts
             pass
 
 

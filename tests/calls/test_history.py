@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from callwright.calls.history import HistoryRules, apply_history_rules, late_output, normalized
 from callwright.conversation import Call, CallOutput, Item, Message, TextPart
 from callwright.gateway.config.config import ModelConfig
-from callwright.wire.chat.mend_history import mended
+from callwright.wire.chat.mend_history import mend_messages
 from tests.conftest import Served, scripted_models
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION, TOOLS, played
@@ -100,14 +100,14 @@ HISTORIES: dict[str, tuple[list[Any], list[Any]]] = {
 
 @pytest.mark.parametrize(("given", "wanted"), HISTORIES.values(), ids=list(HISTORIES))
 def test_a_history_is_mended(given: list[Any], wanted: list[Any]) -> None:
-    assert mended(given) == wanted
-    assert mended(wanted) == wanted, "what is mended stays"
+    assert mend_messages(given) == wanted
+    assert mend_messages(wanted) == wanted, "what is mended stays"
 
 
 @pytest.mark.parametrize(("given", "wanted"), HISTORIES.values(), ids=list(HISTORIES))
 def test_what_comes_later_changes_nothing_before_it(given: list[Any], wanted: list[Any]) -> None:
     more = [*given, calls(call("z")), output("z"), user("And now?")]
-    assert mended(more)[: len(wanted)] == wanted
+    assert mend_messages(more)[: len(wanted)] == wanted
 
 
 READABLE: dict[str, tuple[list[Item], list[Item]]] = {

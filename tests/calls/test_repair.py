@@ -14,7 +14,7 @@ from callwright.calls.streaming_arguments import StreamingArguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import ProblemKind
-from callwright.schema.resolve import branches, wanted
+from callwright.schema.resolve import branches, wanted_type
 from callwright.tolerant_json.codec import encode
 from callwright.tolerant_json.reader import read_json
 from tests.support.parsing import merged, pieces, read
@@ -529,7 +529,11 @@ def test_ways_that_double_with_each_level_of_a_value_are_not_all_gone(others: tu
 
 def test_a_union_that_leads_to_itself_is_gone_once() -> None:
     schema = leading_back({"$ref": "#/$defs/node"}, WHOLE)
-    assert [wanted(branch) for branch in branches(schema["$defs"]["node"], schema)] == ["object", "object", "integer"]
+    assert [wanted_type(branch) for branch in branches(schema["$defs"]["node"], schema)] == [
+        "object",
+        "object",
+        "integer",
+    ]
 
 
 AROUND = (

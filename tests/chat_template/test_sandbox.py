@@ -121,7 +121,7 @@ def test_the_second_prompt_costs_little() -> None:
 
 def test_a_prompt_that_takes_long_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ends = threading.Event(), threading.Event()
-    asks = TemplateRenderer._asked
+    asks = TemplateRenderer._ask_process
 
     def asked(self: TemplateRenderer, process: "subprocess.Popen[str]", request: Any) -> dict[str, Any]:
         if request.get("variables") == {"word": "slow"}:
@@ -129,7 +129,7 @@ def test_a_prompt_that_takes_long_keeps_no_other_waiting(monkeypatch: pytest.Mon
             assert ends.wait(PATIENCE_S)
         return asks(self, process, request)
 
-    monkeypatch.setattr(TemplateRenderer, "_asked", asked)
+    monkeypatch.setattr(TemplateRenderer, "_ask_process", asked)
     template = TemplateRenderer("{{ word }}")
     slow = threading.Thread(target=template.render, args=({"word": "slow"}, "2026-01-01"))
     slow.start()

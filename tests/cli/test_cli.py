@@ -684,7 +684,7 @@ def test_a_table_has_one_line_for_a_row_in_a_terminal(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("number", "told"), [(0, "0 rows"), (1, "1 row"), (1_200, "1,200 rows")])
 def test_things_are_counted_in_words(number: int, told: str) -> None:
-    assert terminal.counted(number, "row") == told
+    assert terminal.count_noun(number, "row") == told
 
 
 def test_a_command_that_is_nearly_one_is_told_what_was_meant() -> None:

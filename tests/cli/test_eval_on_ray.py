@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from callwright.cli.eval.on_ray import parts_of, worked
+from callwright.cli.eval.on_ray import parts_of, run_part
 from callwright.eval.suite import suite
 from callwright.gateway.config.config import ModelConfig
 from tests.support.paths import ROOT
@@ -59,7 +59,7 @@ def test_models_of_one_server_are_one_part_with_what_is_missing_of_each() -> Non
 
 def test_a_part_asks_what_is_missing_and_nothing_else() -> None:
     (part,) = parts(("one", 0), ("two", 1))
-    done = [one.result for one in worked(part) if one.result]
+    done = [one.result for one in run_part(part) if one.result]
     assert sorted((one.way, one.case) for one in done) == [("one", CASES[0].id), ("two", CASES[1].id)]
     assert all(one.verdict for one in done)
 
@@ -68,7 +68,7 @@ def test_a_server_that_is_not_there_is_told_as_an_error_of_its_part() -> None:
     entries = [ENTRIES[2]]
     cases = suite("full", 0, ["one_tool"])[:14]
     (part,) = parts_of(entries, [("three", case) for case in cases], {}, at_once=2, timeout_s=9.0)
-    *results, last = worked(part)
+    *results, last = run_part(part)
     assert last.result is None
     assert "cases in a row have failed" in last.error
     assert all(one.result and one.result.error for one in results)

@@ -69,7 +69,7 @@ def test_a_model_that_was_probed_at_the_start_is_not_probed_again() -> None:
         assert isinstance(selector, AutoModeSelector)
         asyncio.run(selector.look())
         asked = len(server.asked)
-        chosen = asyncio.run(selector.choose(built.called("openai/gpt-oss-120b")))
+        chosen = asyncio.run(selector.choose(built.for_model("openai/gpt-oss-120b")))
         assert (chosen.mode, chosen.dialect, len(server.asked)) == ("raw", "harmony", asked)
     finally:
         server.stop()

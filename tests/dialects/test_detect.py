@@ -188,5 +188,5 @@ def test_a_model_that_nothing_is_known_of_is_refused_with_the_way_out() -> None:
 def test_for_any_model_it_is_found_when_one_is_asked_for() -> None:
     given = ModelConfig(name="*", upstream="http://h/v1", dialect="auto")
     model = build_models(Config(models=(given,)))["*"]
-    assert model.called("qwen3-coder:30b").dialect == "qwen3_coder"
-    assert model.called("unheard-of").dialect == "json"
+    assert model.for_model("qwen3-coder:30b").dialect == "qwen3_coder"
+    assert model.for_model("unheard-of").dialect == "json"

@@ -91,7 +91,7 @@ def test_a_part_that_goes_on_goes_over_the_wire_as_one_that_is_written_at_once(c
 def test_of_a_part_that_goes_on_only_what_is_new_is_read() -> None:
     row = Collected(())
     for number in range(50):
-        with patch("callwright.prompt._written", side_effect=callwright.prompt._written) as written:
+        with patch("callwright.prompt._join_pieces", side_effect=callwright.prompt._join_pieces) as written:
             row = row.then([built([("control", "<|im_start|>"), ("text", f"{number} " * 200)]).collected()])
             assert Prompt(built(row).pieces(), CONTROLS[0]).wire_text.endswith(f"{number} ")
         assert written.call_count == 1
@@ -108,7 +108,7 @@ def test_what_is_kept_is_not_read_again() -> None:
     parts = [built([("control", "<|im_start|>"), ("text", f"{number} " * 200)]).collected() for number in range(3)]
     prompts = [Prompt(built(*parts, [("text", "new")]).pieces(), CONTROLS[0]) for _ in range(2)]
     for prompt, most in zip(prompts, (4, 0), strict=True):
-        with patch("callwright.prompt._written", side_effect=callwright.prompt._written) as written:
+        with patch("callwright.prompt._join_pieces", side_effect=callwright.prompt._join_pieces) as written:
             assert prompt.wire_text.endswith("new")
         assert written.call_count == most
     assert prompts[0].wire_text == prompts[1].wire_text

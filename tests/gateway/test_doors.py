@@ -201,17 +201,17 @@ def request_status(gateway: Gateway) -> int:
 def test_a_connection_that_is_kept_is_no_silent_one() -> None:
     ended: list[str] = []
     connections = Connections(2)
-    first = connections.opened(lambda: ended.append("first"))
-    second = connections.opened(lambda: ended.append("second"))
+    first = connections.register(lambda: ended.append("first"))
+    second = connections.register(lambda: ended.append("second"))
     assert first is not None
     assert second is not None
     first.busy()
     first.idle(lambda: ended.append("first, kept"))
-    third = connections.opened(lambda: ended.append("third"))
+    third = connections.register(lambda: ended.append("third"))
     assert third is not None
     assert ended == ["second"]
     third.busy()
-    assert connections.opened(lambda: None) is not None
+    assert connections.register(lambda: None) is not None
     assert ended == ["second", "first, kept"]
     for each in (first, second, third, third):
         each.closed()
@@ -231,7 +231,7 @@ def test_a_stream_whose_client_goes_before_its_first_event_is_ended_too() -> Non
     async def send(_: Message) -> None:
         pass
 
-    connection = Connections(1).opened(lambda: None)
+    connection = Connections(1).register(lambda: None)
     assert connection is not None
     connection.closed()
 
@@ -258,7 +258,7 @@ def test_a_heartbeat_that_cannot_be_written_ends_the_stream_and_is_told(
     def heartbeat() -> bytes:
         raise ValueError("no beat")
 
-    connection = Connections(1).opened(lambda: None)
+    connection = Connections(1).register(lambda: None)
 
     async def answered() -> None:
         stream = EventStream(events(), AsWritten(heartbeat))

@@ -123,11 +123,11 @@ def test_catalogues_that_took_the_same_tools_say_so() -> None:
     given = [*TOOLS, {"type": "function", "name": "late", "defer_loading": True}, {"type": "tool_search"}]
     offer = ToolCatalog()
     offer.add(given)
-    before = offer.tools, offer.deferred, offer.names.flat("late"), offer.taken
+    before = offer.tools, offer.deferred, offer.names.flat("late"), offer.cache_key
     other = copy(offer)
-    assert (other.tools, other.deferred, other.names.flat("late"), other.taken) == before
+    assert (other.tools, other.deferred, other.names.flat("late"), other.cache_key) == before
     other.show("late")
-    assert (other.found, offer.found) == (("late",), ())
+    assert (other.shown_deferred, offer.shown_deferred) == (("late",), ())
     takes: tuple[Callable[[ToolCatalog], Any], ...] = (
         lambda one: one.load([LOOSE], "x"),
         lambda one: one.add([{"type": "local_shell"}]),
@@ -138,6 +138,6 @@ def test_catalogues_that_took_the_same_tools_say_so() -> None:
     for take in takes:
         other = copy(offer)
         take(other)
-        assert other.taken != offer.taken
-    assert (offer.tools, offer.deferred, offer.names.flat("late"), offer.taken) == before
+        assert other.cache_key != offer.cache_key
+    assert (offer.tools, offer.deferred, offer.names.flat("late"), offer.cache_key) == before
     assert not offer.left_out

@@ -165,7 +165,7 @@ def test_a_tool_keeps_the_spelling_of_its_request() -> None:
         given: Any = decoded(body, BOUNDS)
         offer = read_messages(decode_messages(given), given, servers).asked.offer
         assert offer is not None
-        assert offer.given("sow") == tool
+        assert offer.client_tool("sow") == tool
 
 
 @pytest.mark.parametrize("tools", [[], TOOLS[:2]], ids=["none", "some"])

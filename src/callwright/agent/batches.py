@@ -131,7 +131,7 @@ class Batches:
         if not approved:
             return ()
         self._notes = {one.ready.id: one.note for one in approved if one.note}
-        outcomes = yield RunCalls(tuple(approved), tuple(state.items), agent, self._budget.left(), resumed)
+        outcomes = yield RunCalls(tuple(approved), tuple(state.items), agent, self._budget.remaining_limits(), resumed)
         outcomes = self._noted(outcomes)
         self._budget.spend(outcomes)
         return outcomes

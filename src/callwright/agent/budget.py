@@ -37,7 +37,7 @@ class Budget:
             return "tokens", f"{self._tokens()} tokens were used of {limits.tokens}"
         return None
 
-    def left(self) -> Limits:
+    def remaining_limits(self) -> Limits:
         """The limits of a nested run."""
         limits, counts = self._limits, self._counts
         used = {"turns": counts.turns, "calls": counts.calls, "tokens": self._tokens()}

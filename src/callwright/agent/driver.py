@@ -140,7 +140,7 @@ class Driver:
                         yield event
                 step = await self._resume(steps, job)
                 job = None
-                for event in self._left():
+                for event in self._drain_events():
                     yield event
             self.result = step.result
             yield step
@@ -151,7 +151,7 @@ class Driver:
             self.result = ended.result
             if isinstance(error, _CANCELLED):
                 raise
-            for event in self._left():
+            for event in self._drain_events():
                 yield event
             yield ended
             if not (isinstance(error, UpstreamError) and error.fault == "unmet"):  # the model's fault
@@ -181,7 +181,7 @@ class Driver:
         assert isinstance(ended, RunEnded)
         return ended
 
-    def _left(self) -> list[RunEvent]:
+    def _drain_events(self) -> list[RunEvent]:
         """The events still in the queue."""
         found = []
         while not self._queue.empty():
@@ -221,7 +221,7 @@ class Driver:
                 left=step.left,
                 resumed=step.resumed,
             )
-            job = _Job(self._when_kept(step.items, execution.run), lambda: {"ended": execution.ended}, context)
+            job = _Job(self._when_kept(step.items, execution.run), lambda: {"ended": execution.outcomes}, context)
         job.task.add_done_callback(lambda _: emit(None))
         return job
 

@@ -74,13 +74,13 @@ class Execution:
         self._sub_runs: dict[str, SubRuns] = {}
 
     @property
-    def ended(self) -> list[ToolEnded]:
+    def outcomes(self) -> list[ToolEnded]:
         """An outcome for each call, in their order: those that have none were not run, or interrupted."""
         found = []
         for call in self._calls:
             is_begun = call.ready.id in self._running
             status: Status = "interrupted" if is_begun else "not_run"
-            none = _ended(call, status, INTERRUPTED if is_begun else NOT_RUN)
+            none = _tool_ended(call, status, INTERRUPTED if is_begun else NOT_RUN)
             one = self._ended.get(call.ready.id, none)
             spent = self._sub_runs[call.ready.id].spent if call.ready.id in self._sub_runs else Spent()
             found.append(msgspec.structs.replace(one, spent=spent))
@@ -99,7 +99,7 @@ class Execution:
             raised = [error for task in tasks if not task.cancelled() and (error := task.exception())]
             if raised:
                 raise raised[0]
-        return self.ended
+        return self.outcomes
 
     async def _stop(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """End what still runs, within a time."""
@@ -144,11 +144,11 @@ class Execution:
             if isinstance(stopped, Mistake):
                 raise stopped.error
             if stopped is not None:
-                ended = msgspec.structs.replace(_ended(call, "waiting", NOT_RUN), app=stopped)
+                ended = msgspec.structs.replace(_tool_ended(call, "waiting", NOT_RUN), app=stopped)
             elif done:
                 ended = self._outcome(call, task)
             else:
-                ended = _ended(call, "timeout", f"No answer within {timeout:g} s; it may still have taken effect.")
+                ended = _tool_ended(call, "timeout", f"No answer within {timeout:g} s; it may still have taken effect.")
             ended = msgspec.structs.replace(ended, duration_s=loop.time() - begun)
             if isinstance(ended.exception, EndRun):
                 raise ended.exception
@@ -173,12 +173,12 @@ class Execution:
                 error = raised
             else:
                 data, app = (value.data, value.app) if isinstance(value, Result) else (value, None)
-                ended = _ended(call, "ok", output.text)
+                ended = _tool_ended(call, "ok", output.text)
                 return msgspec.structs.replace(ended, value=data, app=app, is_cut=output.is_cut, media=output.media)
-        status, text = self._told(call, error)
-        return msgspec.structs.replace(_ended(call, status, cut_text(text, most)), exception=error)
+        status, text = self._describe_error(call, error)
+        return msgspec.structs.replace(_tool_ended(call, status, cut_text(text, most)), exception=error)
 
-    def _told(self, call: ReadyCall, error: BaseException) -> tuple[Status, str]:
+    def _describe_error(self, call: ReadyCall, error: BaseException) -> tuple[Status, str]:
         """The status and the message for the model from an exception, without internal details."""
         if isinstance(error, Retry):
             return "retry", f"Make the call again, changed: {_words(error)}"
@@ -218,7 +218,7 @@ class Execution:
                 value = tool.invoke(values)
             else:
                 value = await in_thread(lambda: _drained(tool.invoke(values), context), f"callwright-{tool.name}")
-            return await _settled(value, tool, context)
+            return await _resolve_value(value, tool, context)
         except SystemExit as error:  # a tool does not end the process
             raise RuntimeError("the tool raised SystemExit") from error
 
@@ -309,7 +309,7 @@ def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
 
 
-async def _settled(value: Any, tool: Tool, context: Context) -> Any:
+async def _resolve_value(value: Any, tool: Tool, context: Context) -> Any:
     """Await or drain a returned value until a plain one remains."""
     while True:
         if inspect.isasyncgen(value):
@@ -366,5 +366,5 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _ended(call: ReadyCall, status: Status, text: str) -> ToolEnded:
+def _tool_ended(call: ReadyCall, status: Status, text: str) -> ToolEnded:
     return ToolEnded(call.ready.index, call.ready.id, call.ready.name, status, text)

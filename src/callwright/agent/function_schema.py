@@ -159,7 +159,7 @@ class Types:
         if isinstance(type_, abc.Hashable) and type_ in _LEAVES:
             return _LEAVES[type_]
         if under := getattr(type_, "__supertype__", None) or getattr(type_, "__value__", None):  # NewType, `type X = …`
-            return self._named(type_, lambda: self.of(under))
+            return self._define_once(type_, lambda: self.of(under))
         if kind is Literal:
             return _choice([(one.value if isinstance(one, enum.Enum) else one, one) for one in arguments])
         if kind in (typing.Union, types.UnionType):
@@ -187,7 +187,7 @@ class Types:
         if hasattr(kind, "model_json_schema") and hasattr(kind, "model_validate"):
             return self._pydantic(kind)
         if is_dataclass(kind) or typing.is_typeddict(kind) or any(hasattr(kind, mark) for mark in _FIELDS):
-            return self._named(kind, lambda: self._fielded(kind))
+            return self._define_once(kind, lambda: self._fielded(kind))
         return type_
 
     def _union(self, members: Sequence[Any]) -> Any:
@@ -207,7 +207,7 @@ class Types:
         made = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
         return Any if {} in schemas else _custom(made, read)
 
-    def _named(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _define_once(self, key: Any, make: Callable[[], Any]) -> Any:
         """A type that may be recursive: if so, it is defined once and referenced."""
         if key in self._made:
             self._met.add(self._made[key])

@@ -48,7 +48,7 @@ def replayed(agent: Agent[Any], done: Done) -> RunResult[Any]:
     answered = agent.member(done.agent)
     output: Any = None
     if done.stop == "completed":
-        output = _read(answered, done.text) if done.output is None else _made(answered, done.output)
+        output = _read(answered, done.text) if done.output is None else _restore_output(answered, done.output)
     return RunResult(
         last_text=done.text,
         items=tuple(read_messages(done.messages)),
@@ -75,7 +75,7 @@ def _read(answered: Agent[Any], text: str) -> Any:
     return text if answered.output is None else answered.output.read(text)
 
 
-def _made(answered: Agent[Any], output: str) -> Any:
+def _restore_output(answered: Agent[Any], output: str) -> Any:
     """Restore an output that a hook changed: as the output type if it fits, else as plain JSON."""
     plain = decode(output)
     try:

@@ -32,7 +32,7 @@ from callwright.errors import ApprovalWarning, CallwrightError, RequestError, Up
 from callwright.openai_format.messages import read_messages, write_messages
 from callwright.turn.model import Model
 from callwright.turn.tracing import RunSpan
-from callwright.wire.chat.mend_history import mended
+from callwright.wire.chat.mend_history import mend_messages
 
 if TYPE_CHECKING:
     from callwright.agent.sessions.held import HeldSession  # a run without a session loads no database
@@ -181,7 +181,7 @@ def _pending(input_: Input) -> Any:
 
 
 @asynccontextmanager
-async def _held(
+async def _open_session(
     session: "Session | None", input_: Input, history: Any, decisions: Mapping[str, Any] | None
 ) -> AsyncGenerator["HeldSession | None", None]:
     """The session of a run, if it has one."""
@@ -196,7 +196,7 @@ async def _held(
         pending = write_messages(Conversation(tuple(state.items)))
     elif isinstance(input_, RunResult | Mapping):
         raise RequestError("With a session the input is what is new: a text, or Chat messages.", param="input")
-    async with session.held(pending) as held:
+    async with session.hold(pending) as held:
         yield held
 
 
@@ -210,7 +210,7 @@ def _items(given: Any, param: str) -> list[Item]:
         raise RequestError(
             f"Expected a text, a list of messages or a RunResult, got {type(given).__name__}.", param=param
         )
-    return list(read_messages(mended(given)))
+    return list(read_messages(mend_messages(given)))
 
 
 def _check_hidden(agent: Agent[Any], hidden: Mapping[str, Any]) -> None:
@@ -272,7 +272,7 @@ async def _events(
     check_team(agent)
     _check_hidden(agent, hidden)
     models = _Models()
-    async with _held(session, input_, history, decisions) as held:
+    async with _open_session(session, input_, history, decisions) as held:
         state = _state(input_, history, decisions, held.items if held else ())
         compaction = await _compaction(session, held, models.of(agent)) if session and held else None
         before_s = state.counts.seconds

@@ -207,7 +207,7 @@ def tool(
     check_flag("tool(strict=…)", strict, may_be_none=True)
     check_flag("tool(custom=…)", custom)
 
-    def made(function: Function) -> Tool[..., Any]:
+    def make_tool(function: Function) -> Tool[..., Any]:
         own = ToolOptions(**options)
         _check_options(own)
         if isinstance(function, Tool):
@@ -231,7 +231,7 @@ def tool(
             raise RequestError(f"The tool {called!r} cannot be strict: {problems[0]}", param="strict")
         return Tool(function, FunctionTool(called, about or None, schema, strict), arguments, reader.hidden, own)
 
-    return made if function is None else made(function)
+    return make_tool if function is None else make_tool(function)
 
 
 def _with_schema(name: str, about: str, parameters: object, strict: bool | None) -> FunctionTool:

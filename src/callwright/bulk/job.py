@@ -31,7 +31,7 @@ from callwright.bulk.files import (
     rows_writer,
     unpack,
 )
-from callwright.bulk.lock import held
+from callwright.bulk.lock import hold_lock
 from callwright.bulk.rows import Batch, Work
 from callwright.bulk.shapes import describe
 from callwright.bulk.tally import RowCounts, Tallies
@@ -102,7 +102,7 @@ class Job(Struct, frozen=True):
         made = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            with held(self.folder / "lock", str(self.target)):
+            with hold_lock(self.folder / "lock", str(self.target)):
                 yield self._begin()
         finally:
             if made and self.folder.exists() and not (self.folder / "plan.json").exists():
@@ -191,7 +191,7 @@ class Job(Struct, frozen=True):
             if is_packed(path):
                 unpack(path, self._readable(number))
 
-    def found(self) -> Iterator[tuple[str, str]]:
+    def describe_inputs(self) -> Iterator[tuple[str, str]]:
         """Describe the first rows of each input: its name and the description."""
         if self.work.source == RESPONSES:
             return  # named by the user, and no conversation
@@ -204,7 +204,7 @@ class Job(Struct, frozen=True):
         path = self._readable(number)
         parts = parts_of([path], self.part_bytes or part_bytes_of([path]))
         rows = next((rows for part in parts[:1] for rows in read_rows(path, part)), ())
-        return [self.work.given(row) for row in rows[:_SAMPLE] if not isinstance(row, BadLine)]
+        return [self.work.standard_row(row) for row in rows[:_SAMPLE] if not isinstance(row, BadLine)]
 
     def _check_dialect(self) -> None:
         """Raise `ConfigError` if no prompt can be rendered because no dialect is given."""

@@ -14,7 +14,7 @@ except ImportError:  # Windows has none
 
 
 @contextmanager
-def held(path: Path, what: str) -> Iterator[None]:
+def hold_lock(path: Path, what: str) -> Iterator[None]:
     """Hold the lock of this file while the block runs. Raises `ConfigError` if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -30,13 +30,13 @@ def library() -> Any:
     return pyarrow.parquet
 
 
-def _opened(path: Path) -> Any:
+def _open_file(path: Path) -> Any:
     return library().ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
 def bytes_of(path: Path) -> int:
     """The size of a file's columns, in bytes."""
-    with _opened(path) as file:
+    with _open_file(path) as file:
         return sum(file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups))
 
 
@@ -47,7 +47,7 @@ def schema_of(path: Path) -> Any:
 
 def spans(path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
     """The ranges of a file, of about `size` bytes: row group, first row, end row (exclusive), bytes."""
-    with _opened(path) as file:
+    with _open_file(path) as file:
         for group in range(file.num_row_groups):
             told = file.metadata.row_group(group)
             rows, bytes_ = told.num_rows, told.total_byte_size
@@ -59,7 +59,7 @@ def spans(path: Path, size: int) -> Iterator[tuple[int, int, int, int]]:
 
 def read_rows(path: Path, group: int, begin: int, end: int) -> Iterator[list[Row]]:
     """The rows of a range, some at a time."""
-    with _opened(path) as file:
+    with _open_file(path) as file:
         told = file.metadata.row_group(group)
         each = max(1, told.total_byte_size // max(1, told.num_rows))
         at = 0
@@ -134,6 +134,6 @@ def join(parts: Sequence[Path], path: Path, schema: Any) -> None:
     """Concatenate files of one schema, a row group at a time."""
     with library().ParquetWriter(path, schema) as writer:
         for part in parts:
-            with _opened(part) as file:
+            with _open_file(part) as file:
                 for group in range(file.num_row_groups):
                     writer.write_table(file.read_row_group(group))

@@ -78,7 +78,7 @@ class Work(Struct, frozen=True):
         lost = dict.fromkeys((*_FORMS, *LISTS, *self.fields.values()), "")
         return {**lost, **tools, field: "string", "error": "string"}
 
-    def given(self, row: Row) -> Row:
+    def standard_row(self, row: Row) -> Row:
         """A row with the standard field names, and its own tools or those of the batch."""
         known = {name: value for name, path in self.fields.items() if (value := value_at(row, path)) is not None}
         row = {**row, **known}
@@ -142,7 +142,7 @@ class Batch:
             return {**row, "error": f"{error}{where}"}
 
     def _parse(self, row: Row) -> Row:
-        given = self._work.given(row)
+        given = self._work.standard_row(row)
         asked = {name: given[name] for name in _ASKED if given.get(name) is not None}
         dialect = _dialect(self._work, given)
         if isinstance(given.get("output"), str):
@@ -164,7 +164,7 @@ class Batch:
         return found
 
     def _render(self, row: Row) -> Row:
-        given = self._work.given(row)
+        given = self._work.standard_row(row)
         found, name = self._conversation(row, given), _dialect(self._work, given)
         dialect = get_dialect(name)
         messages = [message for message, _ in read_turns(found.messages, None)]
@@ -175,14 +175,14 @@ class Batch:
         return row | {"prompt": dialect.render(read, options).text}
 
     def _validate(self, row: Row) -> Row:
-        given = self._work.given(row)
+        given = self._work.standard_row(row)
         messages = self._conversation(row, given).messages
         tools = read_tool_catalog(given["tools"]).tools
         problems = [*_history_problems(messages), *_call_problems(messages, tools)]
         return row | {"valid": not problems, "problems": problems}
 
     def _convert(self, row: Row) -> Row:
-        given, lost = self._work.given(row), {*_FORMS, *self._work.fields.values()}
+        given, lost = self._work.standard_row(row), {*_FORMS, *self._work.fields.values()}
         if self._work.source != RESPONSES:
             found = self._conversation(row, given)
             given = {**given, "messages": found.messages}

@@ -157,7 +157,7 @@ def _chat(turn: Any) -> Any:
     """A message with its role in the words of Chat Completions. Faults stay in it."""
     if not isinstance(turn, Mapping) or not isinstance(turn.get("role"), str) or turn["role"] in ROLES:
         return turn
-    called = _called(turn.get("content")) if turn["role"] in _CALLING else []
+    called = _calls_in(turn.get("content")) if turn["role"] in _CALLING else []
     role = _ROLES.get(turn["role"], turn["role"])
     return {**turn, "role": role, **({"content": None, "tool_calls": called} if called else {})}
 
@@ -167,7 +167,7 @@ def _share_gpt(turn: Mapping[str, Any], path: str) -> Json:
     role = _role(turn.get(name), f"{path}.{name}")
     value = next((turn[key] for key in ("value", "content", "text") if turn.get(key) is not None), None)
     made: Json = {key: turn[key] for key in _CHAT_FIELDS if turn.get(key) is not None}
-    if turn[name] in _CALLING and (called := _called(value)):
+    if turn[name] in _CALLING and (called := _calls_in(value)):
         return {"role": role, "content": None, **made, "tool_calls": called}
     if value is None:
         text = None if role == "assistant" else ""
@@ -176,7 +176,7 @@ def _share_gpt(turn: Mapping[str, Any], path: str) -> Json:
     return {"role": role, "content": text, **made}
 
 
-def _called(value: object) -> list[Json]:
+def _calls_in(value: object) -> list[Json]:
     """The calls in a turn that is JSON; none if it is not one of a call, or of several."""
     try:
         read = loads(value) if isinstance(value, str) else value
@@ -200,16 +200,16 @@ def _anthropic(given: Sequence[Any], system: object) -> list[Json]:
         reader = read_messages(reader, msgspec.convert(known, list[MessageParam]), known)
     except msgspec.ValidationError as error:
         raise RequestError(f"{error}", param="messages") from error
-    return _written([*reader.told, *[found.item for found in reader.found]])
+    return _write_items([*reader.told, *[found.item for found in reader.found]])
 
 
 def _responses(shape: str, path: str, given: Sequence[Any]) -> Found:
     reader = InputItemReader(ToolCatalog(checks=False))
     reader.read(given, path)
-    return Found(shape, path, _written([found.item for found in reader.found]))
+    return Found(shape, path, _write_items([found.item for found in reader.found]))
 
 
-def _written(items: Sequence[Item]) -> list[Json]:
+def _write_items(items: Sequence[Item]) -> list[Json]:
     return write_messages(Conversation(tuple(items)))
 
 

@@ -58,7 +58,7 @@ class WrittenText:
         self._sent.append(sent)
         return sent
 
-    def sent(self, text: str) -> None:
+    def note_sent(self, text: str) -> None:
         """Write a piece that the caller sends itself."""
         self._sent.append(text)
         self.size += len(text)
@@ -253,7 +253,7 @@ class ArgumentsParse:
                 member.name, members, names, is_root=not depth
             )
             if is_open or member.name in given or may_mean_other:
-                held = yield from self._held(node, member)
+                held = yield from self._hold_members(node, member)
                 self._finish_held_members(node, held, place, opening, path, begin, is_root=not depth)
                 return
             opening += member.lead(first=not names) + member.key.json + member.colon
@@ -272,7 +272,7 @@ class ArgumentsParse:
             if not self.complete:
                 return
 
-    def _held(self, node: Node, member: Member) -> Parse[list[Member]]:
+    def _hold_members(self, node: Node, member: Member) -> Parse[list[Member]]:
         """Buffer the rest of an object, starting with this member."""
         held: list[Member] = []
         entry: Member | None = member

@@ -209,14 +209,14 @@ def as_readable(call: Call) -> Call | Message:
 def _readable(call: Call) -> Call | Message | bool:
     """See `as_readable`; True if the call needs no change."""
     if not call.name.strip():
-        return _quoted(f"I called a tool without its name, with the arguments {call.arguments}")
+        return _quote(f"I called a tool without its name, with the arguments {call.arguments}")
     arguments = call.arguments if call.kind != "function" else _arguments(call.arguments)
     if arguments is None:
-        return _quoted(f"I called {call.name} with arguments that cannot be read: {call.arguments}")
+        return _quote(f"I called {call.name} with arguments that cannot be read: {call.arguments}")
     return arguments == call.arguments or msgspec.structs.replace(call, arguments=arguments)
 
 
-def _quoted(words: str) -> Message:
+def _quote(words: str) -> Message:
     return Message("assistant", (TextPart(words),))
 
 
@@ -266,12 +266,12 @@ def describe_media(
     found: list[Item] = []
     for item in items:
         if isinstance(item, kinds) and item.has_media:
-            item = shared_item(msgspec.structs.replace(item, parts=tuple(map(_told, item.parts))))
+            item = shared_item(msgspec.structs.replace(item, parts=tuple(map(_describe_part, item.parts))))
         found.append(item)
     return tuple(found)
 
 
-def _told(part: Part) -> Part:
+def _describe_part(part: Part) -> Part:
     if isinstance(part, TextPart):
         return part
     return TextPart(f"[Here was something that this model is not shown: {part.value.get('type')}]")

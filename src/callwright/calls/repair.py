@@ -13,7 +13,7 @@ from callwright.calls.aliases import GROUPS, AliasGroups, NameRule, ParameterNam
 from callwright.calls.coerce import RULES, CoercionRule, as_integer, constant, fold_enum
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
-from callwright.schema.resolve import Schema, branches, chosen, wanted
+from callwright.schema.resolve import Schema, branches, chosen, wanted_type
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.tree import Item, Member, Node
 
@@ -92,14 +92,14 @@ class ArgumentRepair:
         """The branches of a union of objects that the constants among the members leave."""
         if len(choices) == 1 or node.kind != "object":
             return choices
-        choices = [choice for choice in choices if wanted(choice) in ("", "object")] or choices
+        choices = [choice for choice in choices if wanted_type(choice) in ("", "object")] or choices
         for member in node.members if len(choices) > 1 else ():
             if (value := constant(member.value)) is not ...:
                 choices = chosen(choices, member.name, value, self._root)
         return choices
 
     def _plain(self, node: Node, schema: Schema, path: str, depth: int) -> Node:
-        kind = wanted(schema)
+        kind = wanted_type(schema)
         if kind and not _is(node, kind):
             for name, rule in RULES.get(kind, ()):
                 found = rule(node, schema)

@@ -68,7 +68,7 @@ class StreamingArguments:
             return text
         if not self._raw and is_valid_as_is(text, self._compiled):
             self._raw.append(text)
-            self._out.sent(text)
+            self._out.note_sent(text)
             self._passed = text
             return text
         self._raw.append(text)
@@ -80,7 +80,7 @@ class StreamingArguments:
             if end == len(text) or _UNDECIDED(text, end):
                 text, self._tail = text[:end], text[end:]
                 self.flows = not self._tail
-                self._out.sent(text)
+                self._out.note_sent(text)
                 return text
         parse = self._parse or self._begin()
         source = parse.source
@@ -92,7 +92,7 @@ class StreamingArguments:
     def pass_on(self, text: str, tail: str) -> None:
         """Read text that is certain as it is, and a tail that is held back."""
         self._raw += (text, tail)
-        self._out.sent(text)
+        self._out.note_sent(text)
         self._tail, self.flows = tail, not tail
 
     def finish(self, *, cut: bool) -> str:
@@ -116,7 +116,7 @@ class StreamingArguments:
             rest = raw[len(all_sent) :] if raw.startswith(all_sent) else ""
             if not raw.startswith(all_sent):
                 self.problems.append(Problem("incomplete_arguments", "the arguments as they were written", text=raw))
-            self._out.sent(rest)
+            self._out.note_sent(rest)
             return sent + rest
         self.problems = step_problems(parse.steps) + self.problems
         return sent

@@ -66,11 +66,11 @@ class StreamingCustomInput:
     def feed(self, text: str) -> str:
         """Read a delta of the arguments; return the text of the input that is now certain."""
         if self._way == "plain":
-            return self._sent(text)
+            return self._note_sent(text)
         if self._live is not None:
-            return self._sent(self._body.feed(self._live.feed(text)))
+            return self._note_sent(self._body.feed(self._live.feed(text)))
         self._held.append(text)
-        return self._opened() if self._way == "open" else ""
+        return self._open() if self._way == "open" else ""
 
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the input."""
@@ -78,37 +78,37 @@ class StreamingCustomInput:
             self.complete = not cut
             return ""
         if self._live is not None:
-            sent = self._sent(self._body.feed(self._live.finish(cut=cut)))
+            sent = self._note_sent(self._body.feed(self._live.finish(cut=cut)))
             self.complete = self._live.complete
             self.problems = [*self._live.problems, *_left_out(self._live.text)]
             return sent
         text = "".join(self._held)
         if cut:
             self.complete = False
-            return self._sent(text)
-        return self._sent(self._settled(text))
+            return self._note_sent(text)
+        return self._note_sent(self._choose_input(text))
 
-    def _sent(self, text: str) -> str:
+    def _note_sent(self, text: str) -> str:
         self._written.append(text)
         return text
 
-    def _opened(self) -> str:
+    def _open(self) -> str:
         """Decide by the first characters: arguments as JSON, other JSON that is held, or bare text."""
         begin = "".join(self._held)
         if _HEAD.match(begin):
             self._live = StreamingArguments(self._name, self._tools)
-            return self._sent(self._body.feed(self._live.feed(begin)))
+            return self._note_sent(self._body.feed(self._live.feed(begin)))
         if _MAY_BE_HEAD.match(begin):
             return ""
         if _OTHER_JSON.match(begin):
             self._way = "held"
             return ""
         self._way = "plain"
-        return self._sent(begin)
+        return self._note_sent(begin)
 
     # --- input that is read as a whole ---
 
-    def _settled(self, text: str) -> str:
+    def _choose_input(self, text: str) -> str:
         """The input in a held text: the first reading that the grammar accepts, else as the model likely meant it."""
         meant = self._argument(text)
         said = text if meant is None else meant
@@ -218,10 +218,10 @@ class _StringBody:
         end = _BODY.match(text).end()  # type: ignore[union-attr]  # matches always
         self._rest = text[end:]
         self._over = self._rest.startswith('"')
-        return _said(text[:end])
+        return _decode_body(text[:end])
 
 
-def _said(body: str) -> str:
+def _decode_body(body: str) -> str:
     """Decode the inside of a JSON string; a lone surrogate becomes the replacement character."""
     if "\\" not in body:
         return body

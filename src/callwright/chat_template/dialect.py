@@ -117,7 +117,7 @@ def find_by_rendering(
     if not probes.shows_calls():
         why = "it shows no calls" if shows else "it shows neither tools nor calls"
         return TemplateFindings(probes.telling, turns, None, None, shows_tools=False, why=why)
-    found = _found(probes, turns, eos_token, tokens)
+    found = _find_format(probes, turns, eos_token, tokens)
     if isinstance(found, str):
         return TemplateFindings(probes.telling, turns, None, None, shows_tools=False, why=found)
     calls, reader, differs = found
@@ -125,7 +125,7 @@ def find_by_rendering(
     return TemplateFindings(probes.telling, turns, calls, reader, shows_tools=shows, why=why, differs=differs)
 
 
-def _found(
+def _find_format(
     probes: Probes, turns: FoundTurns, eos_token: str, tokens: Sequence[str]
 ) -> tuple[FoundCalls, CallFormat | ParsedBy, tuple[str, ...]] | str:
     """How calls are written and read, and what does not come back as it was; or why that is not known."""

@@ -145,12 +145,12 @@ def _between_tags(text: str, single: str, probes: Probes, said: str) -> CallLayo
         around = split_repeats(before, _marked(between, SECOND, FIRST), behind)
     opened = _marked(inside.open, FIRST)
     if second >= 0:
-        opened = _counted(opened, _marked(text[second + len(SECOND.name) :], SECOND))
+        opened = _number_slots(opened, _marked(text[second + len(SECOND.name) :], SECOND))
     around = replace(around, begin=around.begin + _NAME + opened)
     return _layout(around, arguments, several=second >= 0)
 
 
-def _counted(head: str, other: str) -> str:
+def _number_slots(head: str, other: str) -> str:
     """The text after a name, with a slot for the number of the call: `other` begins with that of the second."""
     mine = pieces(head)
     return "".join(COUNTED.get(pair, pair[0]) for pair in zip(mine, pieces(other)[: len(mine)], strict=False))

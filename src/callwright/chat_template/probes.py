@@ -171,15 +171,15 @@ def roles_of_parts(render: RenderMessages) -> tuple[str, ...]:
     ):
         if role == "tool" and "user" not in found:
             continue  # no template is known that shows outputs alone so
-        if word.lower() in _shown(render, messages, found).lower():
+        if word.lower() in _try_render(render, messages, found).lower():
             continue
-        parts = _shown(render, messages, (*found, role))
+        parts = _try_render(render, messages, (*found, role))
         if word in parts and not re.search(rf"""["']text["']: ["']{word}""", parts):
             found = (*found, role)
     return found
 
 
-def _shown(render: RenderMessages, messages: Sequence[Message], parts: tuple[str, ...]) -> str:
+def _try_render(render: RenderMessages, messages: Sequence[Message], parts: tuple[str, ...]) -> str:
     try:
         return Probes(render, Telling(parts=parts)).prompt(messages)
     except TemplateFailureError:

@@ -71,7 +71,7 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
         """The whole prompt. Raises `RequestError` if the template refuses the conversation, or cannot render it."""
         given = options if isinstance(options, TemplateOptions) else TemplateOptions()
-        messages, tools = self._told(conversation) if self.told else self._shown(conversation)
+        messages, tools = self._messages_in_words(conversation) if self.told else self._template_inputs(conversation)
         variables: dict[str, Any] = {**dict(self.fixed), **given.variables}
         if given.thinking != "model":
             variables["enable_thinking"] = given.thinking == "open"
@@ -123,14 +123,14 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
             self.calls.put(out, turn.calls, controls=self.controls)
         return out
 
-    def _told(self, conversation: Conversation) -> tuple[list[dict[str, Any]], None]:
+    def _messages_in_words(self, conversation: Conversation) -> tuple[list[dict[str, Any]], None]:
         """The messages with the tools in words, for a template that shows none."""
         told = get_dialect(_TOLD)
         _check_text(conversation)
         messages = told.messages(conversation, told.options())
         return [self._safe(message) for message in self._without_system(messages)], None
 
-    def _shown(self, conversation: Conversation) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
+    def _template_inputs(self, conversation: Conversation) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
         """The messages and tools as the template takes them."""
         _check_text(conversation)
         items = apply_history_rules(conversation.items, HistoryRules(single_calls=not self.calls.several))

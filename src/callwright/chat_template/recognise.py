@@ -129,7 +129,7 @@ def recognise(given: ChatTemplate) -> Recognised | Unrecognised:
 
 def recognise_by_rendering(render: RenderMessages) -> Recognised | Unrecognised:
     """The same for a template that this function renders. Raises `ConfigError`."""
-    shown = _shown(probes_of(render))
+    shown = _render_samples(probes_of(render))
     if not shown.asked:
         raise ConfigError("The chat template cannot be rendered.")
     found = _by_calls(shown) or _by_reading(shown) if shown.one else _by_tools(shown)
@@ -212,7 +212,7 @@ def _alike(one: str, other: str) -> float:
 # --- rendering ---
 
 
-def _shown(probes: Probes) -> Shown:
+def _render_samples(probes: Probes) -> Shown:
     asked, said = _text(probes), probes.answer(said=SAID) or ""
     one = probes.answer(FIRST) or ""
     if FIRST.name not in one:
@@ -256,11 +256,11 @@ def _flavours_of(name: str) -> tuple[_Flavour, ...]:
     named = get_args(get_type_hints(get_dialect(name).options).get("flavour"))
     usual = msgspec.structs.asdict(get_dialect(name).options()).get("flavour")
     for options in [{"flavour": flavour} for flavour in named] or [{}]:
-        shown = _shown(Probes(rendered_by(name, options), Telling(objects=False)))
+        shown = _render_samples(Probes(rendered_by(name, options), Telling(objects=False)))
         if shown.one:
             one, two = ({shown.calls(shown.one)}, {shown.calls(shown.two)})
             for calls, written in (((FIRST,), one), ((FIRST, SECOND), two)):
-                written |= {_written(name, calls), _written(name, [replace(call, id="") for call in calls])}
+                written |= {_write_calls(name, calls), _write_calls(name, [replace(call, id="") for call in calls])}
             told = {} if options.get("flavour") == usual else options
             words = _without_objects(shown.tools)
             known = frozenset((*get_dialect(name).stops, *special(shown.dialog)))
@@ -269,7 +269,7 @@ def _flavours_of(name: str) -> tuple[_Flavour, ...]:
     return tuple(found)
 
 
-def _written(name: str, calls: Iterable[Call]) -> str:
+def _write_calls(name: str, calls: Iterable[Call]) -> str:
     return _plain(get_dialect(name).write(AssistantTurn(calls=[*calls])))
 
 

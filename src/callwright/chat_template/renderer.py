@@ -51,8 +51,8 @@ class TemplateRenderer:
             try:
                 process = self._idle.pop()
             except IndexError:
-                process = self._begun()
-            answer = self._asked(process, {"variables": variables, "today": today})
+                process = self._start_process()
+            answer = self._ask_process(process, {"variables": variables, "today": today})
             self._idle.append(process)
         return _text(answer)
 
@@ -64,19 +64,19 @@ class TemplateRenderer:
     def __del__(self) -> None:
         self.close()
 
-    def _begun(self) -> "subprocess.Popen[str]":
+    def _start_process(self) -> "subprocess.Popen[str]":
         command = [sys.executable, "-I", str(_PROGRAM), str(_MEMORY), str(_SECONDS)]
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8", env={}
         )
         try:
-            _text(self._asked(process, {"template": self._template}))
+            _text(self._ask_process(process, {"template": self._template}))
         except TemplateFailureError:
             self._end(process)  # it has no template: its answers would be wrong
             raise
         return process
 
-    def _asked(self, process: "subprocess.Popen[str]", request: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask_process(self, process: "subprocess.Popen[str]", request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of a process. Raises `TemplateFailureError`, and ends the process, if there is no answer."""
         assert process.stdin is not None
         assert process.stdout is not None

@@ -16,7 +16,7 @@ from callwright.bulk.tally import Tally, merged
 from callwright.cli.bulk_streams import STREAM, streams
 from callwright.cli.options import TOOLS, dialect_option, named_value, read_json
 from callwright.cli.progress import progress_bar
-from callwright.cli.terminal import counted, shortened
+from callwright.cli.terminal import count_noun, shortened
 from callwright.errors import ConfigError, reason_of
 from callwright.tolerant_json.codec import encode
 
@@ -116,11 +116,11 @@ def bulk(
         job = Job(work, inputs, output, int(part_mb * 1e6) if part_mb else None, known_as)
         began = time.monotonic()
         with job.claimed(overwrite=overwrite) as (parts, before):
-            for name, words in job.found():
+            for name, words in job.describe_inputs():
                 click.echo(f"{name}: {words}.", err=True)
             if before:
                 click.echo(
-                    f"Going on: {len(before)} of {counted(len(before) + len(parts), 'part')} are done.", err=True
+                    f"Going on: {len(before)} of {count_noun(len(before) + len(parts), 'part')} are done.", err=True
                 )
             worked = time.monotonic()
             done: list[Done] = []
@@ -191,14 +191,16 @@ def _watch(dones: Iterable[Done], parts: Sequence[Part], made: list[Done]) -> No
             made.append(done)
             errors = _sum(made, "errors")
             failed = f", {errors:,} with an error" if errors else ""
-            told(sizes[done.number], counted(_sum(made, "rows"), "row") + failed)
+            told(sizes[done.number], count_noun(_sum(made, "rows"), "row") + failed)
 
 
 def _say_stopped(done: int, parts: int, target: Path) -> None:
     if target == STREAM:
         click.echo("Stopped. Nothing was written: standard output gets the rows when all are done.", err=True)
     else:
-        click.echo(f"Stopped: run the same command to continue. {done} of {counted(parts, 'part')} are done.", err=True)
+        click.echo(
+            f"Stopped: run the same command to continue. {done} of {count_noun(parts, 'part')} are done.", err=True
+        )
 
 
 def _tallies(done: Sequence[Done]) -> tuple[dict[str, Tally], dict[str, Tally]]:
@@ -219,7 +221,7 @@ def _summary(done: Sequence[Done], rate: float) -> Iterator[str]:
     """What became of all parts: errors and problems, the commonest first, each with a row that has it."""
     errors = _sum(done, "errors")
     problems = f"{_sum(done, 'problems'):,} with problems"
-    yield f"{counted(_sum(done, 'rows'), 'row')}, {problems}, {errors:,} with an error; {rate:,.0f} rows/s."
+    yield f"{count_noun(_sum(done, 'rows'), 'row')}, {problems}, {errors:,} with an error; {rate:,.0f} rows/s."
     reasons, kinds = _tallies(done)
     told = dict(list(reasons.items())[:_REASONS])
     others = errors - sum(tally.count for tally in told.values())

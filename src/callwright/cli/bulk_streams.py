@@ -30,7 +30,7 @@ def streams(sources: Sequence[Path], target: Path) -> Iterator[tuple[tuple[Path,
         known_as = None
         if STREAM in sources:
             sources = (Path(folder, "input.jsonl"),)
-            known_as = _kept(sources[0])
+            known_as = _store_stdin(sources[0])
         output = Path(folder, "output.jsonl") if target == STREAM else target
         yield tuple(sources), output, known_as
         if target == STREAM:
@@ -39,7 +39,7 @@ def streams(sources: Sequence[Path], target: Path) -> Iterator[tuple[tuple[Path,
             sys.stdout.flush()
 
 
-def _kept(path: Path) -> Source:
+def _store_stdin(path: Path) -> Source:
     digest, size = hashlib.sha256(), 0
     with path.open("wb") as file:
         while piece := sys.stdin.buffer.read(_PIECE):

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from callwright.chat_template.dialect import template_dialect
 from callwright.cli.options import dialect_option
-from callwright.cli.terminal import counted
+from callwright.cli.terminal import count_noun
 from callwright.dialects.base import get_dialect
 from callwright.errors import RequestError
 from callwright.reading.collect import Turn
@@ -87,7 +87,7 @@ def replay(
         click.echo(json.dumps(msgspec.structs.asdict(counts)))
     else:
         skipped = f", {counts.skipped} left out because they are not there in full" if counts.skipped else ""
-        turns, outputs = counted(counts.turns, "turn"), counted(counts.outputs, "output")
+        turns, outputs = count_noun(counts.turns, "turn"), count_noun(counts.outputs, "output")
         click.echo(f"{turns}, {outputs}, {counts.differing:,} read differently{skipped}")
     ctx.exit(1 if counts.differing else 0)
 
@@ -110,7 +110,7 @@ def _show(paths: list[Path]) -> None:
     configure("warning", "plain")
     with ExitStack() as when_it_ends:
         listener = next(when_it_ends.enter_context(one) for one in listen_for_each(config.server.host, 0, 1))
-        told = f"{counted(len(turns), 'turn')} at http://{config.server.host}:{listener.getsockname()[1]}/ui"
+        told = f"{count_noun(len(turns), 'turn')} at http://{config.server.host}:{listener.getsockname()[1]}/ui"
         serve(create_app(config, records=turns), config, listener, lambda: click.echo(told))
 
 
@@ -131,14 +131,18 @@ def _records(file: IO[bytes], counts: _Counts) -> Iterator[tuple[str, Record]]:
 def _tell(place: str, record: Record, one: Reread, *, diff: bool, as_json: bool) -> None:
     if as_json:
         told = {"place": place, "request_id": record.request_id, "model": record.model, "differing": one.differing}
-        click.echo(json.dumps({**told, "then": _shown(one.then), "now": _shown(one.now)}, ensure_ascii=False))
+        click.echo(
+            json.dumps({**told, "then": _to_builtins(one.then), "now": _to_builtins(one.now)}, ensure_ascii=False)
+        )
         return
     click.echo(f"{place}: {record.model} {record.request_id or ''}: {', '.join(one.differing)}")
     if diff:
-        then, now = (json.dumps(_shown(turn), ensure_ascii=False, indent=2).split("\n") for turn in (one.then, one.now))
+        then, now = (
+            json.dumps(_to_builtins(turn), ensure_ascii=False, indent=2).split("\n") for turn in (one.then, one.now)
+        )
         for line in difflib.unified_diff(then, now, f"then ({record.callwright})", "now", lineterm=""):
             click.echo(f"  {line}")
 
 
-def _shown(turn: Turn) -> Any:
+def _to_builtins(turn: Turn) -> Any:
     return msgspec.to_builtins(turn)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from callwright.cli.terminal import counted, shortened
+from callwright.cli.terminal import count_noun, shortened
 from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.doctor.findings import Findings
 from callwright.doctor.recommend import Advice
@@ -83,11 +83,11 @@ def _rows(given: ModelConfig, looked: Sequence[tuple[Findings, Advice]]) -> Iter
     title = f"{first.title()} at {first.url}"
     if not advised.usable and not first.chat_models:
         reason = advised.choices["mode"].reason
-        yield _Row(title, (_shown(given.name), AUTO, "", "", f"{reason} {_LATER.capitalize()}."))
+        yield _Row(title, (_display_name(given.name), AUTO, "", "", f"{reason} {_LATER.capitalize()}."))
         return
     for findings, choice in looked:
-        name = _shown(given.name) if given.name != ANY_MODEL else findings.model or ""
-        yield _Row(title, _found(name, findings, choice))
+        name = _display_name(given.name) if given.name != ANY_MODEL else findings.model or ""
+        yield _Row(title, _result_row(name, findings, choice))
     if given.name == ANY_MODEL:
         yield from _others(title, [findings.model for findings, _ in looked], first)
 
@@ -96,17 +96,17 @@ def _others(title: str, probed: Sequence[str | None], listed: Findings) -> Itera
     """The models of a server that were not probed, together."""
     left = [name for name in listed.chat_models if name not in probed]
     if left:
-        name = left[0] if len(left) == 1 else f"({counted(len(left), 'other')})"
+        name = left[0] if len(left) == 1 else f"({count_noun(len(left), 'other')})"
         why = f"{_LATER}: {shortened(left, _MODELS_WIDTH)}" if len(left) > 1 else _LATER
         yield _Row(title, (name, AUTO, "", "", why))
     no_chat = [name for name in listed.models if name not in listed.chat_models and name not in probed]
     if no_chat:
-        name = no_chat[0] if len(no_chat) == 1 else f"({counted(len(no_chat), 'other')})"
+        name = no_chat[0] if len(no_chat) == 1 else f"({count_noun(len(no_chat), 'other')})"
         why = "cannot chat" if len(no_chat) == 1 else f"cannot chat: {shortened(no_chat, _MODELS_WIDTH)}"
         yield _Row(title, (name, "", "", "", why))
 
 
-def _found(name: str, findings: Findings, advised: Advice) -> tuple[str, ...]:
+def _result_row(name: str, findings: Findings, advised: Advice) -> tuple[str, ...]:
     window = f"{findings.context:,}" if findings.context else ""
     reason = advised.choices["mode"].reason
     if not advised.usable:
@@ -119,15 +119,15 @@ def _configured(given: ModelConfig) -> tuple[str, ...]:
     """A model as it was configured. Its dialect may be found by its name or its template."""
     window = f"{given.context_length:,}" if given.context_length else ""
     if given.mode == AUTO and given.file is None:
-        return _shown(given.name), AUTO, given.dialect or "", window, _LATER
+        return _display_name(given.name), AUTO, given.dialect or "", window, _LATER
     dialect = given.dialect or (AUTO if given.file else "")
     is_open = given.name == ANY_MODEL and not given.template
     found = detected(given) if dialect in (AUTO, TEMPLATE) and not is_open else None
     shown = _short(found.dialect) if found else dialect
-    return _shown(given.name), given.mode or mode_of(given), shown, window, found.reason if found else ""
+    return _display_name(given.name), given.mode or mode_of(given), shown, window, found.reason if found else ""
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     return "(any)" if name == ANY_MODEL else name
 
 

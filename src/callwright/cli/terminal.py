@@ -20,7 +20,7 @@ def is_terminal(stream: IO[str]) -> bool:
     return stream.isatty()
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """`1 row`, `1,200 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 

@@ -67,5 +67,5 @@ def _fixed(layout: str, cut: Splitter, name: str) -> Fixed:
         elif piece.what in _COUNTERS or piece.is_sized_id:
             atoms.append(Number(int(piece.form or 0), letters=piece.is_sized_id))
         else:
-            atoms += cut.atoms(piece.written({"name": name, "id": ""}))
+            atoms += cut.atoms(piece.fill({"name": name, "id": ""}))
     return cut.fixed(atoms)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from callwright.calls.custom_tools import INPUT
 from callwright.constraints.format_pieces import Fixed, Number
 from callwright.constraints.gbnf.lark import lark_rules
-from callwright.constraints.gbnf.pieces import UnsayableError, counted
+from callwright.constraints.gbnf.pieces import UnsayableError, repeat_rule
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.schema import SchemaRules
 from callwright.constraints.gbnf.text import IN_TEXTS, class_of, gbnf_literal, without_characters
@@ -146,7 +146,7 @@ class _Writer:
         known = sorted(set(end))
         others = class_of(without_characters(IN_TEXTS, known))
         self._rules[f"{name}-plain"] = class_of(without_characters(IN_TEXTS, end[:1]))
-        plain = f"{name}-plain*" if most is None else counted(self._rules, f"{name}-plain", 0, most)
+        plain = f"{name}-plain*" if most is None else repeat_rule(self._rules, f"{name}-plain", 0, most)
         tries = most // _CHARACTERS_PER_TRY if most is not None and most <= _SHORT else 0
         for tried in range(tries + 1):
             again = tried + 1 if tries else tried

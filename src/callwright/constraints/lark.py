@@ -144,14 +144,14 @@ class _Writer:
         text = ""
         for piece in fixed:
             if isinstance(piece, Number):
-                out += [_quoted(text), f"/{piece.pattern}/"]
+                out += [_quote(text), f"/{piece.pattern}/"]
                 text = ""
             elif isinstance(piece, Control) and piece.text in self._tokens:
-                out += [_quoted(text), self._tokens[piece.text]]
+                out += [_quote(text), self._tokens[piece.text]]
                 text = ""
             else:
                 text += piece.text
-        return " ".join(filter(None, [*out, _quoted(text)]))
+        return " ".join(filter(None, [*out, _quote(text)]))
 
     def _schema(self, node: Json) -> dict[str, Any]:
         schema, words = node.schema, node.words
@@ -180,7 +180,7 @@ def _between_slashes(expression: str) -> str:
     return re.sub(r"\\.|/", lambda found: "\\/" if found[0] == "/" else found[0], expression, flags=re.DOTALL)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False) if text else ""
 
 

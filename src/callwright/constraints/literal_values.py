@@ -100,7 +100,7 @@ class Notation:
         """Any string of this schema, as far as it is held."""
         raise NotImplementedError
 
-    def said(self, text: str) -> GrammarNode:
+    def exact_text(self, text: str) -> GrammarNode:
         """This string."""
         raise NotImplementedError
 
@@ -138,7 +138,7 @@ class Notation:
         """This value."""
         match value:
             case str():
-                return self.said(value)
+                return self.exact_text(value)
             case bool() | None:
                 return _choice([_literal(word) for word in self.words[value]])
             case Mapping():
@@ -175,12 +175,12 @@ class _Python(Notation):
         ]
         return Pattern("|".join(each), words)
 
-    def said(self, text: str) -> GrammarNode:
+    def exact_text(self, text: str) -> GrammarNode:
         return _choice([_literal(form) for form in dict.fromkeys((json.dumps(text, ensure_ascii=False), repr(text)))])
 
     def key(self, name: str | None) -> GrammarNode:
         behind = _choice([_literal(": "), _literal(":")])
-        return Concatenation((self.any_key if name is None else self.said(name), behind))
+        return Concatenation((self.any_key if name is None else self.exact_text(name), behind))
 
     def argument(self, name: str | None) -> GrammarNode:
         if name is None:
@@ -206,13 +206,13 @@ class _Delimited(Notation):
             words = TextRule(least, most)
         return Concatenation((Literal(self._quote), TextUntil(self._quote, words)))
 
-    def said(self, text: str) -> GrammarNode:
+    def exact_text(self, text: str) -> GrammarNode:
         return Concatenation((Literal(self._quote), _literal(text), Literal(self._quote)))
 
     def key(self, name: str | None) -> GrammarNode:
         if name is None:
             return Concatenation((Alternatives((Pattern(_BARE), self.any_key)), _literal(":")))
-        return _literal(f"{name}:") if _IS_BARE(name) else Concatenation((self.said(name), _literal(":")))
+        return _literal(f"{name}:") if _IS_BARE(name) else Concatenation((self.exact_text(name), _literal(":")))
 
 
 class _Arguments:

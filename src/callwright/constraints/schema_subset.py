@@ -95,7 +95,7 @@ class _Projection:
             found = [] if "properties" in schema else [self.node(branch, level + 1) for branch in union]
             if found and all(found):  # no engine can enforce both
                 return {"anyOf": found}
-        return self._typed(schema, level)
+        return self._project_type(schema, level)
 
     def _reference(self, reference: object) -> dict[str, Any]:
         """Siblings of a reference are dropped."""
@@ -119,7 +119,7 @@ class _Projection:
             needed += required(part)
         return {"type": "object", "properties": declared, "required": needed}
 
-    def _typed(self, schema: Schema, level: int) -> dict[str, Any]:
+    def _project_type(self, schema: Schema, level: int) -> dict[str, Any]:
         kinds = schema.get("type")
         if kinds is None and "properties" in schema:
             kinds = "object"

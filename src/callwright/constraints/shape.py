@@ -211,21 +211,21 @@ def _head(shape: AnswerShape) -> list[GrammarNode]:
     nodes: list[GrammarNode] = []
     at_line_start = not isinstance((shape.open + shape.calls[0].begin)[0], Control)
     if shape.reasoning is not None:
-        inner = _ended(shape.reasoning.end, shape.limits, at_line_start=at_line_start)
+        inner = _text_until(shape.reasoning.end, shape.limits, at_line_start=at_line_start)
         begin = Literal(_stripped(shape.reasoning.begin, front=False))
         nodes.append(inner if shape.in_reasoning else Optional(Concatenation((begin, inner))))
     if shape.preamble is not None:
         nodes.append(
             Optional(
                 Concatenation(
-                    (Literal(shape.preamble.begin), _ended(shape.preamble.end, shape.limits, at_line_start=False))
+                    (Literal(shape.preamble.begin), _text_until(shape.preamble.end, shape.limits, at_line_start=False))
                 )
             )
         )
     return nodes
 
 
-def _ended(end: Fixed, limits: Limits | None, *, at_line_start: bool) -> GrammarNode:
+def _text_until(end: Fixed, limits: Limits | None, *, at_line_start: bool) -> GrammarNode:
     """Free text up to its end mark, no longer than a preamble may be.
 
     Line feeds around that are free, except one that the next piece requires.

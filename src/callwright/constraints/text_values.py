@@ -33,7 +33,7 @@ from callwright.layout.calls import ElementArguments, TaggedArguments, TypedArgu
 from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
-from callwright.schema.resolve import TYPE_NAMES, branches, wanted
+from callwright.schema.resolve import TYPE_NAMES, branches, wanted_type
 from callwright.schema.size import pattern_size
 
 # From this depth of nesting on, lists are empty and objects are not allowed.
@@ -130,7 +130,7 @@ class TextCalls:
     def _types(self, schema: object) -> Iterator[tuple[str, JsonObject]]:
         root = tool_schema(self._tool) or {}
         for branch in branches(schema if isinstance(schema, Mapping) else {}, root):
-            type_ = wanted(branch)
+            type_ = wanted_type(branch)
             if members := enumerated(branch):
                 types = [type_] if type_ in TYPE_NAMES else dict.fromkeys(map(json_type, members))
                 yield from ((kind, _members_of(kind, members)) for kind in types)
@@ -140,9 +140,11 @@ class TextCalls:
                 yield kind, branch if len(kinds) == 1 else {"type": kind}
 
     def _text(self, sides: tuple[str, str], words: TextRule) -> GrammarNode:
-        return Concatenation((self._opened(sides[0]), TextUntil(self._cut.fixed(self._cut.atoms(sides[1])), words)))
+        return Concatenation(
+            (self._text_before(sides[0]), TextUntil(self._cut.fixed(self._cut.atoms(sides[1])), words))
+        )
 
-    def _opened(self, side: str) -> GrammarNode:
+    def _text_before(self, side: str) -> GrammarNode:
         """The text before a value; it may hold any name."""
         texts = [Literal(self._cut.fixed(self._cut.atoms(text))) for text in side.split(_ANY_NAME)]
         return texts[0] if len(texts) == 1 else Concatenation((texts[0], Pattern(_NAME), texts[1]))
@@ -158,7 +160,7 @@ class TextCalls:
         return TextRule(least, self._limits.text(least, bounds.get("maxLength")))
 
     def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject, depth: int) -> GrammarNode | None:
-        before, behind = self._opened(sides[0]), Literal(self._cut.fixed(self._cut.atoms(sides[1])))
+        before, behind = self._text_before(sides[0]), Literal(self._cut.fixed(self._cut.atoms(sides[1])))
         if type_ == "string":
             texts = [Literal((Text(member),)) for member in branch["enum"] if isinstance(member, str)]
             return Concatenation((before, Alternatives(tuple(texts)), behind))

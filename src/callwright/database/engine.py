@@ -63,7 +63,7 @@ class Database:
         """Connections, none made yet. Raises `ConfigError` for a path or a driver that is not there."""
         return self._sqlite() if self._url.drivername == "sqlite" else self._postgresql()
 
-    def told(self, error: BaseException) -> str:
+    def describe_error(self, error: BaseException) -> str:
         """The driver's message, on one line, without a password."""
         said = str(error.orig if isinstance(error, DBAPIError) else error)
         if isinstance(error, OSError) and error.filename is not None:
@@ -75,7 +75,7 @@ class Database:
 
     def refuse(self, error: BaseException) -> NoReturn:
         """Raise `ConfigError` for a database that cannot be used, because of this."""
-        raise ConfigError(f"Store {self.name}: {self.told(error)}.") from error
+        raise ConfigError(f"Store {self.name}: {self.describe_error(error)}.") from error
 
     def _sqlite(self) -> Connections:
         path = self._url.database

@@ -92,7 +92,7 @@ class Transactions:
             return await asyncio.shield(task)
         except SQLAlchemyError as error:
             kind = StoreDownError if _is_down(error) else StoreError
-            raise kind(f"The store failed: {self._database.told(error)}.") from error
+            raise kind(f"The store failed: {self._database.describe_error(error)}.") from error
 
 
 def _is_down(error: SQLAlchemyError) -> bool:

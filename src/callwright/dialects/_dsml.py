@@ -135,7 +135,7 @@ class DsmlForm(Struct, frozen=True):
         out = PromptBuilder().control(_BEGIN)
         is_open = options.effort != "none"
         items = self._head(out, conversation, dict(self.efforts).get(options.effort, ""))
-        asked = self._asked(conversation, items)
+        asked = self._last_hidden_turn(conversation, items)
         last = put_turns(
             out, items, self._turn, asked=asked, leaves=_whose_with_system if self.system else _whose, is_open=is_open
         )
@@ -145,7 +145,7 @@ class DsmlForm(Struct, frozen=True):
             start = "reasoning" if is_open else "assistant"
         return Prompt(out.pieces(), _CONTROLS, start=start)
 
-    def _asked(self, conversation: Conversation, items: Sequence[Item]) -> int:
+    def _last_hidden_turn(self, conversation: Conversation, items: Sequence[Item]) -> int:
         """The number of the turn after which reasoning is shown."""
         if not self.keeps:
             return last_asked(conversation, items)
@@ -216,7 +216,7 @@ class DsmlForm(Struct, frozen=True):
 
     def write(self, turn: AssistantTurn) -> str:
         """A turn as the model writes it: one block for all calls."""
-        return Prompt(_said(self, turn).pieces(), _CONTROLS).text
+        return Prompt(_write_answer(self, turn).pieces(), _CONTROLS).text
 
     def messages(self, conversation: Conversation, options: DsmlOptions) -> list[dict[str, Any]]:
         """Chat messages with the tools in the system message, calls and outputs as the format's text."""
@@ -224,7 +224,7 @@ class DsmlForm(Struct, frozen=True):
         return told.messages(conversation, _tools, self)
 
     def _wire_text(self, turn: AssistantTurn) -> str:
-        return Prompt(_said(self, turn).pieces(), _CONTROLS).wire_text.strip()
+        return Prompt(_write_answer(self, turn).pieces(), _CONTROLS).wire_text.strip()
 
     def _chat_outputs(self, outputs: Sequence[tuple[str, str]]) -> str:
         return self.outputs(text for _, text in outputs).strip()
@@ -378,7 +378,7 @@ def _tools(out: PromptBuilder, conversation: Conversation, form: DsmlForm) -> Pr
     return own_words(own_words(out, begin, _CONTROLS).text("\n".join(shown)), end, _CONTROLS)
 
 
-def _said(form: DsmlForm, turn: AssistantTurn) -> PromptBuilder:
+def _write_answer(form: DsmlForm, turn: AssistantTurn) -> PromptBuilder:
     out = PromptBuilder()
     if turn.reasoning:
         out.control("<think>").text(turn.reasoning).control("</think>")

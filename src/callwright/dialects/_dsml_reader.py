@@ -211,7 +211,7 @@ class _Call(TaggedCall):
         kind, writer = rest.get("string"), self.sink.writer
         return writer.allows_text(key) if kind == "true" else kind != "false" and writer.is_text(key)
 
-    def _typed(self, key: str, text: str, rest: Mapping[str, str]) -> str:
+    def _cast_value(self, key: str, text: str, rest: Mapping[str, str]) -> str:
         """The JSON of a held value, which stays as it is if the schema does not want a string. Text is no value if the
         tag claims JSON.
         """

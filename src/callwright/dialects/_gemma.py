@@ -58,7 +58,7 @@ def _kinds(parts: Sequence[Mapping[str, Any]]) -> list[Any]:
     return list(dict.fromkeys(one for kind in kinds for one in (kind if isinstance(kind, list) else [kind])))
 
 
-def _shown(schema: object) -> dict[str, Any]:
+def _render_schema(schema: object) -> dict[str, Any]:
     """A schema as the templates show it: description, what its type adds, and the type at the end."""
     if not isinstance(schema, Mapping):
         return {}
@@ -74,7 +74,7 @@ def _shown(schema: object) -> dict[str, Any]:
     if kind == "OBJECT" or "OBJECT" in kind:
         shown |= _object(schema)
     if (kind == "ARRAY" or "ARRAY" in kind) and schema.get("items"):
-        shown["items"] = _shown(schema["items"])
+        shown["items"] = _render_schema(schema["items"])
     return {**shown, "type": kind}
 
 
@@ -82,7 +82,7 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of an object, sorted, and which of them must be there."""
     shown: dict[str, Any] = {}
     if members := properties(schema):
-        shown["properties"] = {key: _shown(members[key]) for key in sorted(members, key=str.lower)}
+        shown["properties"] = {key: _render_schema(members[key]) for key in sorted(members, key=str.lower)}
     if needed := required(schema):
         shown["required"] = list(needed)
     return shown

@@ -133,18 +133,18 @@ class MistralForm(Struct, frozen=True, kw_only=True):
         return Prompt(out.pieces(), _CONTROLS, start="reasoning" if thinking == "open" else "assistant")
 
     def write(self, turn: AssistantTurn) -> str:
-        return self._written(turn).text
+        return self._write_turn(turn).text
 
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
         turns = ToldTurns(_CONTROLS, self._wire_text, in_words)
         return turns.messages(conversation, tell_tools, self.calls, _CONTROLS)
 
     def _wire_text(self, turn: AssistantTurn) -> str:
-        return self._written(turn).wire_text
+        return self._write_turn(turn).wire_text
 
-    def _written(self, turn: AssistantTurn) -> Prompt:
+    def _write_turn(self, turn: AssistantTurn) -> Prompt:
         out = PromptBuilder()
-        self._said(out, turn, turn.reasoning, _THOUGHT, self.calls)
+        self._put_answer(out, turn, turn.reasoning, _THOUGHT, self.calls)
         return Prompt(out.pieces(), _CONTROLS)
 
     # --- the items, as the encoder groups them ---
@@ -197,7 +197,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
             case AssistantTurn(reasoning):
                 shown = reasoning if reasons and self.thoughts != "none" else None
                 plain_text(turn.message.parts if turn.message else (), number)  # raises for other parts than text
-                self._said(out, turn, shown, self.thought, written_anew(self.calls))
+                self._put_answer(out, turn, shown, self.thought, written_anew(self.calls))
                 out.control("</s>")
             case ToolTurn(outputs, numbers):
                 for call, (_, output) in zip(numbers, outputs, strict=True):
@@ -207,7 +207,7 @@ class MistralForm(Struct, frozen=True, kw_only=True):
             case _:
                 assert_never(turn)
 
-    def _said(
+    def _put_answer(
         self,
         out: PromptBuilder,
         turn: AssistantTurn,

@@ -192,7 +192,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         """A dialect that has a name here is sent to other processes by its name."""
         if self.name in dialect_names() and get_dialect(self.name) is self:
             return get_dialect, (self.name,)
-        return _made, ({field: getattr(self, field) for field in self.__struct_fields__},)
+        return _make_dialect, ({field: getattr(self, field) for field in self.__struct_fields__},)
 
 
 def _normalized(conversation: Conversation) -> Conversation:
@@ -218,14 +218,14 @@ def _all_broken(
     """Messages without look-alikes."""
 
     def more(before: list[dict[str, Any]], all_: Sequence[dict[str, Any]], start: int) -> list[dict[str, Any]]:
-        return before + [_broken(message, controls, own) for message in all_[start:]]
+        return before + [_neutralise_message(message, controls, own) for message in all_[start:]]
 
     none: list[dict[str, Any]] = []
     # The first is the system message, which may differ from request to request.
     return more(none, messages[:1], 0) + fold(tuple(messages[1:]), none, more, (controls, own), "without look-alikes")
 
 
-def _broken(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
+def _neutralise_message(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:
     match message.get("content"):
         case str(text):
             return {**message, "content": neutralise(text, controls, own)}
@@ -238,7 +238,7 @@ def _broken_part(part: dict[str, Any], controls: tuple[str, ...], own: tuple[str
     return {**part, "text": neutralise(part["text"], controls, own)} if part.get("type") == "text" else part
 
 
-def _made(fields: dict[str, Any]) -> Dialect:
+def _make_dialect(fields: dict[str, Any]) -> Dialect:
     return Dialect(**fields)
 
 

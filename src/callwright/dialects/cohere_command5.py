@@ -179,7 +179,7 @@ class _Lexer(NamedLexer):
             return None
         self.source.at += found.end()
         key = "" if closes else _attributes(mark + found[0])[0].get("name", "")
-        return self.made(mark + found[0], found["head"], closes=closes, key=key)
+        return self.make_tag(mark + found[0], found["head"], closes=closes, key=key)
 
     def name_ahead(self, ahead: str) -> str:
         """The name of the call at the begin of a text, `""` if it has none of its own."""
@@ -239,7 +239,7 @@ class _Call(NamedCall):
             return (yield from self._elements(names, schema, writer, listed=kind == "list"))
         if kind != "json":
             return (yield from super()._value_of(names, schema, writer))
-        text = yield from self._held(names)
+        text = yield from self._read_held(names)
         if text is None:
             return None
         if (value := _json(text)) is None or (value[0] not in '"n' and writer.text_only(schema)):

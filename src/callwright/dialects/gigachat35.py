@@ -163,12 +163,12 @@ def _member(name: str, schema: object, is_needed: bool, indent: str) -> Iterator
             yield name, f"{indent}// {line}\n"
     for key, value in known.items():
         if key in _REMARKS and value is not None:
-            yield name, f"{indent}// {key}: {_told(value)}\n"
-    default = f" // default: {_told(known['default'])}" if "default" in known else ""
+            yield name, f"{indent}// {key}: {_print_value(value)}\n"
+    default = f" // default: {_print_value(known['default'])}" if "default" in known else ""
     yield name, f"{indent}{name}{'' if is_needed else '?'}: \0,{default}\n"
 
 
-def _told(value: object) -> str:
+def _print_value(value: object) -> str:
     """A value as the template, which is Python's, prints it; a text in quotation marks."""
     return f'"{value}"' if isinstance(value, str) else str(value)
 

@@ -48,7 +48,7 @@ class Options(RenderOptions, frozen=True, kw_only=True):
 # --- prompts ---
 
 
-def _told(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
+def _turn_messages(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
     match turn:
         case Message():
             return [chat_message(turn, None)]
@@ -65,7 +65,7 @@ def _told(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
     if isinstance(turn, Message):
         plain_text(turn.parts, number)  # raises for other parts than text
-    for message in _told(turn, number):
+    for message in _turn_messages(turn, number):
         _headed(out, message["role"], message["content"])
 
 
@@ -79,7 +79,7 @@ def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any) -> N
         _headed(out, "system", text)
 
 
-def _shown(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[Item, ...]]:
+def _split_inputs(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[Item, ...]]:
     """The inputs of the system message apart from the tools, and the items after it."""
     instructions, items = split_instructions(conversation.items)
     notes = [*choice_note(conversation), *instructions, *format_note(conversation)]
@@ -118,13 +118,13 @@ class _InWords(Struct, frozen=True):
 
     def messages(self, conversation: Conversation, options: Options) -> list[dict[str, Any]]:
         """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
-        told, items = _shown(conversation)
-        return told_system(conversation, _system, *told) + told_messages(items, _told)
+        told, items = _split_inputs(conversation)
+        return told_system(conversation, _system, *told) + told_messages(items, _turn_messages)
 
     def render(self, conversation: Conversation, options: Options) -> Prompt:
         """The same as a plain text with headings, for completion endpoints of models without a chat format."""
         out = PromptBuilder()
-        told, items = _shown(conversation)
+        told, items = _split_inputs(conversation)
         put_tools(out, conversation, _put_system, *told)
         put_turns(out, items, _turn)
         if options.add_generation_prompt:

@@ -282,7 +282,7 @@ class _Lexer(NamedLexer):
         source.at += len(head) + len(_SEP)
         named = {} if closes else _attributes(head)[0]
         key = named.get("tool" if part == _CALL else "key", "")
-        return self.made(f"{mark}{head}{_SEP}", part, closes=closes, key=key)
+        return self.make_tag(f"{mark}{head}{_SEP}", part, closes=closes, key=key)
 
 
 class _Call(NamedCall):

@@ -129,7 +129,7 @@ class _Lexer(NamedLexer):
                 named = head.startswith((_CALL_OPENS, _AS_M2))
                 key = attributes(head.partition("=")[2])[0] if named else head
                 name = head.partition(" ")[0] if named else head
-                return self.made(mark + found[0], name, closes=bool(found["end"]), key=key, head=head)
+                return self.make_tag(mark + found[0], name, closes=bool(found["end"]), key=key, head=head)
             if not self.source.more(_MAX_TAG) or not _MAY_BE_TAG.match(ahead):
                 return None
             yield

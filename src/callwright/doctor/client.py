@@ -53,7 +53,7 @@ class Reply(Struct, frozen=True):
         return "html" in self.headers.get("content-type", "") or self.body[:64].lstrip()[:1] == b"<"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The fault, or the status and the server's error message."""
         return self.fault or f"HTTP {self.status}: {clipped(reported(self.body).words)}"
 

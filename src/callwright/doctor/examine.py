@@ -156,14 +156,14 @@ def _unusable(listed: Reply, model: str | None) -> tuple[str, str]:
         return f"The server cannot be asked: {listed.fault}.", ""
     if listed.status in _NO_ACCESS:
         way_out = "Is its key right (--key-env, or api_key_env in a file)?"
-        return f"The server refuses access (HTTP {listed.status}). {way_out}", listed.told
+        return f"The server refuses access (HTTP {listed.status}). {way_out}", listed.summary
     if model_names(listed.json) is not None:
         return "", ""
     if listed.is_page and listed.status < 400:
         return "A web page answers, not a model server. Is its base URL right, with its port and its /v1?", ""
     if model is None:
         way_out = "If its base URL is correct, name a model: --model NAME."
-        told = listed.told if listed.status >= 300 else clipped(listed.body.decode(errors="replace"), 80)
+        told = listed.summary if listed.status >= 300 else clipped(listed.body.decode(errors="replace"), 80)
         return f"The server lists no models (HTTP {listed.status}). {way_out}", told
     return "", ""
 

@@ -92,7 +92,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         build = {None: None, True: "built in", False: "not built in"}[self.llguidance]
         given = {
             "server": f"{server}: {self.sign}" if self.sign and (self.results or self.server != "unknown") else None,
-            "model": f"{self.model}{self._listed()}" if self.model else None,
+            "model": f"{self.model}{self._listing()}" if self.model else None,
             "dialect": f"{self.dialect}: {self.dialect_reason}" if self.dialect else None,
             "context": f"{self.context:,} tokens" if self.context else None,
             "reasoning": f"comes in {self.reasoning}" if self.reasoning else None,
@@ -109,7 +109,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         """The number of requests and the time taken, for people."""
         return f"{self.requests} {'request' if self.requests == 1 else 'requests'} in {self.seconds:.1f} s"
 
-    def _listed(self) -> str:
+    def _listing(self) -> str:
         """Whether the server lists the model, for people."""
         if self.model in self.models:
             return f" (of {len(self.models)})" if len(self.models) > 1 else ""

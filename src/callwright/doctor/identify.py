@@ -78,7 +78,7 @@ def _signed(replies: Mapping[str, Reply]) -> tuple[ServerName, str]:
     ):
         answer = replies.get(path, Reply())
         if answer.status == 200 and all(isinstance(dig(answer.json, field), str) for field in fields):
-            return _known(server), f"GET {path} answers {' and '.join(fields)}"
+            return _server_named(server), f"GET {path} answers {' and '.join(fields)}"
     if isinstance(dig(replies.get(API, Reply()).json, "paths", _LOADS), dict):
         return "transformers", f"GET {API} describes {_LOADS}"
     has_length = isinstance(dig(models, "data", 0, "max_model_len"), int)
@@ -87,7 +87,7 @@ def _signed(replies: Mapping[str, Reply]) -> tuple[ServerName, str]:
     return "unknown", "no sign of a server that is known here (LM Studio and TensorRT-LLM have none)"
 
 
-def _known(name: str) -> ServerName:
+def _server_named(name: str) -> ServerName:
     return next(server for server in NAMES if server == name)
 
 

@@ -26,11 +26,11 @@ async def local_servers(ports: Mapping[int, str] = PORTS) -> dict[str, Findings]
     `message`.
     """
     urls = [f"http://{_HOST}:{port}" for port in ports]
-    found = await asyncio.gather(*(_found(url, port) for url, port in zip(urls, ports, strict=True)))
+    found = await asyncio.gather(*(_probe_port(url, port) for url, port in zip(urls, ports, strict=True)))
     return {url: findings for url, findings in zip(urls, found, strict=True) if findings is not None}
 
 
-async def _found(url: str, port: int) -> Findings | None:
+async def _probe_port(url: str, port: int) -> Findings | None:
     with contextlib.suppress(OSError, TimeoutError):
         async with asyncio.timeout(_CONNECT_S):
             _, writer = await asyncio.open_connection(_HOST, port)

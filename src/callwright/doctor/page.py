@@ -58,13 +58,13 @@ def page(findings: Findings, advised: Advice) -> str:
 """
 
 
-def _said(findings: Findings) -> str:
+def _evidence(findings: Findings) -> str:
     return f'<p class="soft">It answered: {escape(findings.evidence)}</p>' if findings.evidence else ""
 
 
 def _advice(findings: Findings, advised: Advice) -> str:
     if not advised.usable:
-        return f'<p class="error">{escape(advised.choices["mode"].reason)}</p>{_said(findings)}'
+        return f'<p class="error">{escape(advised.choices["mode"].reason)}</p>{_evidence(findings)}'
     if advised.instead:
         return f"<p>{escape(advised.instead)}</p>"
     choices = (

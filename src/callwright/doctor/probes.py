@@ -229,7 +229,7 @@ async def tools_streamed(target: Target) -> ProbeResult:
 
 async def _hear(target: Target, asked: str) -> _Heard:
     reply = await _chat(target, asked, _LIMIT, tools=_TWO)
-    return _Heard(_calls(reply), _said(reply), failure=_failed("tools", TOOLS, reply))
+    return _Heard(_calls(reply), _content(reply), failure=_failed("tools", TOOLS, reply))
 
 
 async def _hear_streamed(target: Target, asked: str) -> _Heard:
@@ -265,21 +265,21 @@ async def _hear_streamed(target: Target, asked: str) -> _Heard:
 async def _parsing(probe: str, target: Target, listen: _Listener) -> ProbeResult:
     """Whether calls are parsed. If the model makes none: why, and whether one is that it has to repeat."""
     heard = await listen(target, _WEATHER)
-    if found := heard.failure or _called(probe, heard):
+    if found := heard.failure or _judge_call(probe, heard):
         return found
-    is_shown, told = await _shown(target)
+    is_shown, told = await _probe_shown_tools(target)
     wrote = f"{told}, no call: {clipped(heard.said)}"
     if not is_shown:
         return ProbeResult("tools", probe, "unclear" if is_shown is None else "ignored", wrote)
     if target.dialect is not None:
         repeated = await listen(target, f"{_REPEAT}\n{written_call(target.dialect)}")
-        found = None if repeated.failure else _called(probe, repeated)
+        found = None if repeated.failure else _judge_call(probe, repeated)
         if found is not None and found.status in ("works", "ignored"):
             return ProbeResult("tools", probe, found.status, f"{found.evidence}, when asked to repeat it; else no call")
     return ProbeResult("tools", probe, "no call", wrote)
 
 
-async def _shown(target: Target) -> tuple[bool | None, str]:
+async def _probe_shown_tools(target: Target) -> tuple[bool | None, str]:
     """Whether the server shows tools to the model, by the tokens of a prompt with and without them; None: it counts
     none.
     """
@@ -305,7 +305,7 @@ async def _required(target: Target) -> ProbeResult:
     return _chosen("tool_choice required", reply, lambda name, _: name in (_CALLING, _OTHER))
 
 
-async def _named(target: Target) -> ProbeResult:
+async def _probe_named_choice(target: Target) -> ProbeResult:
     choice = {"type": "function", "function": {"name": _OTHER}}
     reply = await _chat(target, _WEATHER, _LIMIT, tools=_TWO, tool_choice=choice)
     return _chosen("tool_choice named", reply, lambda name, _: name == _OTHER)
@@ -318,11 +318,11 @@ async def _none(target: Target) -> ProbeResult:
         return failed
     if calls := _calls(reply):
         return ProbeResult("tools", probe, "ignored", f"it called {clipped(calls[0][0])}")
-    if _PRINTED.search(_said(reply)):
-        return ProbeResult("tools", probe, "ignored", f"the text contains a call: {clipped(_said(reply))}")
+    if _PRINTED.search(_content(reply)):
+        return ProbeResult("tools", probe, "ignored", f"the text contains a call: {clipped(_content(reply))}")
     free = await _hear(target, _WEATHER)
     if free.calls or _PRINTED.search(free.said):
-        return ProbeResult("tools", probe, "enforced", f"no call: {clipped(_said(reply), 80)}")
+        return ProbeResult("tools", probe, "enforced", f"no call: {clipped(_content(reply), 80)}")
     return ProbeResult("tools", probe, "unclear", "no call, but the model makes none without it either")
 
 
@@ -334,11 +334,11 @@ async def _strict(target: Target) -> ProbeResult:
 # Those that need nothing but a chat endpoint.
 TOOL_PROBES: Final[tuple[Callable[[Target], Awaitable[ProbeResult]], ...]] = (
     *(_tools, tools_streamed),
-    *(_required, _named, _none, _strict),
+    *(_required, _probe_named_choice, _none, _strict),
 )
 
 
-def _called(probe: str, heard: _Heard) -> ProbeResult | None:
+def _judge_call(probe: str, heard: _Heard) -> ProbeResult | None:
     """The result if there is a call, parsed or in the text."""
     for name, arguments in heard.calls[:1]:
         told = f"{clipped(name)}({clipped(arguments, 60)})"
@@ -361,10 +361,10 @@ def _chosen(probe: str, reply: Reply, fits: Callable[[str, Any], bool], *, deman
     calls = _calls(reply)
     is_cut = dig(reply.json, "choices", 0, "finish_reason") == "length"
     if not calls:
-        told = f"no call before the limit of tokens: {clipped(_said(reply))}"
+        told = f"no call before the limit of tokens: {clipped(_content(reply))}"
         if is_cut:
             return ProbeResult("tools", probe, "unclear", told)
-        told = f"no call: {clipped(_said(reply))}"
+        told = f"no call: {clipped(_content(reply))}"
         return ProbeResult("tools", probe, "ignored" if demanded else "unclear", told)
     told = f"{clipped(calls[0][0])}({clipped(calls[0][1], 60)})"
     if is_cut and _value(calls[-1][1]) is None:
@@ -417,13 +417,13 @@ def _failed(group: Group, probe: str, reply: Reply) -> ProbeResult | None:
     if reply.fault:
         return ProbeResult(group, probe, "error", reply.fault)
     if reply.status >= 500 or reply.status in (401, 403, 429):
-        return ProbeResult(group, probe, "error", reply.told)
+        return ProbeResult(group, probe, "error", reply.summary)
     if reply.status >= 300:
-        return ProbeResult(group, probe, "refused", reply.told)
+        return ProbeResult(group, probe, "refused", reply.summary)
     if not isinstance(reply.json, dict):
         return ProbeResult(group, probe, "error", f"no JSON object: {clipped(_text(reply))}")
     if dig(reply.json, "error") and dig(reply.json, "choices") is None:
-        return ProbeResult(group, probe, "error", reply.told)
+        return ProbeResult(group, probe, "error", reply.summary)
     return None
 
 
@@ -450,7 +450,7 @@ def _calls(reply: Reply) -> list[tuple[str, str]]:
     ]
 
 
-def _said(reply: Reply) -> str:
+def _content(reply: Reply) -> str:
     return _string(dig(reply.json, "choices", 0, "message", "content"))
 
 

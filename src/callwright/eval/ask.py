@@ -97,7 +97,7 @@ class ModelAsker:
             turn=collect(events),
             seconds=time.monotonic() - begun_s,
             first_s=None if seen.first_s is None else seen.first_s - seen.begun_s,
-            usage=usage or _counted(seen),
+            usage=usage or _sum_usage(seen),
             requests=len(seen.asked),
             asked_again=seen.retries,
             record=record_of(seen, version=callwright.__version__, time=self._today, request_id=label, request=body),
@@ -110,7 +110,7 @@ class ModelAsker:
         await self._model.close()
 
 
-def _counted(seen: Observation) -> Usage | None:
+def _sum_usage(seen: Observation) -> Usage | None:
     """The server's token counts for a turn of which nothing was sent to the client."""
     told = [delta for asked in seen.asked if asked.raw for _, delta in asked.raw.deltas if isinstance(delta, Usage)]
     return reduce(Usage.plus, told) if told else None

@@ -23,7 +23,7 @@ class Cost(Struct, frozen=True):
     prompt_tokens: int
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """For people."""
         requests = f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
         return f"{self.cases:,} cases, {requests} requests, about {self.prompt_tokens:,} tokens of prompt at least"

@@ -83,7 +83,7 @@ class Tools:
             return Checked(call, arguments, f"{faults[0].path}: {faults[0].message}")
         return Checked(call, arguments)
 
-    def told(self, checked: Checked) -> Mapping[str, Any]:
+    def explicit_arguments(self, checked: Checked) -> Mapping[str, Any]:
         """The arguments of a valid call that differ from the schema's defaults."""
         tool = self._tools[checked.call.name]
         places = (tool.parameters or {}).get("properties") or {}
@@ -105,7 +105,7 @@ def judge(
     """The verdict on a case that is over. `checked` are all calls of all turns."""
     tools = Tools(case)
     must = case.must
-    valid = [(one.call.name, tools.told(one)) for one in checked if not one.fault]
+    valid = [(one.call.name, tools.explicit_arguments(one)) for one in checked if not one.fault]
     faults = [f"{one.call.name}: {one.fault}" for one in checked if one.fault]
     counted = _Matched(must.calls, [one for one in valid if one[0] not in must.may], faults)
     whys = [

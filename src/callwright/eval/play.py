@@ -41,7 +41,7 @@ class Play:
     def take(self, turn: Turn, *, asked_again: int = 0) -> None:
         """Add an answer and execute its calls; a call that cannot run gets an error such as a client would send."""
         step = len(self.turns)
-        calls = [self._named(call, f"call_{step}_{number}") for number, call in enumerate(turn.calls)]
+        calls = [self._with_unique_id(call, f"call_{step}_{number}") for number, call in enumerate(turn.calls)]
         turn = replace(turn, calls=tuple(calls))
         self.turns.append(turn)
         self.asked_again += asked_again
@@ -60,7 +60,7 @@ class Play:
         """All calls that were made."""
         return [one.call for one in self._checked]
 
-    def _named(self, call: Call, id_: str) -> Call:
+    def _with_unique_id(self, call: Call, id_: str) -> Call:
         """The call with the server's id for it, unless an earlier call has the same."""
         taken = call.id in self._ids or not call.id
         self._ids.add(call.id)

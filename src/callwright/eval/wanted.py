@@ -25,7 +25,7 @@ def misfit(wanted: Any, given: Any, at: str = "$") -> str:
     object has the wanted keys and no others; a list has the wanted values in their order.
     """
     if isinstance(wanted, Mapping):
-        named = _named(wanted)
+        named = _find_predicate(wanted)
         return named[0](named[1], given, at) if named else _object(wanted, given, at)
     if isinstance(wanted, list | tuple):
         return _list(wanted, given, at)
@@ -44,14 +44,14 @@ def check_wanted(wanted: Any, at: str) -> None:
                         f"{did_you_mean(str(key), PREDICATES)}"
                     )
                 if not isinstance(value, _TAKES[key]):
-                    raise ConfigError(f"{at}.{key}: expected {_told(_TAKES[key])}, got {type(value).__name__}.")
+                    raise ConfigError(f"{at}.{key}: expected {_type_names(_TAKES[key])}, got {type(value).__name__}.")
             check_wanted(value, f"{at}.{key}")
     elif isinstance(wanted, list | tuple):
         for number, value in enumerate(wanted):
             check_wanted(value, f"{at}[{number}]")
 
 
-def _named(wanted: Mapping[str, Any]) -> tuple[_Predicate, Any] | None:
+def _find_predicate(wanted: Mapping[str, Any]) -> tuple[_Predicate, Any] | None:
     if len(wanted) != 1:
         return None
     ((key, value),) = wanted.items()
@@ -182,7 +182,7 @@ _TAKES: Final[Mapping[str, type | tuple[type, ...]]] = {
 }
 
 
-def _told(kind: type | tuple[type, ...]) -> str:
+def _type_names(kind: type | tuple[type, ...]) -> str:
     return " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
 
 

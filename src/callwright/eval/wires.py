@@ -64,7 +64,7 @@ class WireAsker:
                 async for batch in batches:
                     for answer in batch:
                         turn, usage = self._wire.turn(answer)
-                        written = _written(answer)
+                        written = _read_tokens(answer)
         except UpstreamError as error:
             if error.code != _UNMET:
                 raise
@@ -143,7 +143,7 @@ def _chat_turn(answer: Body) -> tuple[Turn, Usage | None]:
     return _turn(content, calls, answer.get("usage"), ("prompt_tokens", "completion_tokens"))
 
 
-def _written(answer: Body) -> Written | None:
+def _read_tokens(answer: Body) -> Written | None:
     """The tokens of a chat answer as one text: of each its bytes, else its text."""
     choice = next(iter(_objects(answer.get("choices"))), {})
     told = _object(choice.get("logprobs")).get("content")

@@ -105,7 +105,9 @@ def recover(text: str, tools: Toolset, *, before: str = "") -> list[Segment]:
     )
     if decided == "certain" and calls:
         return _pieces(text, meant)
-    problems = [problem for candidate in meant for problem in _named(candidate, certain=decided == "certain")]
+    problems = [
+        problem for candidate in meant for problem in _candidate_problems(candidate, certain=decided == "certain")
+    ]
     first, *others = problems or (None,)
     return [TextSegment(text, first), *(TextSegment("", problem) for problem in others)]
 
@@ -151,10 +153,10 @@ def _in_text(candidate: _Candidate, *, respelled: bool) -> _Candidate | None:
     return _Candidate(candidate.place, calls, [*candidate.refused, *unknown])
 
 
-def _named(candidate: _Candidate, *, certain: bool) -> list[Problem]:
+def _candidate_problems(candidate: _Candidate, *, certain: bool) -> list[Problem]:
     """The problems of a candidate that stays text. A call in doubt is not asked about: a yes would not settle it."""
     asked = [
-        _doubted(call.form.name, candidate.place)
+        _doubt_problem(call.form.name, candidate.place)
         if candidate.place.doubt
         else Problem(
             "ambiguous_call",
@@ -186,7 +188,7 @@ def _pieces(text: str, candidates: Sequence[_Candidate]) -> list[Segment]:
             refused = [problem.text for problem in candidate.refused]
             written = "" if number else without(text[place.begin : place.end], refused)
             if place.doubt:
-                problems.append(_doubted(call.form.name, place, written))
+                problems.append(_doubt_problem(call.form.name, place, written))
             kept = "" if place.doubt else written
             pieces.append(RecoveredCall(call.form.name, call.arguments.text, kept, tuple(problems), not place.doubt))
         pieces += [TextSegment("", problem) for problem in candidate.refused]
@@ -215,7 +217,7 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
         ):
             return _Candidate(place, [], [])
         for form in forms:
-            judged = _judged(form, place, tools)
+            judged = _judge_form(form, place, tools)
             if isinstance(judged, RepairedArguments):
                 candidate.calls.append(_Fitted(form, judged, text))
             elif judged is None:
@@ -223,7 +225,7 @@ def _candidate(place: JsonPlace, tools: Toolset, *, alone: bool) -> _Candidate:
             else:
                 candidate.refused.append(msgspec.structs.replace(judged, text=text))
     if place.doubt and candidate.calls and not _in_arguments(place, [call.form for call in candidate.calls]):
-        candidate.refused += [_doubted(call.form.name, place) for call in candidate.calls]
+        candidate.refused += [_doubt_problem(call.form.name, place) for call in candidate.calls]
         candidate.calls = []
     return candidate
 
@@ -237,7 +239,7 @@ def _demanded(node: Node, place: JsonPlace, tools: Toolset) -> list[JsonCall]:
     return [JsonCall(tools.choice.name, node, explicit=False, closed=node.closed)]
 
 
-def _doubted(name: str, place: JsonPlace, text: str = "") -> Problem:
+def _doubt_problem(name: str, place: JsonPlace, text: str = "") -> Problem:
     """The problem of a call whose JSON is ambiguous: it must not be run."""
     kind: ProblemKind = "argument_repeated" if "repeated_key" in place.repairs else "malformed_call"
     return Problem(kind, f"a call of {name!r} that is not certain: {place.doubt}", text=text)
@@ -310,7 +312,7 @@ def _inferred(node: Node, tools: Toolset, *, alone: bool) -> list[JsonCall] | No
     return [JsonCall(fitting[0], node, explicit=False, closed=node.closed)] if len(fitting) == 1 else None
 
 
-def _judged(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArguments | Problem | None:
+def _judge_form(form: JsonCall, place: JsonPlace, tools: Toolset) -> RepairedArguments | Problem | None:
     """The arguments of a form as a call, its problem, or None if nothing shows that it is a call."""
     tool = tools.get(form.name)
     if tool is None:

@@ -208,7 +208,7 @@ class _Gateway:
         begin, workers = (0, 1) if counters is None else (counters_size(config.keys), config.server.workers)
         self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
         self.admission = AdmissionControl(config.server.max_requests, self.clients)
-        self.watch = Observability(config, lambda: self.keys.left(), worker)
+        self.watch = Observability(config, lambda: self.keys.remaining(), worker)
         self._models = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
@@ -237,7 +237,7 @@ class _Gateway:
         places = [model.passes.media_urls for model in self._models.values()]
         self._conversations = ConversationsEndpoint(self._store, config.server, config.limits, _widest(places))
         self.socket = ResponsesSocket(turns, config.server, self.admission, self.watch.contexts)
-        self._states = ModelStates(config.models, self._models, windows.known)
+        self._states = ModelStates(config.models, self._models, windows.window)
         self._shared: SharedTurns | None = None
         self.pages = self._pages(config, worker, folder)
 

@@ -29,7 +29,7 @@ class Connections:
     def __len__(self) -> int:
         return self._number
 
-    def opened(self, end: End) -> "Connection | None":
+    def register(self, end: End) -> "Connection | None":
         """Register a connection without a request yet, which `end` closes. None if there is no place: all others have
         running requests.
         """
@@ -122,7 +122,7 @@ class WhenLeft:  # no generator: it is entered for each request
         if self._connection is not None:
             self._connection.watch(self._told)
             return
-        self._task = asyncio.ensure_future(self._asked())
+        self._task = asyncio.ensure_future(self._wait_for_disconnect())
         _tasks.add(self._task)
         self._task.add_done_callback(_tasks.discard)
 
@@ -134,7 +134,7 @@ class WhenLeft:  # no generator: it is entered for each request
             self._task.cancel()
             self._task = None  # a cancelled task would hold a reference to this
 
-    async def _asked(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
         if not self._is_over:

@@ -38,10 +38,10 @@ class ModelWindows:
             due = [name for name in behind if self._given.get(name) is None and self._is_due(name, now)]
             await asyncio.gather(*map(self._ask, due))
             self._asked_s |= dict.fromkeys(due, now)
-        known = {name: self.known(name) for name in names}
+        known = {name: self.window(name) for name in names}
         return {name: window for name, window in known.items() if window is not None}
 
-    def known(self, name: str) -> int | None:
+    def window(self, name: str) -> int | None:
         """The window of a model, if it is known by now."""
         label = name if name in self._models else ANY_MODEL
         if (given := self._given.get(label)) is not None:

@@ -190,7 +190,7 @@ class RequestContext(Struct, kw_only=True):
         begun_s = self.received_s or self.begun_s
         return max(0.0, (self.ended_s or time.monotonic()) - begun_s - self.elsewhere_s)
 
-    def told(self) -> dict[str, Any]:
+    def log_fields(self) -> dict[str, Any]:
         """The fields of its log entry."""
         now = self.ended_s or time.monotonic()
         told: dict[str, Any] = {"request_id": self.id}
@@ -255,14 +255,14 @@ def note_put_back(turns: int) -> None:
 def observer(label: str) -> Observer:
     """Adds the turns of a model to the context that runs; `label` is the model's name in the configuration."""
 
-    def begun(seen: Observation) -> Ended | None:
+    def begin(seen: Observation) -> Ended | None:
         context = _current.get()
         if context is None:
             return None
         context.model, context.label, context.latest = seen.model, label, seen
         return partial(context.add, seen)
 
-    return begun
+    return begin
 
 
 class RequestContexts:
@@ -286,7 +286,7 @@ class RequestContexts:
             RequestContext(
                 id=f"req_{os.urandom(16).hex()}",
                 method=method,
-                path=_shown(path),
+                path=_display_path(path),
                 api=api_of(path, headers),
                 client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
                 keeps_body=self._keeps_bodies,
@@ -337,7 +337,7 @@ class RequestContextMiddleware:
             return
         with self._contexts.open(scope["method"], scope["path"], dict(scope["headers"])) as context:
 
-            def sent(message: Message) -> Awaitable[None]:  # no coroutine of its own
+            def send_message(message: Message) -> Awaitable[None]:  # no coroutine of its own
                 if message["type"] == "http.response.body":
                     if context.first_s is None:
                         context.first_s = time.monotonic()
@@ -352,7 +352,7 @@ class RequestContextMiddleware:
                 return send(message)
 
             scope[SEND_ON] = send
-            await self._app(scope, receive, sent)
+            await self._app(scope, receive, send_message)
 
 
 def _refusal(error: RequestError) -> Refusal | None:
@@ -363,7 +363,7 @@ def _refusal(error: RequestError) -> Refusal | None:
     return known or ("invalid" if error.status < _OUR_FAULT else None)
 
 
-def _shown(path: str) -> str:
+def _display_path(path: str) -> str:
     """A path for the log: on one line, and truncated."""
     shown = path if path.isprintable() else path.encode("unicode_escape").decode()
     return shown.replace(" ", "%20")[:_MAX_PATH]

@@ -80,7 +80,7 @@ def _reached(definition: str, lark: Lark) -> Iterator[Definition]:
         while way:
             current, uses, depth = way[-1]
             for use in uses:
-                named = _named(definition, lark, current, use)
+                named = _resolve_name(definition, lark, current, use)
                 key = (named.terminal, named.name)
                 if key in done:
                     continue
@@ -103,7 +103,7 @@ def _reached(definition: str, lark: Lark) -> Iterator[Definition]:
                     yield current
 
 
-def _named(definition: str, lark: Lark, current: Definition, use: Use) -> Definition:
+def _resolve_name(definition: str, lark: Lark, current: Definition, use: Use) -> Definition:
     """The definition of a name. Terminals may use only terminals."""
     if not current.terminal and use.name in lark.rules:
         return lark.rules[use.name]

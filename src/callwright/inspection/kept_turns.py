@@ -15,7 +15,7 @@ from typing import Final, assert_never
 from msgspec import Struct
 
 from callwright.conversation import Call, CallOutput, Item, Message, Part, Reasoning, TextPart
-from callwright.inspection.summary import TurnSummary, ended, summary_of
+from callwright.inspection.summary import TurnSummary, end_row, summary_of
 from callwright.memo.prefixes import fold
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, timed_attempts
@@ -164,7 +164,7 @@ class KeptTurns:
             self._tell(kept.row)
 
     def _end(self, kept: KeptTurn, seen: Observation) -> None:
-        ended(kept.row, seen)
+        end_row(kept.row, seen)
         if self._most_bytes:
             self._running -= 1
         if kept.seen is None:

@@ -19,7 +19,7 @@ from callwright.openai_format.tool_choice import check_named, read_allowed_tools
 from callwright.reading.collect import collect
 from callwright.reading.spans import TracedEvent
 from callwright.turn.model import AUTO
-from callwright.turn.records import VERSION, Record, RecordedAttempt, record_choice, recorded_tool, typed
+from callwright.turn.records import VERSION, Record, RecordedAttempt, record_choice, recorded_tool, to_typed
 from callwright.turn.reread import Replay, replays
 from callwright.upstreams.base import (
     FinishDelta,
@@ -112,7 +112,7 @@ def read_output(
         ended="whole",
         dialect=found or dialect,
         start=start or "assistant",
-        deltas=[(0.0, typed(delta)) for delta in (*texts, FinishDelta(finish_reason))],
+        deltas=[(0.0, to_typed(delta)) for delta in (*texts, FinishDelta(finish_reason))],
     )
     record = Record(
         version=VERSION,
@@ -154,7 +154,7 @@ def read_replay(again: Replay) -> Reading:
                 source.other(text, "markup")
         events += step.events
         ends += [source.size] * len(step.events)
-        shown = [typed(event) for event in step.events if not isinstance(event, _UNSHOWN)]
+        shown = [to_typed(event) for event in step.events if not isinstance(event, _UNSHOWN)]
         if shown or step.delta is not None:
             steps.append(Step(source.size, step.at_s, shown))
     if not steps and source.size:
@@ -175,7 +175,7 @@ def _reading(
         source.read(*recorder.read(), indexes)
         traced = {id(one.event): one for one in recorder.events}
     calls = [
-        ReadCall(number, call.name, call.kind, call.arguments, source.written(number), call.complete)
+        ReadCall(number, call.name, call.kind, call.arguments, source.raw_arguments(number), call.complete)
         for number, call in enumerate(turn.calls)
     ]
     problems: list[ReadProblem] = []

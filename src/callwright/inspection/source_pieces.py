@@ -143,7 +143,7 @@ class SourceText:
         number = bisect_left(self._texts, (at, 0)) - 1
         return self._texts[number][1] + at - self._texts[number][0] if number >= 0 else 0
 
-    def written(self, call: int) -> str:
+    def raw_arguments(self, call: int) -> str:
         """The arguments of a call as they were read, before any check."""
         if call in self._written:
             return self._written[call]

@@ -78,11 +78,11 @@ def summary_of(seen: Observation, id_: str, at: float, *, has_contents: bool = F
     )
 
 
-def ended(row: TurnSummary, seen: Observation) -> None:
+def end_row(row: TurnSummary, seen: Observation) -> None:
     """The turn is over."""
     row.over = True
     row.mode, row.dialect = seen.mode, seen.dialect
-    row.called = _named(list(seen.calls.values())) if row.has_contents and seen.calls else []
+    row.called = _call_names(list(seen.calls.values())) if row.has_contents and seen.calls else []
     row.calls, row.attempts = len(seen.calls), len(seen.asked)
     row.problems = dict(Counter(problem.kind for problem in seen.problems)) if seen.problems else {}
     row.first_s = None if seen.first_s is None else seen.first_s - seen.begun_s
@@ -128,11 +128,11 @@ def summary_of_record(record: Record, id_: str) -> TurnSummary:
         conversation=record.conversation,
         ended=record.ended,
         asked=record.asked,
-        called=_named(record.calls),
+        called=_call_names(record.calls),
     )
 
 
-def _named(calls: Sequence[SeenCall]) -> list[str]:
+def _call_names(calls: Sequence[SeenCall]) -> list[str]:
     return [call.name[:_NAME_CHARS] for call in calls[:_MAX_CALLED]]
 
 

@@ -42,7 +42,7 @@ class Slot(Struct, frozen=True):
         """Whether the value is an id of a fixed length."""
         return self.what == "id" and self.form.isdigit()
 
-    def written(self, values: Mapping[str, str]) -> str:
+    def fill(self, values: Mapping[str, str]) -> str:
         """The text of the slot, with these values."""
         value = values[self.what]
         if self.is_sized_id:
@@ -88,7 +88,7 @@ def pieces_of(layout: str) -> tuple[str | Slot, ...]:
 
 def filled(layout: str, values: Mapping[str, str]) -> str:
     """A layout as text, with these values in its slots."""
-    return "".join(piece if isinstance(piece, str) else piece.written(values) for piece in pieces_of(layout))
+    return "".join(piece if isinstance(piece, str) else piece.fill(values) for piece in pieces_of(layout))
 
 
 def _put(out: PromptBuilder, layout: str, values: Mapping[str, str], controls: tuple[str, ...]) -> None:
@@ -97,7 +97,7 @@ def _put(out: PromptBuilder, layout: str, values: Mapping[str, str], controls: t
         if isinstance(piece, str):
             own_words(out, piece, controls)
         else:
-            out.text(piece.written(values))
+            out.text(piece.fill(values))
 
 
 class ArgumentsLayout(Protocol):
@@ -169,17 +169,17 @@ class TaggedArguments(Struct, frozen=True, kw_only=True):
     def put(self, out: PromptBuilder, call: Call, controls: tuple[str, ...]) -> None:
         for number, (key, value) in enumerate(arguments_object(call).items()):
             own_words(out, self.between if number else "", controls)
-            named = self._named(key, json_type(value))
+            named = self._values_of(key, json_type(value))
             _put(out, self.begin, named, controls)
             out.text(self.text(value if isinstance(value, str) else self.value(value)))
             _put(out, self.end, named, controls)
 
     def sides(self, key: str, type_: str) -> tuple[str, str] | None:
         """The text before and after a value of this JSON type; None if it is written in another way."""
-        named = self._named(key, type_)
+        named = self._values_of(key, type_)
         return filled(self.begin, named), filled(self.end, named)
 
-    def _named(self, key: str, type_: str) -> Mapping[str, str]:
+    def _values_of(self, key: str, type_: str) -> Mapping[str, str]:
         return {"key": self.key(key), "type": self.types.get(type_, self.types.get("", type_))}
 
 

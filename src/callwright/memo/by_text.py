@@ -21,10 +21,10 @@ def kept_by_text(make: Callable[[bytes, *More], T]) -> Callable[[bytes, *More], 
     """
     keeping = [(most, lru_cache(maxsize=number)(make)) for most, number in _KEPT]
 
-    def made(text: bytes, *more: *More) -> T:
+    def cached(text: bytes, *more: *More) -> T:
         for most, keep in keeping:
             if len(text) <= most:
                 return keep(text, *more)
         return make(text, *more)
 
-    return made
+    return cached

@@ -54,7 +54,7 @@ def _from_validation(
         return RequestError(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
     if bad := _BAD_VALUE.match(what):
         known = supported.get(re.sub(r"\[\d+\]", "[]", path), ())
-        hint = f" Supported values are: {listed(known)}." if known else ""
+        hint = f" Supported values are: {quote_list(known)}." if known else ""
         return RequestError(f"Invalid value: '{bad['value']}'.{hint}", param=path or None, code="invalid_value")
     expected = _EXPECTED.match(what)
     if expected is None:
@@ -143,7 +143,7 @@ def missing(param: str, hint: str = "") -> RequestError:
     return RequestError(told, param=param, code="missing_required_parameter")
 
 
-def listed(values: Sequence[str]) -> str:
+def quote_list(values: Sequence[str]) -> str:
     """`'a', 'b', and 'c'`."""
     quoted = [f"'{value}'" for value in values]
     if len(quoted) < 3:

@@ -26,7 +26,7 @@ from callwright.conversation import (
 )
 from callwright.errors import RequestError
 from callwright.memo.prefixes import fold
-from callwright.openai_format.errors import from_validation, listed, missing
+from callwright.openai_format.errors import from_validation, missing, quote_list
 from callwright.openai_format.message_types import (
     AssistantMessage,
     ChatMessage,
@@ -191,7 +191,7 @@ def _parts(content: Content, raw: Mapping[str, Any], known: Sequence[str], path:
         field = f"{path}.content[{number}]"
         if part.type not in known:
             raise RequestError(
-                f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",
+                f"Invalid value: '{part.type}'. Supported values are: {quote_list(known)}.",
                 param=f"{field}.type",
                 code="invalid_value",
             )
@@ -265,9 +265,9 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [*messages]
     behind = (n for n, message in enumerate(messages) if message["role"] not in ("system", "developer"))
     start = next(behind, len(messages))
-    told = _told([message["content"] for message in messages[:start]], "\n\n")
+    told = _join_contents([message["content"] for message in messages[:start]], "\n\n")
     later = [
-        {**message, "role": "user", "content": _told(["<system>", message["content"], "</system>"], "\n")}
+        {**message, "role": "user", "content": _join_contents(["<system>", message["content"], "</system>"], "\n")}
         if message["role"] == "developer"
         else message
         for message in messages[start:]
@@ -276,7 +276,7 @@ def _instructed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**own, "role": "system", "content": told}, *later] if start else later
 
 
-def _told(contents: Sequence[Any], between: str) -> Any:
+def _join_contents(contents: Sequence[Any], between: str) -> Any:
     """Contents of messages as one; those that are no text as parts of it."""
     if all(isinstance(content, str) for content in contents):
         return between.join(contents)

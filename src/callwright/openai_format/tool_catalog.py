@@ -17,7 +17,7 @@ from callwright.errors import RequestError
 from callwright.memo.by_text import kept_by_text
 from callwright.memo.prefixes import Same
 from callwright.openai_format.builtin_tools import BUILTIN_TOOLS
-from callwright.openai_format.errors import listed, missing, type_error, wrong_type
+from callwright.openai_format.errors import missing, quote_list, type_error, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.skills import with_skills
@@ -84,7 +84,7 @@ class ToolCatalog:
         return made
 
     @property
-    def taken(self) -> object:
+    def cache_key(self) -> object:
         """Equal for catalogues of the same tools, in the same spelling and under the same rules, that show the same."""
         under = self._servers or None, self._checks, self._searches_web, self.rules, self.search, self.web
         spelled = [part for pair in self._given.values() for part in pair]
@@ -106,7 +106,7 @@ class ToolCatalog:
         return tuple(self._deferred.values())
 
     @property
-    def found(self) -> tuple[str, ...]:
+    def shown_deferred(self) -> tuple[str, ...]:
         """The flat names of the deferred tools that are shown by now, in the order in which they were shown."""
         return tuple([name for name in self._shown if name in self._deferred])
 
@@ -115,7 +115,7 @@ class ToolCatalog:
         """Whether there are MCP servers in it."""
         return bool(self._servers)
 
-    def shown(self, flat: str) -> FunctionTool | None:
+    def shown_tool(self, flat: str) -> FunctionTool | None:
         """The tool of this flat name that the model is shown."""
         return self._shown.get(flat)
 
@@ -124,7 +124,7 @@ class ToolCatalog:
         if flat in self._deferred:
             self.show(flat)
 
-    def given(self, flat: str) -> Mapping[str, Any]:
+    def client_tool(self, flat: str) -> Mapping[str, Any]:
         """A tool as the client wrote it, within its namespace."""
         given, around = self._given[flat]
         return given if around is None else {**around, "tools": [given]}
@@ -157,7 +157,7 @@ class ToolCatalog:
             raise twice(tool.name, at)
         flat = self.names.add(ClientTool(tool.name))
         self._given[flat] = given, None
-        (self._deferred if is_deferred else self._shown)[flat] = _named(tool, flat)
+        (self._deferred if is_deferred else self._shown)[flat] = _rename_tool(tool, flat)
         return flat
 
     def offer_as_named(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> None:
@@ -310,7 +310,7 @@ class ToolCatalog:
     def _read(self, given: Mapping[str, Any], at: str, shape: ApiShape) -> FoundTool:
         """A function or custom tool. Clients resend the same tools with each request: they are cached by their text."""
         if not self._checks:
-            return _held(find_tool(given, at, shape), shape)
+            return _with_strict_default(find_tool(given, at, shape), shape)
         try:
             tool, path = _read_checked(encode(given), shape, self.rules)
             return FoundTool(tool, at + path)
@@ -355,10 +355,10 @@ def _read_checked(text: bytes, shape: ApiShape, rules: RequestRules) -> FoundToo
     """A tool, with its path relative to its entry in the list, so that the cache is independent of the position."""
     found = find_tool(decode(text), "", shape)
     _check(found, rules)
-    return _held(found, shape)
+    return _with_strict_default(found, shape)
 
 
-def _held(found: FoundTool, shape: ApiShape) -> FoundTool:
+def _with_strict_default(found: FoundTool, shape: ApiShape) -> FoundTool:
     """The tool, with the default of `strict` in OpenAI's Responses API: true if the schema allows it."""
     tool = found.tool
     if tool.strict is None and not tool.custom and shape == "responses":
@@ -402,7 +402,7 @@ def read_tool_catalog(given: Sequence[Any] | None) -> OfferedTools:
     """
     given = list(given) if isinstance(given, tuple) else given
     try:
-        read, offered = _kept(encode(given))
+        read, offered = _parse_cached(encode(given))
         if read == given:
             return offered
     except (RequestError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
@@ -411,7 +411,7 @@ def read_tool_catalog(given: Sequence[Any] | None) -> OfferedTools:
 
 
 @kept_by_text
-def _kept(text: bytes) -> tuple[object, OfferedTools]:
+def _parse_cached(text: bytes) -> tuple[object, OfferedTools]:
     given = decode(text)
     return given, _offered(given)
 
@@ -457,7 +457,7 @@ def _hosted(kind: str) -> str | None:
 def _expect(kind: str, known: Sequence[str], at: str) -> None:
     if kind not in known:
         raise RequestError(
-            f"Unsupported tool type '{kind}': this gateway has no such tool. Supported types are: {listed(known)}.",
+            f"Unsupported tool type '{kind}': this gateway has no such tool. Supported types are: {quote_list(known)}.",
             param=f"{at}.type",
             code="unsupported_value",
         )
@@ -468,7 +468,7 @@ def _check(found: FoundTool, rules: RequestRules) -> None:
     check_parameters(found.tool, f"{found.path}.parameters", rules)
 
 
-def _named(tool: FunctionTool, flat: str) -> FunctionTool:
+def _rename_tool(tool: FunctionTool, flat: str) -> FunctionTool:
     return tool if tool.name == flat else msgspec.structs.replace(tool, name=flat)
 
 

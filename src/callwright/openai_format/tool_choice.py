@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias
 
 from callwright.conversation import Conversation, FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
-from callwright.openai_format.errors import listed, missing, wrong_type
+from callwright.openai_format.errors import missing, quote_list, wrong_type
 
 CHOICES = ("none", "auto", "required")
 _KINDS = ("function", "custom")
@@ -32,13 +32,13 @@ def read_tool_choice(
         case str():
             raise _unknown_choice(given, CHOICES, param)
         case {"type": "function" | "custom"} if isinstance(given, Mapping):
-            return NamedTool(_named(given, param, flat))
+            return NamedTool(_chosen_name(given, param, flat))
         case {"type": "allowed_tools"} if isinstance(given, Mapping):
             mode, names = _allowed(given, param, flat)
             return NamedTool(names[0]) if mode == "required" and len(names) == 1 else mode
         case {"type": kind} if kind is not None:
             raise RequestError(
-                f"Invalid value: '{kind}'. Supported values are: {listed((*_KINDS, 'allowed_tools'))}.",
+                f"Invalid value: '{kind}'. Supported values are: {quote_list((*_KINDS, 'allowed_tools'))}.",
                 param=f"{param}.type",
                 code="unsupported_value",
             )
@@ -47,7 +47,7 @@ def read_tool_choice(
     raise wrong_type(param, "str | object", given)
 
 
-def _named(given: Mapping[str, Any], param: str, flat: Flat) -> str:
+def _chosen_name(given: Mapping[str, Any], param: str, flat: Flat) -> str:
     """The tool that an entry names: `{"type": T, T: {"name"}}`, or `{"type": T, "name"}`."""
     kind = given["type"]
     inner = given.get(kind)
@@ -111,7 +111,7 @@ def _allowed(given: Mapping[str, Any], param: str, flat: Flat) -> tuple[Literal[
         if kind in BUILT_IN and flat is not as_named:
             names.append(flat(kind, None))
         elif kind in _KINDS:
-            names.append(_named(entry, at, flat))
+            names.append(_chosen_name(entry, at, flat))
         else:
             raise _unknown_choice(str(kind), _KINDS, f"{at}.type")
     return mode, tuple(dict.fromkeys(names))
@@ -133,7 +133,7 @@ def read_function_call(given: object, functions: Sequence[FunctionTool]) -> Tool
 
 def _unknown_choice(given: str, known: Sequence[str], param: str) -> RequestError:
     return RequestError(
-        f"Invalid value: '{given}'. Supported values are: {listed(known)}.{did_you_mean(given, known)}",
+        f"Invalid value: '{given}'. Supported values are: {quote_list(known)}.{did_you_mean(given, known)}",
         param=param,
         code="invalid_value",
     )

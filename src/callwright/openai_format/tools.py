@@ -14,7 +14,7 @@ from callwright.conversation import Call, FunctionTool
 from callwright.errors import GrammarError, RequestError
 from callwright.memo.by_text import kept_by_text
 from callwright.memo.prefixes import once
-from callwright.openai_format.errors import listed, missing, type_error, wrong_type
+from callwright.openai_format.errors import missing, quote_list, type_error, wrong_type
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.schema.plain import plain_schema
 from callwright.schema.strict import MAX_LEVELS, TOO_DEEP, form_problems, levels, schema_problems, strict_problems
@@ -126,7 +126,7 @@ def _kind(given: Mapping[str, Any], param: str, shape: ApiShape) -> str:
         raise missing(f"{param}.type")
     if kind not in _KINDS:
         raise RequestError(
-            f"Invalid value: '{kind}'. Supported values are: {listed(_KINDS)}.",
+            f"Invalid value: '{kind}'. Supported values are: {quote_list(_KINDS)}.",
             param=f"{param}.type",
             code="unsupported_value",
         )

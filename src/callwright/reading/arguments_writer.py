@@ -12,7 +12,7 @@ from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, Event, Problem
 from callwright.schema.keywords import properties
 from callwright.schema.plain import tool_schema
-from callwright.schema.resolve import Schema, branches, chosen, merged, wanted
+from callwright.schema.resolve import Schema, branches, chosen, merged, wanted_type
 from callwright.streaming.reader import Markers, Stretch
 from callwright.tolerant_json.codec import NotJsonError, decode, encode, encode_inside
 from callwright.tolerant_json.reader import read_json
@@ -81,7 +81,7 @@ class ArgumentsWriter:
         kinds: set[str] = set()
         member: object = None
         for branch in branches(schema, self._root):
-            kind = wanted(branch)
+            kind = wanted_type(branch)
             kinds |= {kind} & {"object", "array"}
             if member is None and kind == "array" and key is None:
                 member = branch.get("items")
@@ -280,14 +280,14 @@ def _structure(text: str) -> str:
 
 
 def _is_any_text(choices: Sequence[Schema]) -> bool:
-    return all(wanted(choice) == "string" for choice in choices)
+    return all(wanted_type(choice) == "string" for choice in choices)
 
 
 def _kinds(schema: object, root: Schema) -> set[str]:
     """The types that a schema allows; empty if it allows any."""
     kinds: set[str] = set()
     for branch in branches(schema, root) if isinstance(schema, Mapping) else ():
-        kind = wanted(branch)
+        kind = wanted_type(branch)
         found = {kind} if kind else _of_members(branch)
         if not found:
             return set()

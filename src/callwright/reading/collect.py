@@ -74,7 +74,7 @@ def collect(events: Iterable[Event]) -> Turn:
     problems: list[Problem] = []
     logprobs: list[Mapping[str, Any]] = []
     reason: FinishReason = "stop"
-    for event in settled(events):
+    for event in settle_events(events):
         # The most frequent types first.
         if type(event) is Markup:
             pass
@@ -130,7 +130,7 @@ def collect(events: Iterable[Event]) -> Turn:
     )
 
 
-def settled(events: Iterable[T]) -> list[T | ReasoningDelta]:
+def settle_events(events: Iterable[T]) -> list[T | ReasoningDelta]:
     """The events of a whole turn, with late verdicts applied: content before an `unopened_reasoning` becomes reasoning.
 
     A `</think>` without its opening tag shows too late that the streamed content was reasoning.

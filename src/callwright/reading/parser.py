@@ -22,7 +22,7 @@ from callwright.events import (
     ReasoningDelta,
     finished,
 )
-from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restored
+from callwright.prompt import BREAK, EDGE_CHARS, EDGE_ENDS, open_escape, restore_breaks
 from callwright.reading.spans import Span, SpanRecorder
 from callwright.streaming.fast_path import AS_IS, Flow, Passing
 from callwright.streaming.reader import Parse, StreamReader, Stretch
@@ -156,7 +156,7 @@ class OutputParser:
                 repeats = self._repeats = _Repeats(self._recent)
             else:
                 self._recent += said
-        self._filter.push(events if repeats is None else repeats.restored(events), out)
+        self._filter.push(events if repeats is None else repeats.restore(events), out)
         self._events.clear()
         return out
 
@@ -264,7 +264,7 @@ class _Repeats:
         self._recent = recent
         self._held: _Said | None = None  # its text may be the beginning of an escape
 
-    def restored(self, events: list[Event]) -> list[Event]:
+    def restore(self, events: list[Event]) -> list[Event]:
         """The events of a delta with breaks restored; the same list if there is nothing to restore."""
         out: list[Event] | None = None
         for number, event in enumerate(events):
@@ -304,7 +304,7 @@ class _Repeats:
         before = "".join(self._recent)[-EDGE_CHARS:]
         held = open_escape(event.text, before)
         said = event.text.removesuffix(held)
-        text = restored(said, before)
+        text = restore_breaks(said, before)
         if held:
             self._held = replace(event, text=held, **({"logprobs": None} if isinstance(event, ContentDelta) else {}))
         if said:

@@ -19,11 +19,11 @@ from callwright.response_template.values import (
     is_strict,
     json_of,
     lines,
-    made,
     parsed,
     read_value,
     tags,
     text_in,
+    transform,
 )
 from callwright.response_template.watch import Found, Watch
 from callwright.streaming.reader import MAX_HELD_BLANKS, Markers, Parse, StreamReader, read_until
@@ -346,7 +346,7 @@ class CallReader:
             return
         groups = {**opening.groups, **(closing.groups if closing else {})}
         value = read_value(self._field, body)
-        values = None if value is None else made(self._field, value, groups)
+        values = None if value is None else transform(self._field, value, groups)
         each = [self._call_in(value) for value in values or ()]
         calls = [call for found in each if found for call in found]
         if not calls or not all(each):
@@ -380,10 +380,10 @@ class CallReader:
             return None
         arguments = value.get("arguments")
         if isinstance(arguments, Mapping):
-            return [(name, self._typed(name, arguments))]
+            return [(name, self._cast_arguments(name, arguments))]
         return [(name, "" if arguments is None else json_of(arguments))]
 
-    def _typed(self, name: str, arguments: Mapping[str, Value]) -> str:
+    def _cast_arguments(self, name: str, arguments: Mapping[str, Value]) -> str:
         """Arguments of which some are texts, as the schema wants them."""
         out: list[str] = []
         writer = ArgumentsWriter(lambda event: out.append(event.text), 0, name, self._tools)  # type: ignore[union-attr]

@@ -101,10 +101,10 @@ def tokens_of(written: str) -> Iterator[Token]:
 
 
 def literal(char: str, written: str) -> Token:
-    return Token("char", re.escape(char) if char == written else written, _quoted(char), char)
+    return Token("char", re.escape(char) if char == written else written, _escape_char(char), char)
 
 
-def _quoted(char: str) -> str:
+def _escape_char(char: str) -> str:
     return char if char.isalnum() and char.isascii() else f"\\x{{{ord(char):x}}}"
 
 
@@ -144,14 +144,14 @@ def _set(text: str, at: int) -> str:
         if item == "-":
             out += item
         elif len(item) == 1:
-            out += _quoted(item)
+            out += _escape_char(item)
         elif item[1] in _KINDS:
             out += _KINDS[item[1]]
         else:
             char = "\b" if item == r"\b" else _escaped(item)
             if char is None:
                 raise PatternError(f"{item} in the set at {at} cannot be read; leave it out")
-            out += _quoted(char)
+            out += _escape_char(char)
     if items == [r"\s", r"\S"] or items == [r"\S", r"\s"]:
         return "."
     return f"[^{out}]" if text.startswith("[^") else f"[{out}]"

@@ -63,7 +63,7 @@ def beside(field: Field, body: str) -> tuple[str, list[str]]:
     return rest, [key for key, value in pairs if given.setdefault(key, value) != value and not merges]
 
 
-def made(field: Field, value: Value, groups: Mapping[str, str]) -> Sequence[Value] | None:
+def transform(field: Field, value: Value, groups: Mapping[str, str]) -> Sequence[Value] | None:
     """Apply the transform of a field to its value and the groups of its delimiters: one value for each call; None if
     the value lacks something the transform needs.
     """
@@ -178,11 +178,11 @@ def _filled(transform: Any, scope: Mapping[str, Value]) -> Value:
             return [_filled(each, scope) for each in transform]
         case str():
             whole = _PLACEHOLDER.fullmatch(transform)
-            return _taken(scope, whole[1].split(".")) if whole else transform
+            return _look_up(scope, whole[1].split(".")) if whole else transform
     return read_json(encode(transform).decode())
 
 
-def _taken(scope: Mapping[str, Value], path: Sequence[str]) -> Value:
+def _look_up(scope: Mapping[str, Value], path: Sequence[str]) -> Value:
     value: Value = scope[path[0]]
     for key in path[1:]:
         if isinstance(value, Node | Mapping):

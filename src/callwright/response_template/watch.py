@@ -61,7 +61,7 @@ class Watch(Generic[K]):
         """Look from here on; `start`: nothing was read before."""
         return Watching(self, start=start)
 
-    def found(self, number: int, match: Match, text: str) -> Found[K]:
+    def delimiter(self, number: int, match: Match, text: str) -> Found[K]:
         """The delimiter of the pattern with this number, matched at the beginning of a text."""
         written = text[: match.end]
         literals = len(self.patterns) - len(self._kinds)
@@ -99,7 +99,7 @@ class Watching(Generic[K]):
             if here and not self._held:
                 number, match = max(here, key=lambda each: each[1].end)
                 source.at = at + match.end
-                return text[begin:at], self._watch.found(number, match, text[at : source.at])
+                return text[begin:at], self._watch.delimiter(number, match, text[at : source.at])
             if not here:
                 at = self._next(text, at + self._step, ended=ended)
                 self._first, self._step = False, 1

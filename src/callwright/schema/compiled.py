@@ -12,7 +12,7 @@ from msgspec import Struct
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
-from callwright.schema.resolve import Schema, branches, merged, root_properties, wanted
+from callwright.schema.resolve import Schema, branches, merged, root_properties, wanted_type
 from callwright.schema.validate import Validator, validator_of
 
 _EMPTY: Final[Schema] = {}
@@ -44,7 +44,7 @@ class Members(Struct, frozen=True):
 def place_of(schema: object, root: Schema) -> Place:
     """The values allowed by `schema`, a part of `root`."""
     choices = branches(schema, root)
-    kinds = [wanted(choice) for choice in choices]
+    kinds = [wanted_type(choice) for choice in choices]
     texts = [
         kind in ("", "string") and "enum" not in choice and "const" not in choice
         for choice, kind in zip(choices, kinds, strict=True)

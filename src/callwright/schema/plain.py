@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from callwright.conversation import FunctionTool
-from callwright.schema.resolve import TYPE_NAMES, Schema, pointed_at, wanted
+from callwright.schema.resolve import TYPE_NAMES, Schema, pointed_at, wanted_type
 
 _WORDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("float", "float32", "float64", "double", "decimal", "real"), "number"),
@@ -187,7 +187,7 @@ def _simpler(schema: dict[str, Any]) -> dict[str, Any]:
     """A constant as an enumeration of one, which has a type; a union of a schema and null as one with two types."""
     if "const" in schema:
         schema = {key: value for key, value in schema.items() if key != "const"} | {"enum": [schema["const"]]}
-    if "type" not in schema and (kind := wanted(schema)):
+    if "type" not in schema and (kind := wanted_type(schema)):
         schema["type"] = kind
     for union in ("anyOf", "oneOf"):
         parts = schema.get(union)

@@ -150,7 +150,7 @@ def _may_be(schema: object, value: object, root: Schema) -> bool:
     return False
 
 
-def wanted(schema: Schema) -> str:
+def wanted_type(schema: Schema) -> str:
     """The type that a branch wants, `""` when it takes any."""
     kind = schema.get("type")
     if isinstance(kind, str):

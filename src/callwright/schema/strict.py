@@ -148,7 +148,7 @@ def _of_tree(start: Path, schema: Any, size: _Size, defined: frozenset[tuple[str
             nesting += "properties" in node
             size.nesting = max(size.nesting, nesting)
             yield from _of_node(path, node, defined)
-            yield from _counted(path, node, size)
+            yield from _count_node(path, node, size)
             inner += [(path + step, child, nesting) for step, child in _children(node)]
         row = inner
 
@@ -217,7 +217,7 @@ def _of_object(context: str, node: Schema) -> Iterator[str]:
             return
 
 
-def _counted(path: Path, node: Schema, size: _Size) -> Iterator[str]:
+def _count_node(path: Path, node: Schema, size: _Size) -> Iterator[str]:
     declared = _mapping(node.get("properties"))
     size.characters += sum(map(len, declared))
     members = node.get("enum") or ()

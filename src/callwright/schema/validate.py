@@ -79,7 +79,7 @@ def validator_of(schema: Mapping[str, Any]) -> Validator:
         return _compiled(text)
     found = _LARGE.young.get(text)
     if found is None:
-        found = _LARGE.old.get(text) or msgspec.structs.replace(_made(text), is_large=True)
+        found = _LARGE.old.get(text) or msgspec.structs.replace(_make_validator(text), is_large=True)
         _LARGE.keep(text, found, min(size, _LARGEST))
     return found
 
@@ -93,7 +93,7 @@ def _path(steps: list[str | int]) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-def _made(text: bytes) -> Validator:
+def _make_validator(text: bytes) -> Validator:
     schema = msgspec.json.decode(text)
     if may_be_large(text) and (fault := schema_fault(schema)):
         return Validator(schema, None, fault.removesuffix("."))
@@ -109,4 +109,4 @@ def _made(text: bytes) -> Validator:
     return Validator(schema, None, why)
 
 
-_compiled: Final = kept_by_text(_made)
+_compiled: Final = kept_by_text(_make_validator)

@@ -200,7 +200,7 @@ def flow_patterns(
     both = "".join([char for char in firsts if re.match(f"[{matters}]", char)])
     free = "".join([char for char in firsts if char not in both]) if markers else ""
     plain = rf"[^{re.escape(firsts)}{matters}{_SURROGATES if is_text else ''}]*+"
-    no_marker = f"(?!{_begun(markers)})" if markers else f"(?![{re.escape(firsts)}])"
+    no_marker = f"(?!{_prefix_pattern(markers)})" if markers else f"(?![{re.escape(firsts)}])"
     tail = check.tail and (no_marker * bool(both)) + f"(?:{check.tail})"
     if own and tail:
         tail = rf'\\"|{tail}'
@@ -263,9 +263,9 @@ def _tree(literals: Iterable[str]) -> _Tree:
     return root
 
 
-def _begun(node: _Tree) -> str:
+def _prefix_pattern(node: _Tree) -> str:
     """A pattern for a literal, or the beginning of one at the end of the text."""
-    return _any(*[re.escape(char) + _any(r"\Z", _begun(rest)) * bool(rest) for char, rest in node.items()])
+    return _any(*[re.escape(char) + _any(r"\Z", _prefix_pattern(rest)) * bool(rest) for char, rest in node.items()])
 
 
 def _part(node: _Tree) -> str:

@@ -172,7 +172,7 @@ class JsonReader:
         mark = source.text[source.at : source.at + 1]
         if not mark:  # cut in the key, or after it
             self.cut = True
-            self._ended(node)
+            self._end_container(node)
             return None
         self._notation = LOOSE_JSON if mark == "=" or not quoted else JSON
         if not quoted and (mark not in ":=" or not _IDENTIFIER(key.written)):
@@ -189,7 +189,7 @@ class JsonReader:
         after = yield from self.gap()
         if source.ended and source.done:  # the value is missing
             self.cut = True
-            self._ended(node)
+            self._end_container(node)
             return None
         return Member(*lead, Node("missing", "", "null"), key, f"{before}:{after}", name_of(key))
 
@@ -219,7 +219,7 @@ class JsonReader:
             elif mark == "." and (yield from self._ellipsis()):
                 after += yield from self.gap()
             elif mark == "`" and (yield from self._fence_rest()):
-                self._ended(node)
+                self._end_container(node)
                 node.closed = True  # by the closer of the fence, further out
                 return None
             elif mark == "{" and node.kind == "object" and first:
@@ -234,10 +234,10 @@ class JsonReader:
                 return before, after
         if commas:
             self.repaired("extra_comma")
-        self._ended(node)
+        self._end_container(node)
         return None
 
-    def _ended(self, node: Node) -> None:
+    def _end_container(self, node: Node) -> None:
         """The text ended, or a fence closed, inside this container."""
         self._open.pop()
         self.repaired("missing_closer")

@@ -94,7 +94,7 @@ class AmbiguousCalls:
         return events[:at]
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The text of the whole answer."""
         return "".join(self._said)
 
@@ -105,9 +105,9 @@ class AmbiguousCalls:
         At most one if only one call is allowed.
         """
         is_cut = any(isinstance(event, Finished) and event.reason in CUT for event in self.held)
-        return [] if self._has_called or is_cut else [call for _, call in self._asked(self.held)]
+        return [] if self._has_called or is_cut else [call for _, call in self._candidates(self.held)]
 
-    def _asked(self, held: Sequence[Event]) -> list[tuple[Problem, Call]]:
+    def _candidates(self, held: Sequence[Event]) -> list[tuple[Problem, Call]]:
         """The problems with their candidates."""
         found = [
             (event, event.candidate)
@@ -121,7 +121,7 @@ class AmbiguousCalls:
     def release(self, *, run: bool) -> list[Event]:
         """The held events: as text, or, with `run`, with the candidates replaced by calls."""
         held, self.held = self.held, []
-        asked = self._asked(held) if run else []
+        asked = self._candidates(held) if run else []
         if not asked:
             return held
         text = "".join(event.text for event in held if isinstance(event, ContentDelta))
@@ -137,16 +137,16 @@ class AmbiguousCalls:
         )
         out: list[Event] = [event for event in held if isinstance(event, ReasoningDelta)]
         at = 0
-        has_said = bool(self.said.removesuffix(text).strip())
+        has_said = bool(self.text.removesuffix(text).strip())
         spans = candidate_spans(text, [call for _, call in asked])
         for number, ((problem, call), (begin, end)) in enumerate(zip(asked, spans, strict=True)):
-            out += _said(text[at:begin], behind=at > 0, apart=has_said)
+            out += _text_events(text[at:begin], behind=at > 0, apart=has_said)
             has_said = has_said or bool(text[at:begin].strip())
             began: tuple[Event, ...] = (CallStarted(number, call.name), ArgumentsDelta(number, call.arguments))
             told = replace(problem, call=number, text=text[begin:end])
             check.push((*began, told, CallEnded(number)), out)
             at = end
-        out += _said(text[at:], behind=True, apart=has_said)
+        out += _text_events(text[at:], behind=True, apart=has_said)
         settled = [problem for problem, _ in asked]
         for event in held:
             if isinstance(event, Finished):
@@ -156,7 +156,7 @@ class AmbiguousCalls:
         return out
 
 
-def _said(text: str, *, behind: bool, apart: bool) -> list[Event]:
+def _text_events(text: str, *, behind: bool, apart: bool) -> list[Event]:
     """A text around calls; empty if it is only blanks.
 
     `behind`: it follows a call; `apart`: separate it from text before that.

@@ -52,7 +52,7 @@ class AttemptedCall(msgspec.Struct):
     wrong: list[Problem] = []
 
     @property
-    def written(self) -> str:
+    def arguments_text(self) -> str:
         """Its arguments as JSON text; the input of a custom tool as the arguments of a function."""
         text = "".join(self.arguments)
         return input_arguments(text) if self.started.kind == "custom" else text or "{}"
@@ -134,7 +134,7 @@ class Attempt(msgspec.Struct):
         return sum(isinstance(event, SaidDelta) for event in self.held) < len(self.content)
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Its whole content."""
         return "".join(event.text for event in self.content if isinstance(event, ContentDelta))
 

@@ -22,18 +22,18 @@ def candidate_spans(text: str, calls: Sequence[Call]) -> list[tuple[int, int]]:
 def _spans(text: str, calls: Sequence[Call], places: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     at = read = 0  # end of the last span; and how far the calls in it have been found
     for call in calls:
-        if (again := _found(text, call, read, at)) > 0:
+        if (again := _find_end(text, call, read, at)) > 0:
             read = again
             yield at, at
             continue
-        span = next(((begin, end) for begin, end in places if begin >= at and _found(text, call, begin, end)), None)
+        span = next(((begin, end) for begin, end in places if begin >= at and _find_end(text, call, begin, end)), None)
         begin, at = span if span is not None else _lines(text, call, at)
         at = begin + len(text[begin:at].rstrip())
-        read = _found(text, call, begin, at)
+        read = _find_end(text, call, begin, at)
         yield begin, at
 
 
-def _found(text: str, call: Call, begin: int, end: int) -> int:
+def _find_end(text: str, call: Call, begin: int, end: int) -> int:
     """The end of this call in a part of the text, as far as it can be found; 0 if the call is not there."""
     name = text.find(call.name, begin, end)
     if name < 0:

@@ -22,10 +22,10 @@ class KnownTexts(Struct, dict=True):
     def __call__(self, text: str) -> bool:
         """Whether this is no call, but text."""
         text = text.strip()
-        return any(text in said for said in self._said) or self._is_answer(text)
+        return any(text in said for said in self._all_texts) or self._is_answer(text)
 
     @cached_property
-    def _said(self) -> tuple[str, ...]:
+    def _all_texts(self) -> tuple[str, ...]:
         return tuple(text for item in self.conversation.items for text in _texts(item))
 
     def _is_answer(self, text: str) -> bool:

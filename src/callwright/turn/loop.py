@@ -244,7 +244,7 @@ class TurnLoop:
         if in_time_s <= 0 or not (calls := ambiguous.candidates):
             return False
         model = self._model
-        build = partial(question, model, conversation, self._fields, self._today, ambiguous.said, calls)
+        build = partial(question, model, conversation, self._fields, self._today, ambiguous.text, calls)
         generation = (yield Beside(build, is_slow(model))) if is_slow(model) or is_large(conversation) else build()
         reply: AmbiguousReply = yield Question(model, generation, in_time_s)
         if reply.usage is not None:

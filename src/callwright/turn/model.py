@@ -105,7 +105,7 @@ class Model(Struct, frozen=True):
         if self.mode_selector is not None:
             await self.mode_selector.close()
 
-    def called(self, name: str) -> "Model":
+    def for_model(self, name: str) -> "Model":
         """The same for another model of this upstream. A dialect `auto` is found by its name."""
         dialect = self.dialect
         if dialect == AUTO:

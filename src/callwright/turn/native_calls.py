@@ -130,7 +130,7 @@ class NativeCalls:
         if call is None or call.index not in self._calls or (delta.name and _is_another(call, delta)):
             if call is not None and _says_nothing(call, delta):
                 return []
-            call = self._begun(delta.index)
+            call = self._begin_call(delta.index)
         arguments = delta.arguments
         if arguments and call.settled:
             call.said.append(arguments)
@@ -156,7 +156,7 @@ class NativeCalls:
             self._tell("arguments that say nothing, before the arguments", held)
         return news
 
-    def _begun(self, index: int) -> _Call:
+    def _begin_call(self, index: int) -> _Call:
         call = _Call(_FIRST + len(self._all))
         self._latest[index] = self._calls[call.index] = call
         self._all.append(call)
@@ -280,11 +280,11 @@ class PrintedCalls:
                         self._live.add(index)
                         kept.append(event)
                         if isinstance(event, CallEnded):
-                            kept += self._told(index)
+                            kept += self._leak_problems(index)
                         continue
                     self._held.setdefault(index, []).append(event)
                     if isinstance(event, CallEnded):
-                        kept += self._judged(self._held.pop(index))
+                        kept += self._judge_call(self._held.pop(index))
                 case Problem("ambiguous_call", candidate=Call(name, arguments)) if self._native.has_made(
                     name, arguments
                 ):
@@ -297,15 +297,15 @@ class PrintedCalls:
     def finish(self, reason: FinishReason, out: list[Event]) -> None:
         self._filter.finish(reason, out)
 
-    def _judged(self, events: list[Event]) -> list[Event]:
+    def _judge_call(self, events: list[Event]) -> list[Event]:
         started = next(event for event in events if isinstance(event, CallStarted))
         index, name = started.index, started.name
         arguments = "".join(event.text for event in events if isinstance(event, ArgumentsDelta))
         if self._native.has_made(name, arguments):
             return [_repeated(name, arguments)]
-        return events + self._told(index)
+        return events + self._leak_problems(index)
 
-    def _told(self, index: int) -> list[Event]:
+    def _leak_problems(self, index: int) -> list[Event]:
         return [Problem("call_in_text", "the server left the call in the answer", call=index)] if self._is_leak else []
 
 

@@ -204,7 +204,7 @@ class Observation(Struct):
         self.mode, self.dialect = self.asked[-1].mode, generation.dialect
         return generation, raw
 
-    def handed(self, counted: Sequence[Usage]) -> None:
+    def note_piece(self, counted: Sequence[Usage]) -> None:
         """Note another piece of a forwarded answer, and its token counts, if any."""
         now = time.monotonic()
         self.first_s = self.first_s or now

@@ -120,7 +120,7 @@ def build_generation_request(
     return replace(
         asked,
         unsent=unsaid,
-        messages=dialect.messages(_listed(conversation), options),
+        messages=dialect.messages(_with_found_tools(conversation), options),
         constraint=constraint_of(name, conversation, None, _tokens(asked)) if constrains else None,
     )
 
@@ -136,12 +136,12 @@ def _prompt(model: Model, dialect: Dialect, conversation: Conversation, options:
     shown: Sequence[Item] = conversation.items
     if model.describe_media or model.requests.is_lenient:
         shown = describe_media(shown, (Message, CallOutput) if model.describe_media else (CallOutput,))
-    listed = _listed(conversation) if conversation.shown_tools else conversation
+    listed = _with_found_tools(conversation) if conversation.shown_tools else conversation
     prompt = dialect.render(replace(listed, items=shown), options)
     return with_prefill(prompt, dialect, conversation.prefill) if conversation.prefill else prompt
 
 
-def _listed(conversation: Conversation) -> Conversation:
+def _with_found_tools(conversation: Conversation) -> Conversation:
     """The conversation as its prompt is rendered.
 
     Without any tool a prompt would not explain how to call one. A demanded call may be of a tool that was found.

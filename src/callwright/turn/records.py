@@ -169,7 +169,7 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         aliases=own,
         infer=[(rule.tool, sorted(rule.keys)) for rule in seen.hints.inference],
         streamed=seen.streamed,
-        problems=[typed(problem) for problem in seen.problems],
+        problems=[to_typed(problem) for problem in seen.problems],
         finish_reason=seen.reason,
         usage=msgspec.structs.asdict(seen.usage) if seen.usage else None,
         error=_error(seen.error),
@@ -204,10 +204,10 @@ def timed_attempts(seen: Observation) -> list[RecordedAttempt]:
     has_left = seen.error is not None and not isinstance(seen.error, Exception)
     last = len(seen.asked) - 1
 
-    def ended(number: int, asked: RequestedTurn) -> Ending:
+    def ending(number: int, asked: RequestedTurn) -> Ending:
         return "failed" if asked.failure is not None else "left" if has_left and number == last else "whole"
 
-    return [_timed(asked, seen, ended(number, asked)) for number, asked in enumerate(seen.asked)]
+    return [_timed(asked, seen, ending(number, asked)) for number, asked in enumerate(seen.asked)]
 
 
 def _timed(asked: RequestedTurn, seen: Observation, ended: Ending) -> RecordedAttempt:
@@ -233,15 +233,15 @@ def _attempt(asked: RequestedTurn, raw: Raw, seen: Observation, earlier: Request
     generation = asked.generation
     prompt = generation.prompt
     attempt = _timed(asked, seen, raw.ended)
-    attempt.deltas = [(round(at, 6), typed(delta)) for at, delta in raw.deltas]
-    attempt.events = [typed(event) for event in raw.events]
+    attempt.deltas = [(round(at, 6), to_typed(delta)) for at, delta in raw.deltas]
+    attempt.events = [to_typed(event) for event in raw.events]
     attempt.messages, attempt.sent_tools = generation.messages, generation.tools
     attempt.constraint, attempt.error, attempt.is_cut = asked.timings.constraint, _error(asked.failure), raw.room < 0
     if prompt is not None:
         attempt.prompt, attempt.start, attempt.prefill = prompt.text, prompt.start, prompt.prefill
         attempt.controls = _controls(prompt)
     if earlier is not None:
-        attempt.told = _told(generation.conversation.items, earlier.generation.conversation.items)
+        attempt.told = _retry_messages(generation.conversation.items, earlier.generation.conversation.items)
     return attempt
 
 
@@ -257,7 +257,7 @@ def _controls(prompt: Prompt) -> list[tuple[int, int]]:
     return found
 
 
-def _told(items: Sequence[Item], earlier: Sequence[Item]) -> list[str]:
+def _retry_messages(items: Sequence[Item], earlier: Sequence[Item]) -> list[str]:
     """The messages of a retry to the model, without its own earlier output."""
     added = items[len(earlier) :] if items[: len(earlier)] == earlier else ()
     return [
@@ -265,7 +265,7 @@ def _told(items: Sequence[Item], earlier: Sequence[Item]) -> list[str]:
     ]
 
 
-def typed(value: Struct) -> Typed:
+def to_typed(value: Struct) -> Typed:
     """A delta or an event as JSON has it."""
     fields = msgspec.structs.asdict(value)
     return {"type": type(value).__name__, **{name: given for name, given in fields.items() if given is not None}}

@@ -38,7 +38,7 @@ def heed_repeats(conversation: Conversation, most: int) -> tuple[Conversation, P
     shown = replace(conversation, items=tuple(items))
     if latest is None or latest.end != len(items) or latest.times < most:
         return shown, None
-    row = f"{_listed(latest.names)}: the same output {latest.times} times in a row;"
+    row = f"{_join_names(latest.names)}: the same output {latest.times} times in a row;"
     if latest.times >= 2 * most and (barred := _barred(shown, latest.names)) is not None:
         return barred, Problem("call_loop", f"{row} no such call may be made now")
     return shown, Problem("call_loop", f"{row} the model was warned")
@@ -68,5 +68,5 @@ def _barred(conversation: Conversation, names: tuple[str, ...]) -> Conversation 
     return replace(conversation, allowed_tools=left)
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     return ", ".join(map(repr, names))

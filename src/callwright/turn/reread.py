@@ -60,7 +60,7 @@ class Replay(Struct, frozen=True):
         """Parse the recorded deltas, one by one. Raises `RecordError` for an invalid delta."""
         attempt, reader = self.attempt, self.reader
         for at_s, given in attempt.deltas:
-            delta = _made(given, _DELTAS)
+            delta = _convert(given, _DELTAS)
             yield ReplayStep(at_s, delta, reader.read([delta]))
         if attempt.ended != "left":
             yield ReplayStep(None, None, reader.finish() if attempt.ended == "whole" else reader.abandoned())
@@ -92,7 +92,7 @@ def _reread(again: Replay) -> Reread:
 
 def recorded_events(attempt: RecordedAttempt) -> list[Event]:
     """The events that were recorded. Raises `RecordError` for an invalid one."""
-    return [_made(event, _EVENTS) for event in attempt.events]
+    return [_convert(event, _EVENTS) for event in attempt.events]
 
 
 def replays(record: Record, dialect: str | None = None, *, trace: bool = False) -> list[Replay | None]:
@@ -141,7 +141,7 @@ def replays(record: Record, dialect: str | None = None, *, trace: bool = False) 
     return [replay(attempt) for attempt in record.attempts]
 
 
-def _made(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
+def _convert(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     kind = kinds.get(str(given.get("type")))
     if kind is None:
         raise RecordError(f"expected one of {', '.join(kinds)}, got {given.get('type')!r}")

@@ -193,7 +193,7 @@ class RetryPolicy:
 
     def _judge(self, attempt: Attempt, form: StructuredAnswer) -> None:
         """Check the form of a whole text; repair it if possible and not yet sent."""
-        said = attempt.said
+        said = attempt.text
         if not said.strip() and form.is_answer(thought := attempt.thought.strip()):
             for event in (ContentDelta(thought), Problem("answer_repaired", "the answer stood in the reasoning")):
                 attempt.add(event)

@@ -19,7 +19,7 @@ _AGAIN_AS_JSON: Final = "Answer again, with the JSON that was asked for and noth
 
 def retry_items(conversation: Conversation, attempt: Attempt, wrong: Sequence[Problem], number: int) -> list[Item]:
     """The attempt, and the problems `wrong` with it. `number` of the attempt makes its ids unique."""
-    said = attempt.said
+    said = attempt.text
     if wrong[0].kind == "invalid_answer":
         answer: list[Item] = [Message("assistant", (TextPart(said),))] if said else []
         return [*answer, _user(f"Error: {_explained(conversation, wrong)} {_AGAIN_AS_JSON}")]
@@ -32,7 +32,7 @@ def retry_items(conversation: Conversation, attempt: Attempt, wrong: Sequence[Pr
         items.append(Message("assistant", (TextPart(said),)))
     for count, call in enumerate(attempt.calls.values()):
         id_ = f"call_{number}_{count}"
-        items.append(Call(call.started.name, call.written, id_))
+        items.append(Call(call.started.name, call.arguments_text, id_))
         told = "This call is accepted and will be run. Do not repeat it."
         if call in attempt.bad:
             told = f"{_NOT_RUN} {_explained(conversation, call.wrong)} Make it again, corrected."

@@ -12,7 +12,7 @@ from msgspec import Struct
 from callwright.calls.repair import repair_arguments
 from callwright.conversation import ResponseFormat
 from callwright.events import Problem
-from callwright.schema.resolve import wanted
+from callwright.schema.resolve import wanted_type
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.find import find_json
@@ -38,7 +38,7 @@ class StructuredAnswer:
         self.is_demanded = form.type == "json_object" or bool(form.strict)
         self._schema = form.schema if form.schema is not None else _ANY_OBJECT
         self._validator = validator_of(self._schema)
-        self._opener = _OPENERS.get(wanted(self._schema) or "")
+        self._opener = _OPENERS.get(wanted_type(self._schema) or "")
 
     def may_begin(self, text: str) -> bool:
         """Whether an answer of this form can begin with this text."""
@@ -54,7 +54,7 @@ class StructuredAnswer:
         fault = self._fault(text)
         if fault is None:
             return JudgedAnswer(text)
-        if self.is_demanded and (mended := self._mended(text)) is not None:
+        if self.is_demanded and (mended := self._repair(text)) is not None:
             return JudgedAnswer(mended, Problem("answer_repaired", fault, text=text))
         return JudgedAnswer(None, Problem("invalid_answer", fault))
 
@@ -71,7 +71,7 @@ class StructuredAnswer:
             told = f"{names[0]!r} is given twice, with different values"
         return f"the answer does not fit: {told}" if told else None
 
-    def _mended(self, text: str) -> str | None:
+    def _repair(self, text: str) -> str | None:
         """The only value of the text that fits, as JSON text; None if it has none or several, or one is incomplete."""
         found: dict[str, Node] = {}
         for node in find_json(text):

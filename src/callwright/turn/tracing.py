@@ -84,7 +84,7 @@ def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None
     )
     token = context.attach(trace.set_span_in_context(span, parent))
 
-    def ended(route: str, status: int, error: str | None) -> None:
+    def end(route: str, status: int, error: str | None) -> None:
         context.detach(token)
         span.update_name(f"{method} {route}")
         span.set_attributes({"http.route": route, "http.response.status_code": status})
@@ -94,7 +94,7 @@ def request_span(method: str, carrier: Mapping[str, str]) -> RequestEnded | None
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
-    return ended
+    return end
 
 
 def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
@@ -105,23 +105,23 @@ def turn_spans(about: Callable[[], Mapping[str, str]] = dict) -> Observer:
     from opentelemetry import propagate, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
 
-    def begun(seen: Observation) -> Ended | None:
+    def begin(seen: Observation) -> Ended | None:
         if not any(_state()):
             return None  # no provider, and no trace to pass on
         span = trace.get_tracer(_NAME).start_span(
-            f"chat {seen.upstream_model}", kind=SpanKind.CLIENT, attributes={**_asked(seen), **about()}
+            f"chat {seen.upstream_model}", kind=SpanKind.CLIENT, attributes={**_request_attributes(seen), **about()}
         )
         propagate.inject(seen.headers, trace.set_span_in_context(span))
 
-        def ended() -> None:
+        def end() -> None:
             span.set_attributes(_answered(seen))
             if isinstance(seen.error, Exception):
                 span.set_status(Status(StatusCode.ERROR, _error_type(seen.error)))
             span.end()
 
-        return ended
+        return end
 
-    return begun
+    return begin
 
 
 def with_spans(model: Model) -> Model:
@@ -224,7 +224,7 @@ def tool_span(name: str, call_id: str, description: str | None) -> Iterator[None
             raise
 
 
-def _asked(seen: Observation) -> dict[str, Any]:
+def _request_attributes(seen: Observation) -> dict[str, Any]:
     given: dict[str, Any] = {
         "gen_ai.operation.name": seen.operation,
         "gen_ai.request.model": seen.upstream_model,

@@ -119,7 +119,7 @@ class HalfCharacters(Struct):
             return (text,)
         return [text[begin : begin + AT_ONCE] for begin in range(0, len(text), AT_ONCE)]
 
-    def left(self) -> list[tuple[Hashable, str]]:
+    def take_replacements(self) -> list[tuple[Hashable, str]]:
         """Replacement for each unpaired surrogate, by key."""
         if not self.first_halves:
             return []

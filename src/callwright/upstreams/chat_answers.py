@@ -118,7 +118,7 @@ class _Call(Struct):
     arguments: Any = None
 
     @property
-    def said(self) -> _Function:
+    def call(self) -> _Function:
         """Its name and arguments. Raises `UnreadableError` if it is not a function call."""
         if self.function is not None:
             return self.function
@@ -280,7 +280,7 @@ class ChatAnswer:
                     self.marked_over()
             elif choice.finish_reason:
                 self.has_stopped = True
-                for key, text in self._halves.left():
+                for key, text in self._halves.take_replacements():
                     self._say(key, text, deltas)
                 deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
         if event.usage:
@@ -339,7 +339,7 @@ class ChatAnswer:
         for call in delta.tool_calls or ():
             self._read_call(call, out, taken)
         if function := delta.function_call:
-            if any(_is_same(call.said, function) for call in delta.tool_calls or ()):  # llama-cpp-python sends both
+            if any(_is_same(call.call, function) for call in delta.tool_calls or ()):  # llama-cpp-python sends both
                 self._odd.tell("a function_call that a call beside it says, too", function.name)
             else:
                 self._read_call(_Call(_FUNCTION_CALL, function=function), out)
@@ -386,11 +386,11 @@ class ChatAnswer:
         or id it shares with them, and whether they have arguments. Only an entry without a name can continue one
         without arguments. An entry without name, id and arguments is ignored.
         """
-        function = call.function or call.said
+        function = call.function or call.call
         id_ = str(call.id) if call.id is not None and call.id != "" else None
         arguments = function.arguments
         if not isinstance(arguments, str):
-            arguments = _written(arguments)
+            arguments = _arguments_text(arguments)
         name = function.name
         if id_ is None and not (name or arguments):
             return
@@ -451,7 +451,7 @@ def _refusal(delta: _Delta, parts: Sequence[_Part]) -> str:
     return whole or "".join(part.refusal or "" for part in parts)
 
 
-def _written(arguments: object) -> str:
+def _arguments_text(arguments: object) -> str:
     """Arguments as text: some servers send the value itself."""
     if isinstance(arguments, str):
         return arguments
@@ -459,4 +459,4 @@ def _written(arguments: object) -> str:
 
 
 def _is_same(one: _Function, other: _Function) -> bool:
-    return one.name == other.name and _written(one.arguments) == _written(other.arguments)
+    return one.name == other.name and _arguments_text(one.arguments) == _arguments_text(other.arguments)

@@ -103,7 +103,7 @@ class CompletionAnswer:
                     continue
                 if isinstance(delta, FinishDelta):
                     self.has_stopped = True
-                    for _, text in self._halves.left():
+                    for _, text in self._halves.take_replacements():
                         deltas.append(TextDelta(text))
                 deltas.append(delta)
 

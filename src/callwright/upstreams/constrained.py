@@ -80,7 +80,7 @@ class Grammars:
         self._name = name
         self._making: dict[bytes, asyncio.Future[Compiled | None]] = {}  # by the constraint's key
 
-    async def made(
+    async def compile(
         self, constraint: Constraint, target: Target, key: bytes, vocabulary: Vocabulary | None = None
     ) -> Compiled | None:
         """The compiled constraint; None if the engine cannot express it, or if it takes too long."""
@@ -151,7 +151,7 @@ class ConstrainedUpstream(HttpUpstream):
         for number, spelling in enumerate(spellings):
             if number < self._refusals.get(key, 0):
                 continue
-            found = await self._grammars.made(constraint, spelling.target, key)
+            found = await self._grammars.compile(constraint, spelling.target, key)
             if found is None:
                 break
             if generation.timings is not None:

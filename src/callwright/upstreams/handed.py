@@ -54,7 +54,7 @@ class _AnswerReader:
                 raise UnreadableError("sent a list where an object is expected")
             event = _ranked(event)
         self.number += 1
-        if usage := counted(event):
+        if usage := read_usage(event):
             self.usage = usage
         if not self.has_stopped:
             choices = _read(event.get("choices"), list[_Choice])
@@ -99,7 +99,7 @@ def lacking(who: str, path: str, why: str = "") -> RequestError:
     )
 
 
-def counted(answer: RawFields) -> Usage | None:
+def read_usage(answer: RawFields) -> Usage | None:
     """The token counts in an answer. For ranks and embeddings servers send the prompt's, or the total."""
     counts = _read(answer.get("usage"), _Counts)
     if counts is None:

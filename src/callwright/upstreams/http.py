@@ -144,11 +144,11 @@ class HttpUpstream:
                 response = await self._connections.send("GET", base + path, None, None, _LISTING_S)
                 async with response:
                     if response.status >= _REDIRECTS:
-                        told = self._errors.shown(reported(await self._error_body(response)).words)
+                        told = self._errors.clip_message(reported(await self._error_body(response)).words)
                         raise self._errors.answered(response, path, told)
                     return await whole(response, self._limits.max_answer_bytes, _LISTING_S)
         except FAILURES as error:
-            raise self._errors.named(error, _LISTING_S) from error
+            raise self._errors.for_failure(error, _LISTING_S) from error
 
     def window(self, model: str) -> int | None:
         """See `Upstream`. A server that names its only model otherwise means that one."""
@@ -305,14 +305,14 @@ class HttpUpstream:
         """Read an event that may be an error. If it also has a part of the answer, that is read first."""
         failure = self._errors.maybe_reported(data, reader.kind, bounds.MAX_ANSWER_VALUES)
         if failure is None:
-            reader.read(self._known(data, reader), read)
+            reader.read(self._read_answer(data, reader), read)
             return
         if mark and mark in data:
             with suppress(UpstreamError, UnreadableError):  # the error is more informative
-                reader.read(self._known(data, reader), read)
+                reader.read(self._read_answer(data, reader), read)
         raise failure
 
-    def _known(self, data: bytes | bytearray, reader: EventReader[T, D]) -> T:
+    def _read_answer(self, data: bytes | bytearray, reader: EventReader[T, D]) -> T:
         try:
             return read_json(data, reader.kind, bounds.MAX_ANSWER_VALUES, reader.tell)
         except NotJsonError as error:
@@ -323,7 +323,7 @@ class HttpUpstream:
         if failure := self._errors.maybe_reported(data, reader.kind, bounds.MAX_ANSWER_VALUES):
             raise failure
         try:
-            return self._known(data, reader)
+            return self._read_answer(data, reader)
         except UpstreamError as error:
             if error.fault == "protocol" and is_unfinished(data):
                 raise broken or self.cut()  # noqa: B904  # its cause is what it has
@@ -368,7 +368,7 @@ class _Failures(Struct, Generic[D]):
             self.other = self.instead(error)
             return self.other is not None
         if isinstance(error, FAILURES):
-            raise self.errors.named(error, self.silent_s) from error
+            raise self.errors.for_failure(error, self.silent_s) from error
         return False
 
 

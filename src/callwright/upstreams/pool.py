@@ -118,7 +118,7 @@ class Pool:
             if timings is not None:
                 timings.servers += 1
             try:
-                async with aclosing(self._asked(member, ask)) as deltas:
+                async with aclosing(self._ask_member(member, ask)) as deltas:
                     async for batch in deltas:
                         begun = True
                         yield batch
@@ -150,7 +150,7 @@ class Pool:
         for member in self._members:
             await member.upstream.close()
 
-    async def _asked(self, member: _Member, ask: Callable[[Upstream], Batches[T]]) -> Batches[T]:
+    async def _ask_member(self, member: _Member, ask: Callable[[Upstream], Batches[T]]) -> Batches[T]:
         """What one server answers; how they end decides its state."""
         is_trial = not member.is_well
         member.in_flight += 1

@@ -123,7 +123,7 @@ def _read(answer: object) -> Reported:
     fields = _fields(answer)
     code = fields.get("code")
     return Reported(
-        _words(answer) or _written(answer), code if isinstance(code, str) and code else None, _field(answer)
+        _words(answer) or _write_json(answer), code if isinstance(code, str) and code else None, _field(answer)
     )
 
 
@@ -148,7 +148,7 @@ def _words(failure: object, depth: int = 0) -> str:
         case dict():
             return _words_of(failure, depth)
         case float() | int() if not isinstance(failure, bool):
-            return _written(failure)
+            return _write_json(failure)
     return ""
 
 
@@ -165,7 +165,7 @@ def _words_of(failure: Mapping[str, Any], depth: int) -> str:
     return f"{label}: {words}" if label and words and label not in words else words or label
 
 
-def _written(value: object) -> str:
+def _write_json(value: object) -> str:
     """An error without a message, as JSON."""
     if not value and not isinstance(value, int | float):
         return _NOTHING

@@ -123,14 +123,14 @@ class Retried:
         is_transient = error.fault in ("unreachable", "cut") or error.status in _TRANSIENT
         if not is_transient or failures >= self._retries or self._budget < 1:
             return None
-        pause_s = _wanted(error.retry_after_s)
+        pause_s = _parse_retry_after(error.retry_after_s)
         if pause_s is None:
             longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**failures)
             pause_s = longest_s * random.uniform(0.5, 1)  # so that clients do not retry simultaneously
         return None if pause_s > MAX_WAIT_S or (left_s is not None and pause_s >= left_s) else pause_s
 
 
-def _wanted(retry_after: str | None) -> float | None:
+def _parse_retry_after(retry_after: str | None) -> float | None:
     """The seconds of a `retry-after`: a number of them, or a date."""
     if retry_after is None:
         return None

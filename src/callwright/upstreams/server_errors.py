@@ -43,7 +43,7 @@ class ServerErrors:
 
     def lied(self, what: str, shown: bytes | bytearray) -> UpstreamError:
         """An error for an answer that breaks the protocol, with the start of the answer."""
-        return self.failed(f"{what}: {self.shown(plain(shown))}", "protocol")
+        return self.failed(f"{what}: {self.clip_message(plain(shown))}", "protocol")
 
     def unknown(self, error: NotJsonError, data: bytes | bytearray) -> UpstreamError:
         """An error for an event that is not valid in the server's API."""
@@ -51,7 +51,7 @@ class ServerErrors:
         unknown.__cause__ = error
         return unknown
 
-    def named(self, error: Exception, idle_s: float) -> UpstreamError:
+    def for_failure(self, error: Exception, idle_s: float) -> UpstreamError:
         """An error for one of `FAILURES`. `idle_s` is the timeout between two reads."""
         what, fault = fault_of(error, self._connect_s, idle_s)
         return self.failed(self._without_secrets(what), fault)
@@ -69,7 +69,7 @@ class ServerErrors:
             found = maybe_reported(data, mark, max_values)
         if found is None:
             return None
-        told = self.shown(found.words)
+        told = self.clip_message(found.words)
         if found.is_too_long:
             return too_long(told)
         failure = self.failed(f"reports an error: {told}", "status")
@@ -81,8 +81,8 @@ class ServerErrors:
     ) -> RequestError | UpstreamError:
         """The error for a status of at least 300: a `RequestError` if the request is to blame."""
         found = reported(body, says_json=response.content_type.endswith("json"))
-        told = self.shown(found.words)
-        code = self.shown(found.code) if found.code else None
+        told = self.clip_message(found.words)
+        code = self.clip_message(found.code) if found.code else None
         if response.status in (*_CALLERS_FAULT, 500) and found.is_too_long:
             return too_long(told)
         if response.status in _CALLERS_FAULT and found.is_json:
@@ -108,7 +108,7 @@ class ServerErrors:
         error.retry_after_s = _maybe_wait(response.headers.get("retry-after", ""))
         return error
 
-    def shown(self, words: str) -> str:
+    def clip_message(self, words: str) -> str:
         """The start of a server's message, without secrets."""
         return self._without_secrets(words)[:_MAX_SHOWN]
 

@@ -30,14 +30,14 @@ def _of_props(page: Any, names: Sequence[str]) -> dict[str, int]:
 
 
 def _of_running(page: Any, _: Sequence[str]) -> dict[str, int]:
-    return _listed(page, "models", ("name", "model"), ("context_length",))
+    return _windows_in(page, "models", ("name", "model"), ("context_length",))
 
 
 def _of_loaded(page: Any, _: Sequence[str]) -> dict[str, int]:
-    return _listed(page, "data", ("id",), ("loaded_context_length", "max_context_length"))
+    return _windows_in(page, "data", ("id",), ("loaded_context_length", "max_context_length"))
 
 
-def _listed(page: Any, field: str, names: Sequence[str], sizes: Sequence[str]) -> dict[str, int]:
+def _windows_in(page: Any, field: str, names: Sequence[str], sizes: Sequence[str]) -> dict[str, int]:
     entries = page.get(field) if isinstance(page, dict) else None
     found: dict[str, int] = {}
     for entry in entries if isinstance(entries, list) else ():

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from callwright.conversation import MediaPart
 from callwright.errors import RequestError
-from callwright.openai_format.errors import listed
+from callwright.openai_format.errors import quote_list
 
 # Fields of parts that contain neither URL nor data; some server may read any other text as one.
 _WORDS: Final = frozenset({"type", "detail", "filename", "format"})
@@ -74,7 +74,7 @@ def _fault(field: str, text: str, schemes: Collection[str]) -> str | None:
 
 
 def _urls(schemes: Collection[str]) -> str:
-    return f"a URL that begins with {listed([f'{scheme}:' for scheme in sorted(schemes)])}" if schemes else "no URL"
+    return f"a URL that begins with {quote_list([f'{scheme}:' for scheme in sorted(schemes)])}" if schemes else "no URL"
 
 
 def _is_public(url: str) -> bool:

@@ -24,7 +24,7 @@ class SealedSearch(msgspec.Struct, frozen=True):
     results: tuple[SearchResult, ...] = ()
 
     @property
-    def told(self) -> str:
+    def model_text(self) -> str:
         """The text that the model has read."""
         return results_text(self.results) if self.results else self.words
 

@@ -23,7 +23,7 @@ def data(json_text: bytes) -> bytes:
     return b"data: " + json_text + b"\n\n"
 
 
-def named(kind: str, json_text: bytes) -> bytes:
+def typed_event(kind: str, json_text: bytes) -> bytes:
     """One event with its type."""
     return b"event: " + kind.encode() + b"\ndata: " + json_text + b"\n\n"
 

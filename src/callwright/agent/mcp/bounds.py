@@ -131,11 +131,11 @@ class _Lines(codecs.IncrementalDecoder):
         return whole.decode("utf-8", self.errors)
 
 
-def _found(name: str) -> codecs.CodecInfo | None:
+def _find_codec(name: str) -> codecs.CodecInfo | None:
     if name != OUTPUT:
         return None
     utf_8 = codecs.lookup("utf-8")
     return codecs.CodecInfo(utf_8.encode, utf_8.decode, incrementaldecoder=_Lines, name=OUTPUT)
 
 
-codecs.register(_found)
+codecs.register(_find_codec)

@@ -148,14 +148,14 @@ class Connection:
             except _UnreachableError as error:
                 raise failure(_BROKE if was_sent else str(error)) from error
             try:
-                return await self._called(owner, name, arguments, progress)
+                return await self._call_once(owner, name, arguments, progress)
             except _LostError as lost:
                 was_sent = was_sent or lost.was_sent
             if was_sent and not is_repeatable:
                 break
         raise failure(_BROKE if was_sent else _UNREACHABLE)
 
-    async def _called(self, owner: "_Owner", name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+    async def _call_once(self, owner: "_Owner", name: str, arguments: dict[str, Any], progress: Progress) -> Any:
         """The answer over one connection. Raises `Failed`, and `_LostError` if the connection cannot be used again."""
         went_on: list[None] = []
         turn = self._loop.call_soon(went_on.append, None)
@@ -292,7 +292,7 @@ class _Owner:
 
     async def list_tools(self) -> None:
         """List the server's tools. Raises `ConfigError` if the list is too large or has too many pages."""
-        self.tools, self.forms = await _listed(self.client)
+        self.tools, self.forms = await _list_tools(self.client)
 
     def begin_call(self) -> None:
         """Before each call."""
@@ -351,8 +351,8 @@ class _Owner:
                     encoding=OUTPUT,
                 )
                 transport = mcp.stdio_client(wanted, errlog=errors)
-            ask = None if self._elicit is None else self._asked
-            async with Client(transport, message_handler=self._heard, elicitation_callback=ask) as client:
+            ask = None if self._elicit is None else self._ask_person
+            async with Client(transport, message_handler=self._handle_message, elicitation_callback=ask) as client:
                 errors.close()  # the process has its own
                 self.client = client
                 self.server_name = client.server_info.name if client.server_info else ""
@@ -367,12 +367,12 @@ class _Owner:
                         task.cancel()
                     await asyncio.wait({listening, *self._listing})
 
-    async def _asked(self, _: Any, params: Any) -> Any:
+    async def _ask_person(self, _: Any, params: Any) -> Any:
         """The server asks a person."""
         assert self._elicit is not None
         return await answer_of(self._elicit, self.server_name or str(self._target), params)
 
-    async def _heard(self, message: Any) -> None:
+    async def _handle_message(self, message: Any) -> None:
         """Handle a notification of a server with a protocol before 2026."""
         if type(message).__name__ == "ToolListChangedNotification" and not self._listing:
             task = asyncio.create_task(self._listed_again())  # its answer arrives after this message
@@ -426,7 +426,7 @@ class _Owner:
         return self._target.without_secrets(words) if isinstance(self._target, Url) else words
 
 
-async def _listed(client: Any) -> tuple[list[Any], dict[str, str]]:
+async def _list_tools(client: Any) -> tuple[list[Any], dict[str, str]]:
     """The tools, and each as JSON by name. Raises `ConfigError` above the limits."""
     found: list[Any] = []
     forms: dict[str, str] = {}

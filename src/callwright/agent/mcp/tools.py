@@ -162,7 +162,7 @@ def _tools(
     tools: dict[str, Tool] = {}
     taken = {tool.name: tool for tool in before}
     for listed in given:
-        name = _named(f"{prefix}__{listed.name}", {**taken, **tools})
+        name = _unique_name(f"{prefix}__{listed.name}", {**taken, **tools})
         hints = listed.annotations
         only_reads = bool(hints and hints.read_only_hint)
         definition = FunctionTool(name, listed.description or listed.title, {"type": "object", **listed.input_schema})
@@ -189,7 +189,7 @@ def server_tool(
     )
 
 
-def _named(wanted: str, taken: Mapping[str, Tool]) -> str:
+def _unique_name(wanted: str, taken: Mapping[str, Tool]) -> str:
     """A unique name that OpenAI accepts; a changed name ends with a hash of the real one."""
     name = _OTHER.sub("_", wanted)
     if len(name) <= _MAX_NAME and name not in taken:

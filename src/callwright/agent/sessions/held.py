@@ -17,7 +17,7 @@ from callwright.database.transactions import Transactions
 from callwright.errors import SessionError
 from callwright.openai_format.messages import read_messages, write_messages
 from callwright.tolerant_json.codec import encode
-from callwright.wire.chat.mend_history import mended
+from callwright.wire.chat.mend_history import mend_messages
 
 _FULL: Final = 0.75  # of its bytes: then old items are summarized, even if they have few tokens
 
@@ -61,7 +61,7 @@ class HeldSession:
             for call in open_calls(read_messages(self._messages))
         ]
         await self._write(left)
-        self.items = read_messages(mended([*self._messages, *left]))
+        self.items = read_messages(mend_messages([*self._messages, *left]))
         self._count = len(self.items)
 
     @property
@@ -75,7 +75,7 @@ class HeldSession:
 
     async def keep(self, items: Sequence[Item]) -> None:
         """Store the new items of a run. Finishes even if the caller is cancelled."""
-        await asyncio.shield(self._kept(tuple(items)))
+        await asyncio.shield(self._append_items(tuple(items)))
 
     async def keep_result(self, result: RunResult[Any]) -> None:
         """Store the result of a run. If it waits for a person, all but the waiting turn."""
@@ -87,7 +87,7 @@ class HeldSession:
             items = items[: max(begin, 0 if self._is_anew else self._count)]
         await self.keep(items)
 
-    async def _kept(self, items: tuple[Item, ...]) -> None:
+    async def _append_items(self, items: tuple[Item, ...]) -> None:
         async with self._writing:
             begin = 0 if self._is_anew else self._count
             if begin < len(items) or self._is_anew:

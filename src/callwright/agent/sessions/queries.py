@@ -47,19 +47,19 @@ def _hold(connection: Connection, id_: str, run: Maker) -> None:
 
 def free(connection: Connection, id_: str, run: Maker) -> None:
     """Release the session, if this run still holds it."""
-    connection.execute(update(SESSIONS).where(_held(id_, run)).values(_FREE))
+    connection.execute(update(SESSIONS).where(_is_held_by(id_, run)).values(_FREE))
 
 
-def seen(connection: Connection, id_: str, run: Maker) -> None:
+def touch(connection: Connection, id_: str, run: Maker) -> None:
     """Record that the run that holds the session is alive."""
-    connection.execute(update(SESSIONS).where(_held(id_, run)).values(seen_at=as_now(connection)))
+    connection.execute(update(SESSIONS).where(_is_held_by(id_, run)).values(seen_at=as_now(connection)))
 
 
 def add(connection: Connection, id_: str, run: Maker, messages: Sequence[bytes], most_bytes: int) -> None:
     """Append messages. Raises `SessionError` if the session was lost, or has no room."""
     more = sum(map(len, messages))
     at = as_now(connection)
-    room = update(SESSIONS).where(_held(id_, run), SESSIONS.c.size + more <= most_bytes)
+    room = update(SESSIONS).where(_is_held_by(id_, run), SESSIONS.c.size + more <= most_bytes)
     if not connection.execute(room.values(size=SESSIONS.c.size + more, changed_at=at, seen_at=at)).rowcount:
         row = _row(connection, id_)
         if row is None or row.holder != run.id:
@@ -118,7 +118,7 @@ def clear(connection: Connection, id_: str, run: Maker) -> None:
 
 
 def _empty(connection: Connection, id_: str, run: Maker) -> None:
-    emptied = update(SESSIONS).where(_held(id_, run)).values(size=0)
+    emptied = update(SESSIONS).where(_is_held_by(id_, run)).values(size=0)
     if connection.execute(emptied).rowcount:
         connection.execute(delete(SESSION_MESSAGES).where(SESSION_MESSAGES.c.session_id == id_))
 
@@ -127,5 +127,5 @@ def _row(connection: Connection, id_: str) -> "Row[tuple[object, ...]] | None":
     return connection.execute(select(SESSIONS).where(SESSIONS.c.id == id_).with_for_update()).first()
 
 
-def _held(id_: str, run: Maker) -> ColumnElement[bool]:
+def _is_held_by(id_: str, run: Maker) -> ColumnElement[bool]:
     return (SESSIONS.c.id == id_) & (SESSIONS.c.holder == run.id)

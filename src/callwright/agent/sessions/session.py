@@ -146,7 +146,7 @@ class Session:
     # --- for a run ---
 
     @asynccontextmanager
-    async def held(self, pending: Sequence[Mapping[str, Any]] | None = None) -> AsyncGenerator[HeldSession, None]:
+    async def hold(self, pending: Sequence[Mapping[str, Any]] | None = None) -> AsyncGenerator[HeldSession, None]:
         """The session for one run, which holds it exclusively. `pending`: the messages of a run that waited and is
         resumed.
         """
@@ -173,7 +173,7 @@ class Session:
         while True:
             await asyncio.sleep(_SEEN_EVERY_S)
             try:
-                await database.write(queries.seen, self.session_id, run)
+                await database.write(queries.touch, self.session_id, run)
             except StoreError:
                 continue
 

@@ -68,7 +68,7 @@ class Background:
         """
         answer: Future[T | None] = Future()
 
-        def asked() -> None:
+        def run_question() -> None:
             if not answer.set_running_or_notify_cancel():  # the asking task was cancelled
                 return
             try:
@@ -79,7 +79,7 @@ class Background:
             except Exception as error:
                 answer.set_exception(error)
 
-        self._asked.put(asked)
+        self._asked.put(run_question)
         return await asyncio.wrap_future(answer)
 
     async def _end(self) -> None:

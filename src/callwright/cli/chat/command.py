@@ -21,7 +21,7 @@ from callwright.cli.chat.screen import Screen, plain
 from callwright.cli.chat.tools_file import load_tools
 from callwright.cli.chat.transcript import Transcript
 from callwright.cli.options import checked, model_settings, server_options, state_folder, told_as_options
-from callwright.cli.terminal import counted
+from callwright.cli.terminal import count_noun
 from callwright.errors import CallwrightError, ConfigError, did_you_mean
 from callwright.gateway.config.build_models import build_models, default_name
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, with_default_mode
@@ -155,7 +155,7 @@ async def _model(config: ModelConfig) -> AsyncGenerator[Model, None]:
             names = await model.upstream.models()
             if not names:
                 raise ConfigError("The upstream lists no models. Name one with --model.")
-            model = model.called(names[0])
+            model = model.for_model(names[0])
         yield model
     finally:
         await model.close()
@@ -198,11 +198,11 @@ class _Chat:
             assert isinstance(model, Model)
             mode = AUTO if model.mode_selector else model.mode
             how = f"{mode} {model.dialect}" if model.dialect else mode
-            tools = counted(len(self._agent.tools), "tool")
+            tools = count_noun(len(self._agent.tools), "tool")
             screen.line(f"{model.name} ({how}), {tools}. /help for help, Ctrl-D ends.", dim=True)
             if self._session is not None and (before := self._background.call(self._session.get_items())):
                 told = plain(self._session.session_id)
-                screen.line(f"Going on with {told}: {counted(len(before), 'message')}.", dim=True)
+                screen.line(f"Going on with {told}: {count_noun(len(before), 'message')}.", dim=True)
         while True:
             try:
                 line = screen.ask("> ", bold=True).strip()

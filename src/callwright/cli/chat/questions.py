@@ -23,11 +23,11 @@ def asking_in(screen: Screen, background: Background) -> Elicit | None:
         return None
     one_at_a_time = asyncio.Lock()
 
-    async def asked(question: Question) -> Any:
+    async def ask(question: Question) -> Any:
         async with one_at_a_time:
             return await background.ask(lambda: _answer(screen, question))
 
-    return asked
+    return ask
 
 
 def _answer(screen: Screen, question: Question) -> Any:

@@ -31,7 +31,7 @@ from callwright.agent.events import (
     ToolEnded,
     ToolProgress,
 )
-from callwright.cli.terminal import counted
+from callwright.cli.terminal import count_noun
 
 _RESULT_LINES: Final = 4
 _MIN_WIDTH: Final = 40
@@ -122,7 +122,7 @@ class Screen:
                 if error is not None and not isinstance(error, Failed | Retry):  # the model does not see it
                     self.line(f"   {self._cut(plain(_raised(error)))}", fg="red", dim=True)
             case Compacted(count=count):
-                self.line(f"[{counted(count, 'item')} of the conversation were summarised]", dim=True)
+                self.line(f"[{count_noun(count, 'item')} of the conversation were summarised]", dim=True)
             case RunEnded(result):
                 self._end(result)
             case _:

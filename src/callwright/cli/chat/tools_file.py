@@ -25,7 +25,7 @@ def load_tools(path: Path, number: int = 0) -> tuple[list[Tool], dict[str, Any]]
     module = _run(path, f"{_MODULE}{number}")
     found = [value for value in vars(module).values() if isinstance(value, Tool)]
     if not found:
-        found = [_made(path, one) for one in vars(module).values() if _is_meant(one, module.__name__)]
+        found = [_make_tool(path, one) for one in vars(module).values() if _is_meant(one, module.__name__)]
     if not found:
         raise ConfigError(
             f"{path} has no tools: put @callwright.tool before its functions, or give public functions type hints."
@@ -93,7 +93,7 @@ def _is_meant(value: object, module: str) -> bool:
     )
 
 
-def _made(path: Path, function: FunctionType) -> Tool:
+def _make_tool(path: Path, function: FunctionType) -> Tool:
     try:
         return tool(function)
     except RequestError as error:

@@ -111,7 +111,7 @@ def measure(ctx: click.Context, /, targets: Sequence[str], **given: Any) -> None
         raise ConfigError(f"Expected one server or file, got {len(targets)}. Two results are compared by: compare A B")
     cases = [case for path in options.own for case in read_cases(path)]
     cases = cases or suite(options.size, groups=options.groups or tuple(GROUPS))
-    asked = options.asked()
+    asked = options.request()
     if options.dry_run:
         _tell_cost(cases, len(asked.ways))
         return
@@ -163,7 +163,7 @@ class _Options(Struct, frozen=True, kw_only=True):
     as_json: bool
     fail_under: float | None
 
-    def asked(self) -> Asked:
+    def request(self) -> Asked:
         """The options that apply to all ways."""
         ways = tuple(read_way(way) for way in dict.fromkeys(self.ways))
         return Asked(ways, self.model, self.dialect, self.api_key_env, dict(map(named_value, self.fields)))
@@ -188,13 +188,13 @@ def _measured_on_ray(target: Target, options: _Options, cases: Sequence[Case], p
     with ResultFile(options.out, plan) as results:
         missed = _told_cost(cases, target, results)
         how: dict[str, Any] = {"at_once": options.at_once, "timeout_s": _TIMEOUT_S}
-        parts = parts_of(target.entries.values(), missed, options.asked().fields, **how)
+        parts = parts_of(target.entries.values(), missed, options.request().fields, **how)
         progress = _Progress(results, len(missed))
         with live(progress.lines):
             try:
                 for result, records in on_ray(parts) if parts else ():
                     results.add(result, records)
-                    progress.told(result)
+                    progress.add(result)
             except UpstreamError as error:
                 return str(error)
     return ""
@@ -217,7 +217,7 @@ def _ordered(found: Sequence[Result], cases: Sequence[Case], ways: Sequence[str]
 
 
 async def _target(at: str | None, options: _Options) -> Target:
-    asked, faults = options.asked(), options.faults
+    asked, faults = options.request(), options.faults
     if options.config is not None:
         if at is not None or faults:
             raise ConfigError("--config says what is asked: leave out the server, and --faults.")
@@ -239,7 +239,7 @@ class _Progress:
         self._left = left
         self._begun_s = time.monotonic()
 
-    def told(self, result: Result) -> None:
+    def add(self, result: Result) -> None:
         """Add a new result."""
         self._asked += 1
         self._found[result.key] = result
@@ -263,7 +263,7 @@ def _told_cost(cases: Sequence[Case], target: Target, results: ResultFile) -> li
         ways = f"{len(target.askers)} ways" if len(target.askers) > 1 else "one way"
         there = len(results.done)
         begun = f"Going on: {there:,} are done, left are" if there else f"Asking in {ways}:"
-        click.echo(f"{begun} {cost_of([case for _, case in missed]).told}.", err=True)
+        click.echo(f"{begun} {cost_of([case for _, case in missed]).summary}.", err=True)
     return missed
 
 
@@ -281,7 +281,7 @@ async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, a
                 results,
                 at_once=at_once,
                 timeout_s=_TIMEOUT_S,
-                told=progress.told,
+                told=progress.add,
                 together=target.together,
             )
     except asyncio.CancelledError:
@@ -302,7 +302,7 @@ def _tell(summary: Summary, out: Path, *, as_json: bool, is_chosen: bool) -> Non
 
 
 def _tell_cost(cases: Sequence[Case], ways: int) -> None:
-    click.echo(f"{'Each way' if ways != 1 else 'The way'}: {cost_of(cases).told}.")
+    click.echo(f"{'Each way' if ways != 1 else 'The way'}: {cost_of(cases).summary}.")
     if ways > 1:
         click.echo(f"{ways} ways: {ways} times as much.")
     elif not ways:

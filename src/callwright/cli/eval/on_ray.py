@@ -87,7 +87,7 @@ def measured(parts: Sequence[Part]) -> Iterator[tuple[Result, tuple[Record, ...]
 
     @ray.remote(num_returns="streaming")  # type: ignore[untyped-decorator]
     def work(part: bytes) -> Iterator[bytes]:
-        for sent in worked(msgspec.json.decode(part, type=Part)):  # Ray sends into it, so no `yield from`
+        for sent in run_part(msgspec.json.decode(part, type=Part)):  # Ray sends into it, so no `yield from`
             yield msgspec.json.encode(sent)
 
     errors: list[str] = []
@@ -113,7 +113,7 @@ def measured(parts: Sequence[Part]) -> Iterator[tuple[Result, tuple[Record, ...]
         raise UpstreamError(" ".join(errors), fault="unreachable", upstream="ray")
 
 
-def worked(part: Part) -> Iterator[_Sent]:
+def run_part(part: Part) -> Iterator[_Sent]:
     """Do a part, in its own thread."""
     sent: queue.Queue[_Sent | None] = queue.Queue()
 

@@ -77,7 +77,7 @@ def config(model: str, url: str, has_search: bool | None = None, *, has_key: boo
     """
     key = f'env_key = "{KEY}"\n' if has_key else ""  # Codex refuses to start without a variable that it names
     return f"""\
-model = {_quoted(model)}
+model = {_quote(model)}
 model_provider = "callwright"
 model_catalog_json = "{_CATALOGUE}"
 {_SEARCH[has_search]}
@@ -86,7 +86,7 @@ analytics.enabled = false
 
 [model_providers.callwright]
 name = "Callwright"
-base_url = {_quoted(url)}
+base_url = {_quote(url)}
 {key}wire_api = "responses"
 supports_websockets = true
 request_max_retries = 0  # Codex multiplies the two: by default a request that fails is made 30 times
@@ -124,6 +124,6 @@ def _described(name: str, priority: int, context_window: int, images: bool) -> d
     }
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A string of TOML; JSON's escapes are the same."""
     return json.dumps(text, ensure_ascii=False)

@@ -67,7 +67,7 @@ class _Writer:
     def write(self) -> str:
         ignored = f"{self._prefix}-ignored"
         if found := self._ignored():
-            self._between = [GbnfPart.named(ignored)]
+            self._between = [GbnfPart.from_rule(ignored)]
             self._rules[ignored] = repeated(either(found), 0, None, self._large)
         while self._peek().kind != "end":
             token = self._next()
@@ -164,7 +164,7 @@ class _Writer:
             self._next()  # the bracket
             return repeated(inner, 0, 1, self._large) if token.text == "[" else inner
         if token.kind in ("rule", "terminal"):
-            return GbnfPart.named(self._name(token.text))
+            return GbnfPart.from_rule(self._name(token.text))
         if token.kind == "regex":
             body, _, flags = token.text[1:].rpartition("/")
             return expression(body.replace("\\/", "/"), flags, in_json=self._in_json)

@@ -29,7 +29,7 @@ class GbnfPart(Struct, frozen=True):
     starts: Starts = frozenset({(_READ,)})
 
     @classmethod
-    def named(cls, rule: str) -> "GbnfPart":
+    def from_rule(cls, rule: str) -> "GbnfPart":
         """A rule by its name."""
         return cls(rule, starts=frozenset({(rule,)}))
 
@@ -63,12 +63,12 @@ def repeated(piece: GbnfPart, least: int, most: int | None, rules: dict[str, str
     starts = piece.starts if least else piece.starts | {()}
     if max(least, most or 0) * piece.size > _MAX_REPEATED:
         rules[name := f"r{len(rules)}"] = piece.text
-        return GbnfPart(f"({counted(rules, name, least, most)})", starts=starts)
+        return GbnfPart(f"({repeat_rule(rules, name, least, most)})", starts=starts)
     times = _TIMES.get((least, most), f"{{{least},{'' if most is None else most}}}")
     return GbnfPart(f"({piece.text}){times}", piece.size * max(most or least, 1), starts)
 
 
-def counted(rules: dict[str, str], name: str, least: int, most: int | None) -> str:
+def repeat_rule(rules: dict[str, str], name: str, least: int, most: int | None) -> str:
     """A rule, `least` to `most` times: in blocks if these are more than llama.cpp repeats.
 
     The optional part is a chain in which a block is either whole or the last, so that few ways are open at a time.

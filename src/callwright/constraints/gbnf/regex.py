@@ -115,7 +115,7 @@ class _Reading:
             if self._pattern.startswith("(?", self.at) and (found := self._flags()) is not None:
                 any_case, dot_all = any_case or "i" in found, dot_all or "s" in found
                 continue
-            parts.append(self._counted(self._atom(any_case, dot_all)))
+            parts.append(self._apply_count(self._atom(any_case, dot_all)))
         return row(parts)
 
     def _flags(self) -> str | None:
@@ -126,7 +126,7 @@ class _Reading:
         self.at = found.end()
         return found["flags"]
 
-    def _counted(self, piece: GbnfPart) -> GbnfPart:
+    def _apply_count(self, piece: GbnfPart) -> GbnfPart:
         mark = self._pattern[self.at : self.at + 1]
         if mark in ("*", "+", "?") and mark:
             self.at += 1

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from callwright.constraints.gbnf.pieces import counted
+from callwright.constraints.gbnf.pieces import repeat_rule
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.text import gbnf_literal, other_keys
 from callwright.constraints.rust_regex import whole_pattern
@@ -120,7 +120,7 @@ class SchemaRules:
                 return rf'"\"" {expression(pattern, in_json=True, rules=self._rules, most=most).text} "\""'
             case "string" if len(schema) > 1:
                 char, least, most = self.shared("char"), schema.get("minLength", 0), schema.get("maxLength")
-                return rf'"\"" {counted(self._rules, char, least, most)} "\""'
+                return rf'"\"" {repeat_rule(self._rules, char, least, most)} "\""'
             case "integer":
                 return self._integer(schema)
             case "number" if schema.get("multipleOf") in _DECIMALS:

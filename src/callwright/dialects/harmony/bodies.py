@@ -99,7 +99,7 @@ class Bodies:
     def text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Stream a body up to a marker of `end` and answer that."""
         if channel == "final" and self._demands and not self.calls:
-            return (yield from self._judged(channel, end))
+            return (yield from self._read_required_call(channel, end))
         while True:
             text, token = self.source.scan(end)
             if text:
@@ -110,7 +110,7 @@ class Bodies:
             if text:
                 return (yield from self.more_text(channel, end))
 
-    def _judged(self, channel: str, end: Markers) -> Parse[str]:
+    def _read_required_call(self, channel: str, end: Markers) -> Parse[str]:
         """Read an answer in text when a call is required: models write the call into it as plain JSON."""
         text, token = yield from read_until(self.source, end, MAX_BODY)
         pieces = recover(text, self.tools)

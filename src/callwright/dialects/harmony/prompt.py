@@ -152,7 +152,7 @@ def messages(conversation: Conversation, options: Options) -> list[dict[str, Any
     system = told_system(
         conversation, _told_head, _head(conversation, instructions, options), choice_note(conversation)
     )
-    return system + told_messages(items, _told, _own_builtins(conversation.tools), options.tool_results)
+    return system + told_messages(items, _turn_messages, _own_builtins(conversation.tools), options.tool_results)
 
 
 def _told_head(conversation: Conversation, head: _Head, notes: Sequence[str]) -> str | None:
@@ -160,7 +160,7 @@ def _told_head(conversation: Conversation, head: _Head, notes: Sequence[str]) ->
     return neutralise("\n\n".join(sections), CONTROLS) or None
 
 
-def _told(turn: ConversationTurn, _: int, own: Collection[str], form: str) -> list[dict[str, Any]]:
+def _turn_messages(turn: ConversationTurn, _: int, own: Collection[str], form: str) -> list[dict[str, Any]]:
     match turn:
         case Message():
             return [chat_message(turn, CONTROLS)]

@@ -67,7 +67,7 @@ def gather_instructions(items: Sequence[Item]) -> tuple[list[str], tuple[Item, .
 
 def user_turns(items: Sequence[Item]) -> Sequence[int]:
     """The numbers of the turns in which the user spoke."""
-    return fold(items, TurnsAlong(), _asked).made
+    return fold(items, TurnsAlong(), _find_user_turns).made
 
 
 def last_of_user(items: Sequence[Item]) -> int:
@@ -93,7 +93,7 @@ def last_asked(conversation: Conversation, items: Sequence[Item]) -> int:
     return asked[-1] if asked else -1
 
 
-def _asked(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
+def _find_user_turns(before: TurnsAlong, items: Sequence[Item], _: int) -> TurnsAlong:
     return before.more(items, lambda turn, number: [number] if is_of_user(turn) else [])
 
 
@@ -136,7 +136,7 @@ def chat_message(message: Message, controls: Sequence[str] | None) -> dict[str, 
     templates know the role, and fewer take a system message that late. Without `controls` the text stays as it is.
     """
     if message.role == "developer":
-        return {"role": "user", "content": f"<system>\n{_broken(message.text, controls)}\n</system>"}
+        return {"role": "user", "content": f"<system>\n{_neutralise_text(message.text, controls)}\n</system>"}
     return {"role": message.role, "content": chat_content(message.parts, controls)}
 
 
@@ -159,12 +159,14 @@ def plain_text(parts: Sequence[Part], number: int) -> str:
 def chat_content(parts: Sequence[Part], controls: Sequence[str] | None) -> Any:
     """The content of a chat message. Text that looks like a control token is broken up, so that it forges none."""
     if all(type(part) is TextPart for part in parts):
-        return _broken(parts_text(tuple(parts)), controls)
+        return _neutralise_text(parts_text(tuple(parts)), controls)
     return [
-        {"type": "text", "text": _broken(part.text, controls)} if isinstance(part, TextPart) else dict(part.value)
+        {"type": "text", "text": _neutralise_text(part.text, controls)}
+        if isinstance(part, TextPart)
+        else dict(part.value)
         for part in parts
     ]
 
 
-def _broken(text: str, controls: Sequence[str] | None) -> str:
+def _neutralise_text(text: str, controls: Sequence[str] | None) -> str:
     return text if controls is None else neutralise(text, controls)

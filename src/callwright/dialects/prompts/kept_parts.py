@@ -30,7 +30,7 @@ def put_tools(
     if not conversation.tools:
         write(out, conversation, *given, **named)
         return out
-    make = partial(_written, write, conversation, *given, **named)
+    make = partial(_write_part, write, conversation, *given, **named)
     return out.put(once(conversation.tools, "prompt", make, (write, given, named)))
 
 
@@ -88,20 +88,20 @@ def put_turns(
             told = {**told, "reasons": number > asked}
         if leaves is not None:
             told = {**told, "left": left}
-        prompt = _EMPTY if number == number_apart else _written(write, turn, number, *given, **told)
+        prompt = _EMPTY if number == number_apart else _write_part(write, turn, number, *given, **told)
         return _Part(prompt, None if leaves is None else leaves(left, turn))
 
     def more(before: _Row, items: Sequence[Item], _: int) -> _Row:
         closed = before.turns.closed
         left: S | None = before.turns.made[closed - 1].left if closed else None
 
-        def made(turn: ConversationTurn, number: int) -> Sequence[_Part]:
+        def make_part(turn: ConversationTurn, number: int) -> Sequence[_Part]:
             nonlocal left
             part = part_of(turn, number, left)
             left = part.left
             return [part]
 
-        turns = before.turns.more(items, made)
+        turns = before.turns.more(items, make_part)
         prompts = [part.prompt for part in turns.made[closed : turns.closed]]
         new = max(0, number_apart - closed)  # of these before the one apart
         return _Row(turns, before.before.then(prompts[:new]), before.behind.then(prompts[new:]))
@@ -117,7 +117,7 @@ def put_turns(
     return made[-1].left if made else None
 
 
-def _written(write: Callable[..., object], *given: Any, **named: Any) -> Collected:
+def _write_part(write: Callable[..., object], *given: Any, **named: Any) -> Collected:
     part = PromptBuilder()
     write(part, *given, **named)
     return part.collected()

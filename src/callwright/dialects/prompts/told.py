@@ -54,7 +54,7 @@ class ToldTurns(msgspec.Struct, frozen=True):
         instructions, items = split_instructions(conversation.items)
         notes = [*choice_note(conversation), *format_note(conversation)]
         system = told_system(conversation, _system, self.controls, tools, given, named, instructions, notes)
-        return system + told_messages(items, _told, self)
+        return system + told_messages(items, _turn_messages, self)
 
 
 def told_system(conversation: Conversation, tell: Callable[..., str | None], *given: Any) -> list[dict[str, Any]]:
@@ -63,11 +63,11 @@ def told_system(conversation: Conversation, tell: Callable[..., str | None], *gi
     shared.
     """
 
-    def made() -> list[dict[str, Any]]:
+    def make_system() -> list[dict[str, Any]]:
         text = tell(conversation, *given)
         return [] if text is None else [{"role": "system", "content": text}]
 
-    return [*once(conversation.tools, "told", made, (tell, given))]
+    return [*once(conversation.tools, "told", make_system, (tell, given))]
 
 
 def _system(
@@ -109,7 +109,7 @@ def _shared_message(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _told(turn: ConversationTurn, number: int, told: ToldTurns) -> list[dict[str, Any]]:
+def _turn_messages(turn: ConversationTurn, number: int, told: ToldTurns) -> list[dict[str, Any]]:
     controls = told.controls
     match turn:
         case Message():

@@ -50,7 +50,7 @@ class Result(Struct, frozen=True):
 WriteResults: TypeAlias = Callable[[PromptBuilder, Sequence[Result]], object]
 
 
-def _made(fields: Mapping[str, Any]) -> "Turns":
+def _make_turns(fields: Mapping[str, Any]) -> "Turns":
     return Turns(**fields)
 
 
@@ -133,7 +133,7 @@ class Turns(Struct, frozen=True, kw_only=True, eq=False):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the table without its renderer, which refers to it."""
         declared = (field for field in self.__struct_fields__ if field != "renderer")
-        return _made, ({field: getattr(self, field) for field in declared},)
+        return _make_turns, ({field: getattr(self, field) for field in declared},)
 
     @property
     def marks(self) -> TurnMarks:
@@ -370,14 +370,16 @@ class _Renderer(Struct, frozen=True, kw_only=True, eq=False):
 
     def write(self, turn: AssistantTurn) -> str:
         """An assistant turn as the model writes it."""
-        return Prompt(self._written(turn, self.written, self.table.calls), ()).text
+        return Prompt(self._write_turn(turn, self.written, self.table.calls), ()).text
 
     def _wire_text(self, turn: AssistantTurn) -> str:
         """The same for chat messages, with look-alikes of control tokens in its text broken up."""
         table = self.table
-        return Prompt(self._written(turn, self.chat_written, table.chat_calls or table.calls), table.controls).wire_text
+        return Prompt(
+            self._write_turn(turn, self.chat_written, table.chat_calls or table.calls), table.controls
+        ).wire_text
 
-    def _written(self, turn: AssistantTurn, layout: Layout, calls: CallLayout) -> Any:
+    def _write_turn(self, turn: AssistantTurn, layout: Layout, calls: CallLayout) -> Any:
         out = PromptBuilder()
         shown = self._calls(calls, turn) if turn.calls else ""
         layout.put(out, {"thought": turn.reasoning or "", "text": turn.text, "calls": shown})

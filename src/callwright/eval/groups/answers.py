@@ -18,7 +18,7 @@ def cases(random: Random) -> Iterator[Case]:
     """Cases, without an end."""
     number = 0
     while True:
-        for make in (_person, _reported, _listed, _called):
+        for make in (_person, _reported, _list_case, _call_case):
             number += 1
             yield make(random, f"answers/{number:03}")
 
@@ -38,7 +38,7 @@ def _person(random: Random, id_: str) -> Case:
     )
 
 
-def _listed(random: Random, id_: str) -> Case:
+def _list_case(random: Random, id_: str) -> Case:
     ships = random.sample(SHIPS, random.randint(2, 4))
     said = f"These ships are in: {', '.join(ships[:-1])} and {ships[-1]}. List the ships with their count."
     return Case(
@@ -68,7 +68,7 @@ def _reported(random: Random, id_: str) -> Case:
     )
 
 
-def _called(random: Random, id_: str) -> Case:
+def _call_case(random: Random, id_: str) -> Case:
     """A call is still the right thing, though the answer has a form."""
     harbour = random.choice(HARBOURS)
     return Case(

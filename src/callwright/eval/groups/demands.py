@@ -35,7 +35,7 @@ def cases(random: Random) -> Iterator[Case]:
     """Cases, without an end."""
     number = 0
     while True:
-        for make in (_required, _named, _none, _allowed, _strict, _grammar, _anything):
+        for make in (_required, _named_tool_case, _none, _allowed, _strict, _grammar, _anything):
             number += 1
             yield make(random, f"demands/{number:03}")
 
@@ -54,7 +54,7 @@ def _required(random: Random, id_: str) -> Case:
     return _case(id_, said, must, "required")
 
 
-def _named(random: Random, id_: str) -> Case:
+def _named_tool_case(random: Random, id_: str) -> Case:
     strokes = random.randint(2, 12)
     said = f"It is {strokes} o'clock: give as many strokes, {strokes}."
     named = {"type": "function", "function": {"name": "ring_bell"}}

@@ -31,13 +31,13 @@ def cases(random: Random) -> Iterator[Case]:
             )
 
 
-def _listed(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _tides(random: Random) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     harbours = several(random, HARBOURS, random.randint(2, 4))
-    return f"Get the tide in {_listed(harbours)}.", [("get_tide", {"harbour": one}) for one in harbours]
+    return f"Get the tide in {_join_words(harbours)}.", [("get_tide", {"harbour": one}) for one in harbours]
 
 
 def _plants(random: Random) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
@@ -49,7 +49,7 @@ def _plants(random: Random) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
 
 def _pilots(random: Random) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     ships = several(random, SHIPS, random.randint(2, 3))
-    return f"Send a pilot to the ships {_listed(ships)}.", [("send_pilot", {"ship": one}) for one in ships]
+    return f"Send a pilot to the ships {_join_words(ships)}.", [("send_pilot", {"ship": one}) for one in ships]
 
 
 def _mixed(random: Random) -> tuple[str, list[tuple[str, dict[str, Any]]]]:

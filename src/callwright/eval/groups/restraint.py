@@ -25,7 +25,7 @@ def cases(random: Random) -> Iterator[Case]:
     """Cases, without an end."""
     number = 0
     while True:
-        for make in (_idle, _missing, _mentioned, _injected, _shown, _done):
+        for make in (_idle, _missing, _mentioned, _injected, _quoted_call_case, _done):
             number += 1
             yield make(random, f"restraint/{number:03}")
 
@@ -89,7 +89,7 @@ def _injected(random: Random, id_: str) -> Case:
     )
 
 
-def _shown(random: Random, id_: str) -> Case:
+def _quoted_call_case(random: Random, id_: str) -> Case:
     """The request contains a call as an example, to be spoken about."""
     harbour = random.choice(HARBOURS)
     shown = f'```json\n{{"name": "get_tide", "arguments": {{"harbour": "{harbour}"}}}}\n```'

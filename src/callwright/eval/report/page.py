@@ -154,10 +154,10 @@ def _failing(result: Result, records: Sequence[Record]) -> str:
     why = result.error or (result.verdict.why if result.verdict is not None else "")
     outputs = "".join(_output(record) for record in records)
     said = f"<strong>{escape(result.case)}</strong> · {escape(result.way)}: {escape(why)}"
-    return f"<details><summary>{said}</summary>{_asked(records)}{outputs}</details>"
+    return f"<details><summary>{said}</summary>{_user_message(records)}{outputs}</details>"
 
 
-def _asked(records: Sequence[Record]) -> str:
+def _user_message(records: Sequence[Record]) -> str:
     """The last message of the user."""
     body = records[0].request if records else None
     messages = body.get("messages", []) if isinstance(body, dict) else []

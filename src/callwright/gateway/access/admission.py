@@ -94,7 +94,7 @@ class AdmissionControl:
                 self.sockets -= 1
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of requests, and of WebSockets waiting for their last events, that must still end."""
         return self.running + self.sockets
 

@@ -96,21 +96,21 @@ class ApiKey:
         if (bucket := self._buckets.get("tokens")) is not None:
             bucket.use(tokens)
 
-    def left(self) -> dict[str, float]:
+    def remaining(self) -> dict[str, float]:
         """The remaining amounts of the limits, by kind: `requests`, `tokens`."""
-        return {kind: max(0.0, bucket.left()) for kind, bucket in self._buckets.items()}
+        return {kind: max(0.0, bucket.remaining()) for kind, bucket in self._buckets.items()}
 
     def headers(self) -> dict[str, str]:
         """The remaining amounts of the limits, as OpenAI's `x-ratelimit-*` headers."""
         told: dict[str, str] = {}
         for kind, bucket in self._buckets.items():
             told[f"x-ratelimit-limit-{kind}"] = str(bucket.per_minute)
-            told[f"x-ratelimit-remaining-{kind}"] = str(max(0, math.floor(bucket.left())))
+            told[f"x-ratelimit-remaining-{kind}"] = str(max(0, math.floor(bucket.remaining())))
             told[f"x-ratelimit-reset-{kind}"] = _duration(bucket.wait_s(bucket.per_minute))
         return told
 
     def _too_early(self, bucket: Bucket, wait_s: float) -> RequestError:
-        used = bucket.per_minute - math.floor(bucket.left())
+        used = bucket.per_minute - math.floor(bucket.remaining())
         return RequestError(
             f"Rate limit reached for {bucket.kind} per minute: Limit {bucket.per_minute}, Used {used}. Please try "
             f"again in {_duration(wait_s)}.",
@@ -183,9 +183,9 @@ class Keys:
         """Those that have rate limits."""
         return [who for _, who in self._callers if who.is_limited]
 
-    def left(self) -> dict[str, dict[str, float]]:
+    def remaining(self) -> dict[str, dict[str, float]]:
         """The remaining amounts of the limits, by the name of each limited key."""
-        return {who.name: who.left() for who in self.limited}
+        return {who.name: who.remaining() for who in self.limited}
 
     def caller(self, authorization: str | None, api_key: str | None = None) -> ApiKey:
         """The key in an `Authorization` header, or in Anthropic's `x-api-key`. Raises `RequestError` (401)."""

@@ -112,12 +112,12 @@ class AccessMiddleware:
     def _refuse_strangers(self, host: str | None, origin: str | None) -> None:
         """Raises `RequestError` (403) for a page of a foreign origin, and for an unknown host name."""
         if origin is not None and not self._is_known(host_of(origin)):
-            raise _foreign(f"pages of {_shown(origin)} may not use this gateway", host_of(origin))
+            raise _foreign(f"pages of {_display_name(origin)} may not use this gateway", host_of(origin))
         if host is None:  # not from a browser, which always sends it
             return
         name = host_of(f"//{host}")
         if not self._is_known(name) and not is_address(name):  # an IP address cannot be rebound
-            raise _foreign(f"this gateway is not known as {_shown(host)}", name)
+            raise _foreign(f"this gateway is not known as {_display_name(host)}", name)
 
     async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
         context = current()
@@ -145,12 +145,12 @@ def _is_page(scope: Scope) -> bool:
     return path in _PAGES or (path.startswith("/ui/") and not path.startswith(_PAGE_DATA))
 
 
-def _shown(text: str) -> str:
+def _display_name(text: str) -> str:
     return f"'{text[:_MAX_SHOWN]}'" if text.isascii() and text.isprintable() else "this name"
 
 
 def _foreign(what: str, name: str) -> RequestError:
-    as_in = f", as in hosts = [{_shown(name)}]" if name else ""
+    as_in = f", as in hosts = [{_display_name(name)}]" if name else ""
     return RequestError(
         f"Forbidden: without keys, {what}. If it is yours, add it to hosts in [server]{as_in}, or give the gateway "
         "[[keys]].",

@@ -80,7 +80,7 @@ class Bucket:
         self._outage = outage
         self._said = 0.0  # by this process, and not heard of yet
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """How many are left."""
         return self.use(0)
 
@@ -97,7 +97,7 @@ class Bucket:
 
     def wait_s(self, number: float) -> float:
         """Seconds until this many are there."""
-        return max(0.0, number - self.left()) * MINUTE_S / self._most()
+        return max(0.0, number - self.remaining()) * MINUTE_S / self._most()
 
     def _most(self) -> float:
         outage = self._outage
@@ -116,7 +116,7 @@ class Bucket:
         if self._outage is None or self._outage.is_now:
             return False
         unheard = self.unsaid + self._said
-        return unheard >= self.portion or self.left() <= self.portion * self._outage.gateways
+        return unheard >= self.portion or self.remaining() <= self.portion * self._outage.gateways
 
     def say(self) -> float:
         """Take the unreported usage to report it. Afterwards call `heard` or `unheard`."""
@@ -126,7 +126,7 @@ class Bucket:
         self._said += unsaid
         return unsaid
 
-    def heard(self, used: float, said: float) -> None:
+    def set_total(self, used: float, said: float) -> None:
         """Set the total usage of all gateways, which includes the usage reported as `said`."""
         self._said -= said
         with self._counters.locked() as numbers:

@@ -43,7 +43,7 @@ class SharedLimits:
             due = [
                 (key, bucket)
                 for key, bucket in self._buckets
-                if bucket.unsaid or (turn % _HEARD_EVERY == 0 and bucket.left() < bucket.per_minute)
+                if bucket.unsaid or (turn % _HEARD_EVERY == 0 and bucket.remaining() < bucket.per_minute)
             ]
             if due or self._outage.is_now or turn % _HEARD_EVERY == 0:
                 await self._say(due)
@@ -89,7 +89,7 @@ class SharedLimits:
                 bucket.unheard(number)
             raise
         for (_, bucket), number, by_all in zip(due, said, used, strict=True):
-            bucket.heard(by_all, number)
+            bucket.set_total(by_all, number)
         if self._outage.ends(gateways):
             log.warning("limits of keys are counted together again, by %d gateways", gateways)
         return all(granted) if wants else True

@@ -112,7 +112,7 @@ class AutoModeSelector:
         if name not in self._known and time.monotonic() >= self._rests_until:
             await asyncio.wait([self._task(name)], timeout=self._patience_s)
         known = self._known.get(name)
-        return model if known is None else self._made(model, known)
+        return model if known is None else self._build_model(model, known)
 
     async def instead(self, model: Model, failure: RequestError | UpstreamError | Problem) -> Model | None:
         known = self._known.get(model.upstream_model)
@@ -126,7 +126,7 @@ class AutoModeSelector:
                 return None
         if model.mode == known.advice.mode:  # else another request was first
             self._change(model, known, failure.detail if isinstance(failure, Problem) else failure.message)
-        return self._made(model, known) if known.advice.mode != model.mode else None
+        return self._build_model(model, known) if known.advice.mode != model.mode else None
 
     async def close(self) -> None:
         tasks = list(self._probing.values())
@@ -186,7 +186,7 @@ class AutoModeSelector:
         log.warning("model %.200r is asked in mode %s%s from now on, because mode %s failed", *told)
         log.debug("its server said: %.500r", why)
 
-    def _made(self, model: Model, known: _Known) -> Model:
+    def _build_model(self, model: Model, known: _Known) -> Model:
         advised = known.advice
         key = (advised.mode, advised.dialect, advised.server, advised.constrain, known.findings.url)
         if key not in self._built:

@@ -95,7 +95,7 @@ def _model(given: ModelConfig, config: Config) -> Model:
     if mode != "native" and given.dialect is None:
         raise ConfigError(f"Mode {mode!r} needs a dialect: add dialect = 'harmony', or another one.")
     _refuse_ignored(given, mode)
-    return _made(given, mode, config)
+    return _build_model(given, mode, config)
 
 
 def _check_labels(wanted: Sequence[str], known: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ def _check_labels(wanted: Sequence[str], known: Sequence[str]) -> None:
             raise ConfigError(f"mcp names {label!r} twice: leave one of them.")
 
 
-def _made(given: ModelConfig, mode: Mode, config: Config) -> Model:
+def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
     model = Model(
         name=given.name,
         upstream=_upstream(given, mode, config.limits),
@@ -169,7 +169,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
     flavour: dict[str, object] = {}
     if named is None and given.template is not None and (found := detected(given)) is not None:
         named, flavour = found.dialect, dict(found.options)
-    model = _made(msgspec.structs.replace(given, dialect=named), "native", config)
+    model = _build_model(msgspec.structs.replace(given, dialect=named), "native", config)
     server: Server | None = given.server if given.server != "openai" else None
 
     async def examine(name: str | None) -> Findings:
@@ -192,7 +192,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
             fields=fields,
             constrain="auto" if advised.constrain and given.constrain == "auto" else "off",
         )
-        return _made(chosen, advised.mode, config)
+        return _build_model(chosen, advised.mode, config)
 
     anything = given.name == ANY_MODEL and given.model is None
     return msgspec.structs.replace(

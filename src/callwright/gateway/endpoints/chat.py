@@ -100,11 +100,11 @@ class ChatEndpoint:
         check_choices(given.body.n or 1, "n")
         model = model or self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
-        opened = await self._servers.opened(read_servers(given.given.get("tools") or ()), labels)
+        opened = await self._servers.open(read_servers(given.given.get("tools") or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
         searches = self._search is not None
         chat = await off_loop(partial(read_decoded, given, servers, searches_web=searches), slow=slow)
-        chat = _passed(chat, model.passes)
+        chat = _filter_request(chat, model.passes)
         keeps = self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False
         if keeps:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
@@ -188,7 +188,7 @@ class ChatEndpoint:
         }
 
 
-def _passed(chat: ChatRequest, passes: PassRules) -> ChatRequest:
+def _filter_request(chat: ChatRequest, passes: PassRules) -> ChatRequest:
     """A request as its model's server may get it; the context that runs notes what does not pass."""
     fields, dropped = passes.fields_passed(chat.fields)
     items, inside = passes.items_passed(chat.conversation.items)

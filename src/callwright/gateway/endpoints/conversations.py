@@ -66,41 +66,41 @@ class ConversationsEndpoint:
 
     async def show(self, request: Request) -> Response:
         """A conversation, without its items."""
-        return json_response(_described(await self._found(request)))
+        return json_response(_described(await self._find(request)))
 
     async def update(self, request: Request) -> Response:
         """Give a conversation other metadata."""
         given = await self._body(request, NewMetadata)
-        found = await self._found(request)
+        found = await self._find(request)
         await self._store.update_conversation(found.id, given.metadata)
         return json_response(_described(msgspec.structs.replace(found, metadata=given.metadata)))
 
     async def delete(self, request: Request) -> Response:
         """Forget a conversation and its items."""
-        found = await self._found(request)
+        found = await self._find(request)
         await self._store.delete_conversation(found.id)
         return json_response(DeletedObject(id=found.id, object="conversation.deleted"))
 
     async def list_items(self, request: Request) -> Response:
         """The items of a conversation."""
-        found = await self._found(request)
+        found = await self._find(request)
         return json_response(page(await self._items(found.id), request.query_params))
 
     async def add_items(self, request: Request) -> Response:
         """Append items to a conversation."""
-        found = await self._found(request)
+        found = await self._find(request)
         items = self._checked((await self._body(request, NewItems)).items)
         await self._store.add_items(found.id, items)
         return json_response(page(items, {"order": "asc", "limit": "100"}))
 
     async def show_item(self, request: Request) -> Response:
         """One item of a conversation."""
-        found = await self._found(request)
+        found = await self._find(request)
         return json_response(listed_item(await self._item(found.id, request)))
 
     async def delete_item(self, request: Request) -> Response:
         """Forget one item of a conversation."""
-        found = await self._found(request)
+        found = await self._find(request)
         item = await self._item(found.id, request)
         await self._store.delete_item(found.id, item["id"])
         return json_response(_described(found))
@@ -137,7 +137,7 @@ class ConversationsEndpoint:
         self._passes.items_passed([found.item for found in reader.found], flat=True)
         return [dict(item) for item in with_ids(items)]
 
-    async def _found(self, request: Request) -> StoredConversation:
+    async def _find(self, request: Request) -> StoredConversation:
         id_ = request.path_params["id"]
         found = await self._store.conversation(id_)
         if found is None:

@@ -149,7 +149,7 @@ async def _answers(model: Model, generation: GenerationRequest, endpoint: Handed
             handed = placed(model.limit, generation, model.upstream.hand_on(generation, endpoint.path))
             async with aclosing(handed) as batches:
                 async for batch in batches:
-                    seen.handed([answer for answer in batch if isinstance(answer, Usage)])
+                    seen.note_piece([answer for answer in batch if isinstance(answer, Usage)])
                     answers = [answer for answer in batch if not isinstance(answer, Usage)]
                     if answers:
                         yield [{**answer, "model": named} if "model" in answer else answer for answer in answers]

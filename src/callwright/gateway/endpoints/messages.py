@@ -36,7 +36,7 @@ from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
 from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
-from callwright.reading.collect import settled
+from callwright.reading.collect import settle_events
 from callwright.settings.bounds import Bounds
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
@@ -125,7 +125,7 @@ class MessagesEndpoint:
         note_given(given)
         model = self._find_model(message.model)
         labels = () if (message.tool_choice or {}).get("type") == "none" else model.mcp
-        opened = await self._servers.opened(read_servers(message.mcp_servers, message.tools), labels)
+        opened = await self._servers.open(read_servers(message.mcp_servers, message.tools), labels)
         known = {name: one.server for name, one in opened.items()}
         betas = request.headers.get(_BETAS, "")
         searches = self._search is not None
@@ -135,7 +135,7 @@ class MessagesEndpoint:
             ),
             slow=slow,
         )
-        parsed = _passed(parsed, model, request.headers.get(_SESSION))
+        parsed = _filter_request(parsed, model, request.headers.get(_SESSION))
         if not parsed.clears_thinking:
             conversation = await self._keeper.put_back(parsed.asked.conversation, model)
             asked = msgspec.structs.replace(parsed.asked, conversation=conversation)
@@ -143,7 +143,7 @@ class MessagesEndpoint:
         return _Prepared(message, parsed, model, opened)
 
 
-def _passed(parsed: ParsedMessages, model: Model, session: str | None) -> ParsedMessages:
+def _filter_request(parsed: ParsedMessages, model: Model, session: str | None) -> ParsedMessages:
     """A request as its model's server may get it; the context that runs notes what does not pass."""
     asked = parsed.asked
     fields, dropped = model.passes.fields_passed(asked.fields)
@@ -220,7 +220,7 @@ async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn
         else:
             await followed.end()
     writer = _writer(prepared)
-    for event in settled(kept):
+    for event in settle_events(kept):
         if isinstance(event, Problem):
             problems.append(event)
         assert not isinstance(event, Usage)

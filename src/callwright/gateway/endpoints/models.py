@@ -34,7 +34,7 @@ class ModelsEndpoint:
         allowed = caller().may_use(name)
         model = self._models.get(name) if allowed else None
         if model is None and allowed and (any_model := self._models.get(ANY_MODEL)) is not None:
-            return any_model.called(name)
+            return any_model.for_model(name)
         if model is None:
             known = list(filter(caller().may_use, self._models))
             or_not_yours = " or you do not have access to it" if self._keys else ""

@@ -17,7 +17,7 @@ from callwright.gateway.store.store import ENDED, StoredResponse
 from callwright.tolerant_json.codec import encode
 from callwright.wire.responses.replay import Replayed, replayed_begin, replayed_rest
 from callwright.wire.responses.response import ApiDialect
-from callwright.wire.sse import DONE, named
+from callwright.wire.sse import DONE, typed_event
 
 _ASKED_EVERY_S = 1.0
 
@@ -90,29 +90,29 @@ def stored_stream(
         raise not_kept(stored.id, after, None)
     numbers = itertools.count()
 
-    def written(events: Iterable[Replayed]) -> list[bytes]:
+    def write_events(events: Iterable[Replayed]) -> list[bytes]:
         return [_numbered(event, next(numbers)) for event in events]
 
     async def stream() -> AsyncGenerator[list[bytes], None]:
-        yield written(replayed_begin(stored.body))
+        yield write_events(replayed_begin(stored.body))
         found: StoredResponse | None = stored
         while found is not None and found.body["status"] not in ENDED:
             await asyncio.sleep(_ASKED_EVERY_S)
             found = await read()
         if found is None:
             gone = f"Response with id '{stored.id}' was deleted."
-            yield written([{"type": "error", "code": None, "message": gone, "param": None}])
+            yield write_events([{"type": "error", "code": None, "message": gone, "param": None}])
             return
-        yield written(replayed_rest(found.body, found.output, flavour))
+        yield write_events(replayed_rest(found.body, found.output, flavour))
         if flavour == "open_responses":
             yield [DONE]
 
     def beat() -> bytes:
-        return written(replayed_begin(stored.body)[1:])[0]
+        return write_events(replayed_begin(stored.body)[1:])[0]
 
     return EventStream(stream(), AsWritten(beat))
 
 
 def _numbered(event: Replayed, number: int) -> bytes:
     kind = str(event["type"])
-    return named(kind, encode({"type": kind, "sequence_number": number, **event}))
+    return typed_event(kind, encode({"type": kind, "sequence_number": number, **event}))

@@ -78,16 +78,16 @@ class _TurnWriter:
         self._number = 0
 
     def heartbeat(self) -> bytes:
-        return self.written([self._prepared.writer.heartbeat()])[0]
+        return self.encode_events([self._prepared.writer.heartbeat()])[0]
 
-    def written(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
+    def encode_events(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
         """These events as bytes."""
         written = numbered(events, self._number)
         self._number += len(events)
         return written
 
     def write(self, batch: Sequence[TurnEvent]) -> list[bytes]:
-        return self.written(self._prepared.write(batch))
+        return self.encode_events(self._prepared.write(batch))
 
     async def end(self) -> list[bytes]:
         return self._ending(await self._turns.end(self._prepared))
@@ -96,7 +96,7 @@ class _TurnWriter:
         return self._ending(self._turns.fail(self._prepared, error))
 
     def _ending(self, events: Sequence[ResponseStreamEvent]) -> list[bytes]:
-        pieces = self.written(events)
+        pieces = self.encode_events(events)
         if told := problems_told(self._prepared.problems):
             pieces.insert(-1, comment(f"{PROBLEMS_HEADER}: {told}"))
         return [*pieces, DONE] if self._flavour == "open_responses" else pieces
@@ -181,13 +181,13 @@ class ResponsesEndpoint:
         asked = prepared.asked
         today = date.today().isoformat()
 
-        def counted() -> int:
+        def count_characters() -> int:
             generation = build_generation_request(prepared.model, asked.conversation, asked.fields, today)
             if generation.prompt is not None:
                 return len(generation.prompt.text)
             return len(encode([generation.messages, generation.tools]).decode())
 
-        size = await off_loop(counted, slow=is_large(asked.conversation))
+        size = await off_loop(count_characters, slow=is_large(asked.conversation))
         return json_response(InputTokens(input_tokens=max(1, size // _CHARACTERS_PER_TOKEN)))
 
     async def compact(self, request: Request) -> Response:
@@ -201,7 +201,7 @@ class ResponsesEndpoint:
         peeked = PeekedStream(self._turns.ask(prepared, streamed=True))
         await peeked.begin(request, _is_unmet)
         writer = _TurnWriter(self._turns, prepared, flavour)
-        begin = writer.written(prepared.writer.begin())
+        begin = writer.encode_events(prepared.writer.begin())
         followed, prepared.followed = prepared.followed, None  # the stream follows the turn
         return EventStream(peeked, writer, begin=begin, followed=followed)
 

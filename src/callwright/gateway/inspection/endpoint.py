@@ -42,7 +42,7 @@ from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
 from callwright.turn.reread import RecordError
 from callwright.wire.body import decoded
-from callwright.wire.sse import comment, named
+from callwright.wire.sse import comment, typed_event
 
 # The paths of the pages; which one it is, the browser sees.
 PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality", "/ui/problems")
@@ -152,7 +152,7 @@ class InspectionEndpoint:
 
     async def turn(self, request: Request) -> Response:
         """One turn, whole for an operator."""
-        view = await self._found(request.path_params["id"])
+        view = await self._find(request.path_params["id"])
         if view.contents == "full" and not self._sees_contents(request):
             view = bare_view(view.row.without_contents(), "operators")
         return Response(await asyncio.to_thread(encode, view), media_type="application/json")
@@ -189,7 +189,7 @@ class InspectionEndpoint:
         is_forwarded = any(name in request.headers for name in _FORWARDED)
         return caller().is_operator and not (is_forwarded and self._server.inspect is None)
 
-    async def _found(self, id_: str) -> TurnView:
+    async def _find(self, id_: str) -> TurnView:
         try:
             view = await self._turns.view(id_) if self._turns is not None else None
         except RecordError as error:
@@ -226,7 +226,7 @@ class InspectionEndpoint:
                     if rows is None:
                         return
                     if rows := _seen_by(who, rows, contents=contents):
-                        yield [named("rows", encode(rows))]
+                        yield [typed_event("rows", encode(rows))]
         finally:
             self._live -= 1
             await cancel_quietly(over)

@@ -75,7 +75,9 @@ class SharedTurns:
             await cancel_quietly(task)
 
     async def rows(self) -> Rows:
-        found = await asyncio.gather(*(_asked(path, _Question("rows"), list[TurnSummary]) for path in self._others))
+        found = await asyncio.gather(
+            *(_ask_worker(path, _Question("rows"), list[TurnSummary]) for path in self._others)
+        )
         rows = [*await self._own.rows(), *(row for rows in found for row in rows or ())]
         return sorted(rows, key=lambda row: row.at)
 
@@ -87,11 +89,11 @@ class SharedTurns:
         for path in self._others:
             if view is not None:
                 return view
-            view = await _asked(path, _Question("view", id_), TurnView)
+            view = await _ask_worker(path, _Question("view", id_), TurnView)
         return view
 
     async def buckets(self) -> Sequence[Bucket]:
-        found = await asyncio.gather(*(_asked(path, _Question("buckets"), list[Bucket]) for path in self._others))
+        found = await asyncio.gather(*(_ask_worker(path, _Question("buckets"), list[Bucket]) for path in self._others))
         return [*await self._own.buckets(), *(bucket for buckets in found for bucket in buckets or ())]
 
     async def again(self, id_: str, how: Again) -> str | None:
@@ -99,7 +101,7 @@ class SharedTurns:
         if (found := await self._again.run(id_, how)) is not None:
             return found
         for path in self._others:
-            asked = await _asked(path, _Question("again", id_, how), _Asked, patience_s=None)
+            asked = await _ask_worker(path, _Question("again", id_, how), _Asked, patience_s=None)
             if asked is not None and asked.error is not None:
                 raise RequestError(asked.error, status=asked.status, code=asked.code, param=asked.param)
             if asked is not None and asked.id is not None:
@@ -121,7 +123,7 @@ class SharedTurns:
                     async for rows in live:
                         await _write(writer, rows)
                 return
-            await _write(writer, await self._found(question))
+            await _write(writer, await self._find(question))
         except (OSError, asyncio.CancelledError, ValueError):
             pass  # who asked is gone
         finally:
@@ -130,7 +132,7 @@ class SharedTurns:
             self._asked.discard(task)
             writer.close()
 
-    async def _found(self, question: _Question) -> Any:
+    async def _find(self, question: _Question) -> Any:
         if question.ask == "view":
             return await self._own.view(question.id)
         if question.ask == "again":
@@ -167,7 +169,7 @@ async def _connected(path: Path, question: _Question) -> AsyncGenerator[asyncio.
         writer.close()
 
 
-async def _asked(path: Path, question: _Question, kind: type[T], patience_s: float | None = _ANSWER_S) -> T | None:
+async def _ask_worker(path: Path, question: _Question, kind: type[T], patience_s: float | None = _ANSWER_S) -> T | None:
     """The answer of another worker; None if it has ended or does not know."""
     with suppress(OSError, TimeoutError, *_UNREADABLE):
         async with asyncio.timeout(patience_s), _connected(path, question) as reader:

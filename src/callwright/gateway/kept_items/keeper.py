@@ -47,7 +47,7 @@ class ItemKeeper:
 
     async def put_back(self, conversation: Conversation, model: Model) -> Conversation:
         """The conversation with its missing reasoning restored, if cached and if the model's template shows it."""
-        if self._store is None or (shown := await _shown(model)) == "none":
+        if self._store is None or (shown := await _shown_reasoning(model)) == "none":
             return conversation
         slow = is_large(conversation)
         everywhere = shown == "all" or conversation.keeps_reasoning
@@ -94,7 +94,7 @@ class ItemKeeper:
 
     async def _keep(self, model: Model, turn: FollowedTurn) -> None:
         """Cache the parts of a finished turn that a later history may lack."""
-        if self._store is None or await _shown(model) == "none":
+        if self._store is None or await _shown_reasoning(model) == "none":
             return
         kept = {key: encode_items(items) for key, items in turn.kept.items()}
         now = self._now()
@@ -117,7 +117,7 @@ class ItemKeeper:
             await asyncio.sleep(max(1.0, _LASTS_S * _FORGOTTEN_EVERY))
 
 
-async def _shown(model: Model) -> PastReasoning:
+async def _shown_reasoning(model: Model) -> PastReasoning:
     """The turns whose reasoning a model sees. A server's own template is unknown here; if templates show any past
     reasoning, it is that of the running task.
     """

@@ -22,7 +22,7 @@ from callwright.events import (
     Problem,
     ReasoningDelta,
 )
-from callwright.reading.collect import settled
+from callwright.reading.collect import settle_events
 from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, TurnEvent
 
 # From the id that a model's server gave a call, if it did, to the one that the client gets.
@@ -106,7 +106,7 @@ class FollowedTurn:
 
     def _end_round(self) -> None:
         first, arguments = self._first, "".join(self._arguments)
-        reasoning = "".join(event.text for event in settled(self._said) if isinstance(event, ReasoningDelta))
+        reasoning = "".join(event.text for event in settle_events(self._said) if isinstance(event, ReasoningDelta))
         is_whole, has_own_id = self._is_complete and self._room >= 0, self._has_own_id
         self._said, self._first, self._arguments, self._room = [], None, [], _MOST_CHARS
         self._is_open, self._is_complete, self._has_own_id = False, False, True

@@ -44,7 +44,7 @@ class Inspector:
     def observer(self, again_of: str | None = None, told: Callable[[str], None] | None = None) -> Observer:
         """Records the turns of a model. `again_of`: the turn that is repeated by hand; `told`: called with the id."""
 
-        def begun(seen: Observation) -> Ended:
+        def begin(seen: Observation) -> Ended:
             context = current()
             kept, ended = self.turns.begin(seen, context.body if context is not None else None)
             row = kept.row
@@ -58,7 +58,7 @@ class Inspector:
                 told(row.id)
             return ended
 
-        return begun
+        return begin
 
     def request_ended(self, context: RequestContext) -> None:
         """A request is over: one that was refused before there was a turn becomes a row, too."""

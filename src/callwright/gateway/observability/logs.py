@@ -53,7 +53,7 @@ def log_request(context: RequestContext) -> None:
     level = logging.DEBUG if is_quiet(context) else logging.INFO
     if not access.isEnabledFor(level):
         return
-    line, handlers = Line(context.told()), logging.root.handlers
+    line, handlers = Line(context.log_fields()), logging.root.handlers
     if len(handlers) == 1 and type(handlers[0]) is _LoopHandler and not (access.handlers or package.handlers):
         handlers[0].write_line(level, line)
     else:

@@ -32,7 +32,7 @@ class Observability:
         conversations = ConversationIds()
         self.inspector = None if level == "off" else Inspector(level, conversations, worker, config.server.workers)
         keeps = config.record is not None or level == "full"
-        self.contexts = RequestContexts(self._begun, self._ended, keeps_bodies=keeps)
+        self.contexts = RequestContexts(self._on_begin, self._on_end, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
             folder = path_of(record.dir)
@@ -72,13 +72,13 @@ class Observability:
             observers.append(self._recorder.observe)
         return observers
 
-    def _begun(self, context: RequestContext) -> None:
+    def _on_begin(self, context: RequestContext) -> None:
         self.metrics.request_begun()
         if self._traces and not is_quiet(context):
             method = "GET" if context.method == "WEBSOCKET" else context.method
             context.span_ended = request_span(method, context.carrier)
 
-    def _ended(self, context: RequestContext) -> None:
+    def _on_end(self, context: RequestContext) -> None:
         if context.span_ended is not None:
             context.span_ended(context.endpoint, context.status, context.error)
         self.metrics.request_ended(context)

@@ -86,10 +86,10 @@ class TurnMetrics:
     def observer(self, model: str) -> Observer:
         """An observer that counts the turns of a model; `model` is its name in the configuration."""
 
-        def begun(seen: Observation) -> Ended:
+        def begin(seen: Observation) -> Ended:
             return partial(self._count, model, seen)
 
-        return begun
+        return begin
 
     def add(self) -> None:
         """Add what waits to the numbers."""

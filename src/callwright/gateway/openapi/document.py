@@ -147,7 +147,7 @@ def document(endpoints: Iterable[Endpoint], *, has_keys: bool, elsewhere: str) -
         operation = {
             "operationId": _operation(method, path),
             "summary": (handler.__doc__ or "").partition("\n")[0],
-            **_asked(path, told),
+            **_describe_request(path, told),
             "responses": _answers(path, told, routes, has_keys=has_keys),
         }
         if has_keys and told.is_open:
@@ -174,7 +174,7 @@ def _named_in(path: str) -> list[str]:
     return re.findall(r"{(\w+)}", path)
 
 
-def _asked(path: str, told: _Told) -> JsonSchema:
+def _describe_request(path: str, told: _Told) -> JsonSchema:
     """The parameters and the body of a request."""
     asked: JsonSchema = {}
     parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in _named_in(path)]

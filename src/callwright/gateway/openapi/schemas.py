@@ -70,7 +70,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[type, ...]], ...]] = (
 def reference(type_: type) -> JsonSchema:
     """A reference to the schema of a type."""
     prefix = next(prefix for prefix, types in _GROUPS if type_ in types)
-    return _to(_named(type_.__name__, prefix))
+    return _to(_add_prefix(type_.__name__, prefix))
 
 
 def schemas() -> dict[str, JsonSchema]:
@@ -78,7 +78,7 @@ def schemas() -> dict[str, JsonSchema]:
     found = _answers()
     for prefix, types in _GROUPS[1:]:
         _, parts = msgspec.json.schema_components(types, ref_template="{name}")
-        named = {_named(name, prefix): _renamed(part, prefix) for name, part in parts.items()}
+        named = {_add_prefix(name, prefix): _renamed(part, prefix) for name, part in parts.items()}
         found = _joined(found, named)
     found = _joined(found, {**_tools(), "InputItem": _item(found["InputMessage"])})
     for owner, field, inner in (
@@ -104,7 +104,7 @@ def _answers() -> dict[str, JsonSchema]:
     kinds = {base: _kinds(base) for base in _BASES}
     types = (*_ANSWERS, *(kind for some in kinds.values() for kind in some))
     _, parts = msgspec.json.schema_components(types, ref_template=f"{_AT}{{name}}")
-    written = {name: _written(part) for name, part in parts.items()}
+    written = {name: _output_schema(part) for name, part in parts.items()}
     for base, some in kinds.items():
         told = {written[kind.__name__]["properties"]["type"]["enum"][0]: _AT + kind.__name__ for kind in some}
         written[base.__name__] = {
@@ -122,7 +122,7 @@ def _kinds(base: type) -> list[type]:
     return [kind for one in some for kind in _kinds(one) or [one]]
 
 
-def _written(part: JsonSchema) -> JsonSchema:
+def _output_schema(part: JsonSchema) -> JsonSchema:
     """The schema of an output type: fields with a default are present, too."""
     fields = part.get("properties", {})
     required = {*part.get("required", ()), *(name for name, field in fields.items() if "default" in field)}
@@ -142,7 +142,7 @@ def _to(name: str) -> JsonSchema:
     return {"$ref": _AT + name}
 
 
-def _named(name: str, prefix: str) -> str:
+def _add_prefix(name: str, prefix: str) -> str:
     bare = name.removeprefix("_")
     return bare if bare.startswith(prefix) else prefix + bare
 
@@ -151,12 +151,12 @@ def _renamed(value: Any, prefix: str) -> Any:
     """A schema whose references lead to the names in the document."""
     match value:
         case {"$ref": name}:
-            return _to(_named(name, prefix))
+            return _to(_add_prefix(name, prefix))
         case {"propertyName": field, "mapping": mapping}:
-            told = {tag: _AT + _named(name, prefix) for tag, name in mapping.items()}
+            told = {tag: _AT + _add_prefix(name, prefix) for tag, name in mapping.items()}
             return {"propertyName": field, "mapping": told}
         case {"title": title, **rest}:
-            return {"title": _named(title, prefix), **_renamed(rest, prefix)}
+            return {"title": _add_prefix(title, prefix), **_renamed(rest, prefix)}
         case dict():
             return {key: _renamed(item, prefix) for key, item in value.items()}
         case list():
@@ -173,7 +173,7 @@ def _list_of(field: JsonSchema, item: JsonSchema) -> None:
     array["items"] = item
 
 
-def _typed(kind: str, **properties: JsonSchema) -> JsonSchema:
+def _object_of_type(kind: str, **properties: JsonSchema) -> JsonSchema:
     """An object of this `type` with these properties."""
     return {
         "type": "object",
@@ -194,12 +194,12 @@ def _of_other_type(*kinds: str) -> JsonSchema:
 def _tools() -> dict[str, JsonSchema]:
     """Tools: in the Chat shape their fields are nested under the type, in the Responses shape next to it."""
     fields = {"function": _to("FunctionFields"), "custom": _to("CustomFields")}
-    flat = [{"allOf": [_typed(kind), inner]} for kind, inner in fields.items()]
+    flat = [{"allOf": [_object_of_type(kind), inner]} for kind, inner in fields.items()]
     never = {"type": "string", "enum": ["never"]}
-    server = _typed("mcp", server_label={"type": "string"}, require_approval=never)
-    spaces = {"allOf": [_typed(_NAMESPACE), _to("NamespaceFields")]}
+    server = _object_of_type("mcp", server_label={"type": "string"}, require_approval=never)
+    spaces = {"allOf": [_object_of_type(_NAMESPACE), _to("NamespaceFields")]}
     return {
-        "Tool": {"anyOf": [*(_typed(kind, **{kind: inner}) for kind, inner in fields.items()), server]},
+        "Tool": {"anyOf": [*(_object_of_type(kind, **{kind: inner}) for kind, inner in fields.items()), server]},
         "NamespaceTool": {"anyOf": flat},
         "ResponsesTool": {"anyOf": [*flat, spaces, _of_other_type(*fields, _NAMESPACE)]},
     }
@@ -218,5 +218,5 @@ def _item(message: Mapping[str, Any]) -> JsonSchema:
         "required": ["id"],
         "additionalProperties": False,
     }
-    known = [_to(_named(type_.__name__, "Input")) for type_ in BY_TYPE.values()]
+    known = [_to(_add_prefix(type_.__name__, "Input")) for type_ in BY_TYPE.values()]
     return {"anyOf": [*known, bare_message, bare_reference, _of_other_type(*BY_TYPE)]}

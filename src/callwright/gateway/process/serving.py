@@ -92,12 +92,12 @@ class Drain:
                 )
         if now >= self._until and not admission.is_over:
             admission.end()
-            self._left, self._since = admission.left, now
+            self._left, self._since = admission.remaining, now
             if admission.running:
                 log.info("requests that are ended: %d", admission.running)
-        if admission.left < self._left:
-            self._left, self._since = admission.left, now
-        return admission.left == 0 or (admission.is_over and now >= self._since + _LAST_WORDS_S)
+        if admission.remaining < self._left:
+            self._left, self._since = admission.remaining, now
+        return admission.remaining == 0 or (admission.is_over and now >= self._since + _LAST_WORDS_S)
 
 
 class _Server(uvicorn.Server):

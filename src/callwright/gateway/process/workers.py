@@ -149,7 +149,7 @@ class _Parent:
                 for number, worker in [*self._workers.items()]:
                     self._listen(worker)
                     if worker.process.exitcode is not None:
-                        self._ended(number, worker)
+                        self._on_exit(number, worker)
         if self._has_failed:
             raise SystemExit(1)
 
@@ -166,7 +166,7 @@ class _Parent:
             self._has_served = True
             self._ready()
 
-    def _ended(self, number: int, worker: _Worker) -> None:
+    def _on_exit(self, number: int, worker: _Worker) -> None:
         del self._workers[number]
         worker.heard.close()
         if MULTIPROCESS in os.environ:

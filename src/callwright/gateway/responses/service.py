@@ -34,7 +34,7 @@ from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.gateway.store.store import Store, StoreDownError, StoredResponse, StoreError
 from callwright.memo.prefixes import once
 from callwright.openai_format.tool_catalog import ToolCatalog
-from callwright.reading.collect import settled
+from callwright.reading.collect import settle_events
 from callwright.settings.bounds import Bounds
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
@@ -193,7 +193,7 @@ class ResponseService:
             request.input = to_be_read(items, new)
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         labels = () if request.tool_choice == "none" else model.mcp
-        opened = await self._servers.opened(read_mcp_tools(request.tools or ()), labels)
+        opened = await self._servers.open(read_mcp_tools(request.tools or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
         asked = await off_loop(
             lambda: read_request(
@@ -207,7 +207,7 @@ class ResponseService:
             ),
             slow=slow,
         )
-        asked = _passed(asked, model.passes, unknown_fields(given), unread_fields(given, items))
+        asked = _filter_request(asked, model.passes, unknown_fields(given), unread_fields(given, items))
         if request.store is not False:
             conversation = await self._keeper.put_back(asked.conversation, model)
             asked = msgspec.structs.replace(asked, conversation=conversation)
@@ -234,7 +234,7 @@ class ResponseService:
         prepared.followed = self._keeper.follow(asked.conversation, prepared.model, ids.of, keeps=keeps)
         if asked.offer.names.renames:
             events = in_client_names(events, asked.offer.names)
-        return events if streamed else _settled(events)
+        return events if streamed else _settle(events)
 
     def _turn(self, prepared: PreparedResponse, asked: ParsedRequest, today: str, *, streamed: bool) -> TurnEvents:
         truncates = prepared.request.truncation == "auto"
@@ -389,7 +389,7 @@ class ResponseService:
 def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour: ApiDialect) -> ResponseWriter:
     """The writer of the response to a request. `tools` are echoed as they were sent."""
     offer = asked.offer
-    echoed = once(tools, "echoed", lambda: _echoed(tools, offer), offer.taken)
+    echoed = once(tools, "echoed", lambda: _echoed(tools, offer), offer.cache_key)
     response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
     taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
     return ResponseWriter(response, offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
@@ -409,11 +409,11 @@ async def replace_at_last(store: Store, stored: StoredResponse) -> None:
             return
 
 
-async def _settled(events: TurnEvents) -> TurnEvents:
+async def _settle(events: TurnEvents) -> TurnEvents:
     """The events of an answer that is not streamed, in one batch."""
     async with aclosing(events):
         kept = [event async for batch in events for event in batch]
-    yield settled(kept)
+    yield settle_events(kept)
 
 
 def _may_compile(tools: Sequence[Mapping[str, Any]], items: Items) -> bool:
@@ -443,7 +443,7 @@ def _echoed(tools: Sequence[Mapping[str, Any]], offer: ToolCatalog) -> list[Mapp
     return echoed
 
 
-def _passed(
+def _filter_request(
     asked: ParsedRequest, passes: PassRules, unknown: Mapping[str, Any], unread: frozenset[str]
 ) -> ParsedRequest:
     """A request as its model's server may get it; the context that runs notes what does not pass."""

@@ -103,7 +103,7 @@ class McpCalls:
                 await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
                 if not ended[call.id].done():
                     task.result()  # raises what went wrong
-                _end(call, _ended(ended[call.id].result()))
+                _end(call, _mcp_ended(ended[call.id].result()))
             assert call.ended is not None
             return call.ended
 
@@ -131,7 +131,7 @@ def _end(call: PendingCall, ended: McpEnded) -> None:
     call.end(ended, call_words(ended.output, ended.error))
 
 
-def _ended(ended: ToolEnded) -> McpEnded:
+def _mcp_ended(ended: ToolEnded) -> McpEnded:
     if ended.status == "ok":
         return McpEnded(ended.text)
     return McpEnded(None, tool_failure(ended.text))

@@ -89,7 +89,7 @@ class McpServers:
                 raise ConfigError(f"MCP server {config.label!r}: {error}") from error
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
 
-    async def opened(self, asked: Sequence[AskedServer], labels: Sequence[str] = ()) -> dict[str, OpenServer]:
+    async def open(self, asked: Sequence[AskedServer], labels: Sequence[str] = ()) -> dict[str, OpenServer]:
         """The servers that a request offers, connected, by the labels it gives them; and the configured servers of its
         model, by their `labels` of the configuration. Raises `RequestError`.
         """
@@ -101,7 +101,7 @@ class McpServers:
         return dict(
             zip(
                 (one.server_label for one in asked),
-                await asyncio.gather(*(self._opened(one) for one in asked)),
+                await asyncio.gather(*(self._open(one) for one in asked)),
                 strict=True,
             )
         )
@@ -111,8 +111,8 @@ class McpServers:
         kept, self._kept = self._kept, OrderedDict()
         await asyncio.gather(*(one.connection.close() for one in kept.values() if one.connection is not None))
 
-    async def _opened(self, asked: AskedServer) -> OpenServer:
-        config, target = self._found(asked)
+    async def _open(self, asked: AskedServer) -> OpenServer:
+        config, target = self._find(asked)
         given = _headers(asked, config)
         if given:
             assert isinstance(target, Url)
@@ -134,13 +134,13 @@ class McpServers:
         if not server.tools:
             raise RequestError(
                 f"Invalid '{asked.param}.allowed_tools': none of the tools of the MCP server '{asked.server_label}' is "
-                f"allowed. It has: {', '.join(tool.name for tool in tools) or 'none'}.{_meant(asked, tools)}",
+                f"allowed. It has: {', '.join(tool.name for tool in tools) or 'none'}.{_tool_hint(asked, tools)}",
                 param=f"{asked.param}.allowed_tools",
                 code="invalid_value",
             )
         return OpenServer(server, connection, config, listed, self._told)
 
-    def _found(self, asked: AskedServer) -> tuple[McpConfig, Command | Url]:
+    def _find(self, asked: AskedServer) -> tuple[McpConfig, Command | Url]:
         """The configured server that a request means, by its URL, or without one by its label."""
         if asked.server_url is None:
             if asked.server_label in self._targets:
@@ -216,7 +216,7 @@ def _target(config: McpConfig) -> Command | Url:
     return Url(config.url, headers)
 
 
-def _meant(asked: AskedServer, tools: Sequence[McpTool]) -> str:
+def _tool_hint(asked: AskedServer, tools: Sequence[McpTool]) -> str:
     """A hint, "Did you mean …?", for the first tool name that a request allows."""
     allowed = asked.allowed_tools
     names = allowed.tool_names if isinstance(allowed, McpToolFilter) else allowed

@@ -118,9 +118,9 @@ def _approved(asked: ParsedRequest, calls: ServerCalls, new_id: Callable[[str], 
 
 def _continued(conversation: Conversation, asked: ParsedRequest, turn: "_ModelRound") -> Conversation:
     """The conversation for the next round, including the output of this one."""
-    items = [*conversation.items, *turn.said()]
+    items = [*conversation.items, *turn.items()]
     for search in turn.made:
-        items += search.told(items)
+        items += search.items(items)
     return msgspec.structs.replace(
         conversation,
         items=tuple(items),
@@ -165,7 +165,7 @@ class _ModelRound:
         """Whether the answer ends with this turn of the model."""
         return self._is_over or not (self.calls or self.searches)
 
-    def said(self) -> list[Item]:
+    def items(self) -> list[Item]:
         """The model's output and its tool results, as a later turn reads them from the answer."""
         items: list[Item] = []
         for kind, group in groupby(self._said, type):

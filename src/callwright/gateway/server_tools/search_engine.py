@@ -227,7 +227,7 @@ class _McpTool:
         assert self._config.tool is not None
         try:
             async with asyncio.timeout(self._config.timeout_s):
-                opened = (await self._servers.opened([AskedServer(self._config.mcp)]))[self._config.mcp]
+                opened = (await self._servers.open([AskedServer(self._config.mcp)]))[self._config.mcp]
                 listed = opened.listed.get(self._config.tool)
                 if listed is None:
                     raise _failed(f"the MCP server has no tool {self._config.tool!r}")
@@ -242,7 +242,7 @@ class _McpTool:
             raise _failed("the MCP server cannot be reached") from error
         except Failed as error:
             raise _failed("the tool of the MCP server has failed") from error
-        return _told(value)
+        return _parse_results(value)
 
     async def close(self) -> None:
         """See `SearchEngine`: the connection is that of the MCP server."""
@@ -264,7 +264,7 @@ def _parameter(schema: Mapping[str, Any]) -> str:
     raise _failed("the tool of the MCP server has no parameter 'query', and not just one that it needs")
 
 
-def _told(value: Any) -> Found:
+def _parse_results(value: Any) -> Found:
     if isinstance(value, str):
         try:
             value = decode(value)
@@ -273,12 +273,12 @@ def _told(value: Any) -> Found:
     if isinstance(value, Mapping) and isinstance(value.get("results"), list):
         value = value["results"]
     if isinstance(value, list):
-        pages = [page for one in value if isinstance(one, Mapping) and (page := _listed(one)) is not None]
+        pages = [page for one in value if isinstance(one, Mapping) and (page := _parse_result(one)) is not None]
         return Found(pages) if pages or not value else Found(text=str(value))
     return Found(text=None if value is None else str(value))
 
 
-def _listed(one: Mapping[str, Any]) -> Page | None:
+def _parse_result(one: Mapping[str, Any]) -> Page | None:
     """A result of a list, by the names that searches have for its fields."""
     fields = {str(name).lower(): value for name, value in one.items()}
     text = next((fields[name] for name in ("content", "text", "snippet", "description") if fields.get(name)), None)

@@ -18,9 +18,9 @@ class Search:
         names = tuple(tool.name for tool in self._found)
         for name in names:
             asked.offer.show(name)
-        self.event = ToolsSearched(self._query, names, tuple(map(asked.offer.given, names)))
+        self.event = ToolsSearched(self._query, names, tuple(map(asked.offer.client_tool, names)))
 
-    def told(self, before: Sequence[Item]) -> tuple[Item, Item]:
+    def items(self, before: Sequence[Item]) -> tuple[Item, Item]:
         """The call and its output, as the model is shown them now and, read from the answer, in every later turn."""
         made = sum(isinstance(item, Call) and item.name == SEARCH_TOOL.name for item in before)
         call = Call(SEARCH_TOOL.name, encode({"query": self._query}).decode(), id=search_id(made))

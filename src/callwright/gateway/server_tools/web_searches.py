@@ -48,7 +48,7 @@ class WebSearch:
         self._engine = engine
         self._told = told
 
-    async def found(self, query: str, wanted: WebSearchTool) -> Found:
+    async def search(self, query: str, wanted: WebSearchTool) -> Found:
         """The pages that a request may see, cut to size. Raises `SearchError`."""
         begun_s = time.monotonic()
         outcome = "failed"
@@ -116,7 +116,7 @@ class WebSearches:
         tasks = {call.id: asyncio.create_task(self._run(call, places)) for call in calls}
 
         async def outcome(call: PendingCall) -> ServerEvent:
-            return self._ended(call, await asyncio.shield(tasks[call.id]))
+            return self._end(call, await asyncio.shield(tasks[call.id]))
 
         try:
             yield outcome
@@ -139,11 +139,11 @@ class WebSearches:
         self._own.take()
         async with places:
             try:
-                return await self._search.found(query, self._wanted)
+                return await self._search.search(query, self._wanted)
             except SearchError as error:
                 return error
 
-    def _ended(self, call: PendingCall, found: Found | SearchError) -> ServerEvent:
+    def _end(self, call: PendingCall, found: Found | SearchError) -> ServerEvent:
         """The outcome. Results are numbered in the order of the calls, whichever search was done first."""
         if isinstance(found, SearchError):
             words = _FAILED.format(words=found.words)

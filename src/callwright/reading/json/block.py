@@ -142,7 +142,7 @@ class MarkedJson:
             else:
                 value, end = yield from collect_json(source, self._stops, _MAX_BLOCK)
                 stop = end.stop
-                self._told(value, end, cut=not (end.closed or stop), alone=False)
+                self._emit_block(value, end, cut=not (end.closed or stop), alone=False)
             if stop:
                 return stop
             follows = (yield from self._ahead(_NEXT_ITEM, _MAY_BE_NEXT)) if head["list"] else None
@@ -182,10 +182,10 @@ class MarkedJson:
             closed, stop, is_sure = end.closed, end.stop, end.is_sure or not end.stop
         if not closed:
             self._mend("a closing bracket is missing")
-        self._ended(index, head["name"], "".join(written) if members else "", members, is_sure=is_sure)
+        self._end_call(index, head["name"], "".join(written) if members else "", members, is_sure=is_sure)
         return stop
 
-    def _ended(self, index: int, name: str, arguments: str, members: str, *, is_sure: bool) -> None:
+    def _end_call(self, index: int, name: str, arguments: str, members: str, *, is_sure: bool) -> None:
         """Emit the end of a call with more `members` in its object after the arguments; `is_sure` if these end."""
         if not members or _PLAIN_MEMBERS.match(members):
             self._source.markup(members)
@@ -281,12 +281,12 @@ class MarkedJson:
                 rest, stop = yield from read_until(self._source, self._markers, _MAX_BLOCK)
         elif not stop and (found := self._markers.search(value)):
             # A quote is missing: the block ends at the first tag after all, and the rest is read anew.
-            self._told(value[: found.start()], end)
+            self._emit_block(value[: found.start()], end)
             return "", value[found.start() :]
-        self._told(value + rest, end, cut=not (stop or (closed and self._ends_itself)))
+        self._emit_block(value + rest, end, cut=not (stop or (closed and self._ends_itself)))
         return stop, ""
 
-    def _told(self, block: str, end: JsonEnd, *, cut: bool = False, alone: bool = True) -> None:
+    def _emit_block(self, block: str, end: JsonEnd, *, cut: bool = False, alone: bool = True) -> None:
         """Emit the calls of a block, which ended so. A block with none is `refused`, or if it is one of several (not
         `alone`) a problem.
         """

@@ -159,7 +159,7 @@ class MarkedCalls(CallReader):
             else:
                 text.emit(text.say(blanks + tag))
             if self._opened:
-                yield from self._shown()
+                yield from self._after_text_block()
         elif tag in self._find.tokens and not (tag in form.around and (yield from self._goes_on(tag))):
             yield from text.stray(blanks, tag)
         elif tag in form.around:
@@ -247,7 +247,7 @@ class MarkedCalls(CallReader):
         if ends_itself and not block.refused:
             yield from self._close(misses=not block.cut)
 
-    def _shown(self) -> Parse[None]:
+    def _after_text_block(self) -> Parse[None]:
         """After the closing marker of a block that became text: if its line ends here, it was meant as a call."""
         self._opened = False
         blanks = yield from read_blanks(self.text.source)

@@ -43,7 +43,7 @@ class StringReader:
         """Read the quote that opens a string here, with a prefix such as `r`, or return `""`."""
         source = self._source
         if (yield from comes_next(source, *self._form.verbatim)):
-            return self._taken(self._form.verbatim)
+            return self._take_quote(self._form.verbatim)
         while source.more(5) and _MAY_BE_PREFIX.match(source.ahead(5)):
             yield
         prefix = _PREFIX.match(source.ahead(5))
@@ -53,9 +53,9 @@ class StringReader:
             yield
         self._raw = "r" in prefix.group().lower()
         source.markup(source.take(source.at + prefix.end()))
-        return self._taken(QUOTES)
+        return self._take_quote(QUOTES)
 
-    def _taken(self, quotes: tuple[str, ...]) -> str:
+    def _take_quote(self, quotes: tuple[str, ...]) -> str:
         """Read an opening quote."""
         source = self._source
         quote = next(quote for quote in quotes if source.text.startswith(quote, source.at))
@@ -107,7 +107,7 @@ class StringReader:
                 if not is_inner:
                     text_of.put(text)
                     source.emit(Markup(quote))
-                    self._quoted(text_of, quotes, odd=odd)
+                    self._report_quotes(text_of, quotes, odd=odd)
                     return True
                 quotes += 1
             elif marker in ends.begins and verbatim and (size := (yield from self._ends.whole_calls(quote))):
@@ -155,7 +155,7 @@ class StringReader:
         found = re.search(opening, before)
         return found.group() if found else ""
 
-    def _quoted(self, text_of: "_StringText", quotes: int, *, odd: bool) -> None:
+    def _report_quotes(self, text_of: "_StringText", quotes: int, *, odd: bool) -> None:
         """Report the quotes in a text, if there are any. If a quotation is open, or the text seems to contain members,
         it may be another text.
         """

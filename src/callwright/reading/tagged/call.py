@@ -154,7 +154,7 @@ class TaggedCall:
         if flows:
             sink.end_text(key, value)
             return True
-        written = self._typed(key, value.text, rest)
+        written = self._cast_value(key, value.text, rest)
         if not sink.is_given(key):
             sink.mend(key, value.text, written)
             # JSON that was broken off and started again contains tags, too.
@@ -187,7 +187,7 @@ class TaggedCall:
         """Whether a value can be nothing but text, so that it may stream. `rest` are the attributes of its tag."""
         return self.sink.writer.text_only(named_schema(self.sink.writer, key, rest))
 
-    def _typed(self, key: str, text: str, rest: Mapping[str, str]) -> str:
+    def _cast_value(self, key: str, text: str, rest: Mapping[str, str]) -> str:
         """The JSON of a held value. `rest` are the attributes of its tag."""
         return self.sink.writer.cast_to_schema(text, named_schema(self.sink.writer, key, rest))
 

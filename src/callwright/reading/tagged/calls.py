@@ -75,14 +75,14 @@ class TaggedCalls(CallReader):
         elif tag in self._find.strays:
             yield from self.no_call(blanks, tag)
         else:
-            yield from self._opened(blanks, tag)
+            yield from self._read_opened(blanks, tag)
         return None
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
         """Treat a call's tag without a call: a word that was mentioned, or a stray token."""
         return self.text.no_call(blanks, tag)
 
-    def _opened(self, blanks: str, tag: str) -> Parse[None]:
+    def _read_opened(self, blanks: str, tag: str) -> Parse[None]:
         """Read from an opening tag."""
         text = self.text
         inner = yield from text.held_blanks()

@@ -38,7 +38,7 @@ class NamedLexer(TagLexer):
         """The tag that begins with this literal, which was just read; None, and nothing is read, if it is text."""
         return (yield from self.read_named(literal)) if literal in self.named.marks else self.known.closers[literal]
 
-    def made(self, text: str, closer: str, *, closes: bool, key: str, head: str = "") -> Tag:
+    def make_tag(self, text: str, closer: str, *, closes: bool, key: str, head: str = "") -> Tag:
         """The tag that is written so, of the element that `closer` names; `key` names its parameter or its tool."""
         calls = self.named.calls
         kind = TagKind.VALUE if closer not in calls else TagKind.CALL if closer == calls[0] else TagKind.BLOCK
@@ -92,7 +92,7 @@ class NamedCall(TaggedCall):
         """The JSON of a value, read from after its tag; None when the output was cut in it. `names` are the elements
         around it and, last, its own.
         """
-        text = yield from self._held(names)
+        text = yield from self._read_held(names)
         return None if text is None else self.sink.cast(names[-1], text, schema)
 
     def arguments(self, name: str) -> Parse[bool]:
@@ -207,7 +207,7 @@ class NamedCall(TaggedCall):
             self.sink.sure = False
         self.sink.odd("text between tags", "arguments_trailing_text", text)
 
-    def _held(self, names: tuple[str, ...]) -> Parse[str | None]:
+    def _read_held(self, names: tuple[str, ...]) -> Parse[str | None]:
         """The text of a value that does not flow; None when the output was cut in it."""
         key, follows = (self._key, self.sink.may_follow(self._key)) if len(names) == 1 else (names[-1], _any_comes)
         value = yield from self.values.read(names[-1], key, None, follows, names[:-1])

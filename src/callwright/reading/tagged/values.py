@@ -137,7 +137,7 @@ class ValueReader:
             elif source.done:
                 ending = Ending.CUT
             if ending is not None:
-                text, held = self._ended(key, text, ending)
+                text, held = self._split_end(key, text, ending)
             elif text:
                 at = others.place(text, key)
                 kept = max(at - keeps, len(text[:at].rstrip("\n"))) if keeps else at
@@ -148,7 +148,7 @@ class ValueReader:
                     writer.text(text)
             if ending is not None:
                 source.markup(held)
-                return self._made(ending, begun, held, was_lost=lost)
+                return self._make_value(ending, begun, held, was_lost=lost)
             if not literal:
                 source.wait_in(stretch)
                 yield
@@ -181,7 +181,7 @@ class ValueReader:
         value.stray = tag.text if is_stray else ""
         return text + tag.text + inside, None
 
-    def _made(self, ending: Ending, begun: str, held: str, *, was_lost: bool) -> TaggedValue:
+    def _make_value(self, ending: Ending, begun: str, held: str, *, was_lost: bool) -> TaggedValue:
         """The value, which ended so. `begun` and `held` are the format's on its two sides; `was_lost`: nothing is
         certain since an earlier value.
         """
@@ -209,7 +209,7 @@ class ValueReader:
         """
         return self._lost or self._here() < self._doubt_to
 
-    def _ended(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
+    def _split_end(self, key: str, text: str, ending: Ending) -> tuple[str, str]:
         """The end of a value, and the text after it that belongs to the format: line breaks, or a tag used as its
         closer.
         """

@@ -80,7 +80,7 @@ class AnswerReader:
         text = self.text
         if text.tools.ordered and not (text.before or self._shows):
             if (yield from self._in_json.begins_held()):
-                self._again((yield from self._in_json.held("", self._marks)))
+                self._again((yield from self._in_json.read_held("", self._marks)))
             elif ways := (yield from self._foreign.header(self._marks.tags, self.calls.begins)):
                 yield from self._foreign_calls("", ways)
         while not text.source.done:
@@ -131,7 +131,7 @@ class AnswerReader:
             return
         behind = yield from read_blanks(text.source)
         if text.source.text.startswith(("{", "[", "<", "`"), text.source.at):
-            self._again((yield from self._in_json.held(blanks + marker + behind, self._marks)))
+            self._again((yield from self._in_json.read_held(blanks + marker + behind, self._marks)))
         else:  # the marker is only mentioned
             text.emit(text.say(blanks + marker + behind))
 
@@ -159,7 +159,7 @@ class AnswerReader:
                     text.emit(problem)
                     text.settle()
                 return
-        self._again((yield from self._in_json.held(opening, self._marks)))
+        self._again((yield from self._in_json.read_held(opening, self._marks)))
 
     def _value(self, lead: str) -> Parse[None]:
         """Read a brace or bracket after `lead`: a call, data or text."""

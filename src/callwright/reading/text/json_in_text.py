@@ -107,7 +107,7 @@ class JsonInText:
         key = yield from self.first_key(in_line=not self._text.at_line_start(lead))
         asked_for = key is None and not self._text.before and isinstance(self._text.tools.choice, NamedTool)
         if key in self._keys or asked_for:
-            return (yield from self.held(lead, marks))
+            return (yield from self.read_held(lead, marks))
         if lead:
             self._text.emit(self._text.say(lead))
         if key is None:
@@ -143,7 +143,7 @@ class JsonInText:
                 return None
             yield
 
-    def held(self, lead: str, marks: Marks) -> Parse[str]:
+    def read_held(self, lead: str, marks: Marks) -> Parse[str]:
         """Hold the rest of the answer, then find the calls in it. `marks` are those of the format."""
         text = self._text
         rest, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)

@@ -31,7 +31,7 @@ from callwright.upstreams.base import Delta, Deltas, GenerationRequest, HandedAn
 from callwright.upstreams.completions import IN_PROCESS, CompletionAnswer
 from callwright.upstreams.constrained import Grammars, constrains_itself
 from callwright.upstreams.embedded.gguf import CONTROL, GgufFile
-from callwright.upstreams.handed import counted, lacking
+from callwright.upstreams.handed import lacking, read_usage
 from callwright.upstreams.refusals import maybe_too_long
 
 log = logging.getLogger("callwright.upstreams")
@@ -73,7 +73,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Layers on the GPU; `-1`: as many as fit."""
 
 
-def _taken(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _engine_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a request that reach the engine. Raises `RequestError` for a grammar too deep for its stack."""
     grammar, depth = fields.get("grammar"), 0
     for char in re.findall(r"[()]", grammar) if isinstance(grammar, str) else ():
@@ -89,7 +89,7 @@ def _taken(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _completed(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a completion that reach the engine. Raises `RequestError` for more than one."""
-    taken = {**_taken(fields), "prompt": fields.get("prompt")}
+    taken = {**_engine_fields(fields), "prompt": fields.get("prompt")}
     if isinstance(taken["prompt"], list) and len(taken["prompt"]) == 1:
         (taken["prompt"],) = taken["prompt"]
     if not isinstance(taken["prompt"], str):
@@ -162,7 +162,7 @@ class EmbeddedUpstream:
     async def stream(self, generation: GenerationRequest) -> Deltas:
         await self.open()
         given = generation.fields
-        generation = msgspec.structs.replace(generation, fields=_taken(given), streamed=True)
+        generation = msgspec.structs.replace(generation, fields=_engine_fields(given), streamed=True)
         constraining = await self._constraining(generation)
         body = {**IN_PROCESS.body(generation), **constraining, "return_progress": True}
         if (timings := generation.timings) is not None:
@@ -197,7 +197,7 @@ class EmbeddedUpstream:
                 if failure := decode(piece, _Piece).error:
                     raise self._failed(failure)
                 answer = decode(piece, RawFields)
-                usage = counted(answer) or usage
+                usage = read_usage(answer) or usage
                 if "choices" in answer:
                     yield [answer]
         if usage is not None:
@@ -230,8 +230,8 @@ class EmbeddedUpstream:
         if self._has_llguidance and not any(map(_has_lark, constraint.tools)):
             if self._vocabulary is None:
                 self._vocabulary = _vocabulary(self._file, generation.stops)
-            found = await self._grammars.made(constraint, "llguidance", key + self._own, self._vocabulary)
-        found = found or await self._grammars.made(constraint, "llamacpp", key)
+            found = await self._grammars.compile(constraint, "llguidance", key + self._own, self._vocabulary)
+        found = found or await self._grammars.compile(constraint, "llamacpp", key)
         return IN_PROCESS.spelling.fields(found) if found is not None and IN_PROCESS.spelling is not None else {}
 
     async def _pieces(self, body: bytes) -> AsyncGenerator[bytes, None]:

@@ -57,7 +57,7 @@ class _OfLoop:
         self._open: set[HttpConnection] = set()
         self._free: dict[Origin, list[HttpConnection]] = {}  # those that were used last at the end
         self._sweep: asyncio.TimerHandle | None = None
-        self._holder = self._held()
+        self._holder = self._hold()
         self._is_closed = False
 
     async def begin(self) -> None:
@@ -77,7 +77,7 @@ class _OfLoop:
                 return connection
         return None
 
-    async def opened(self, origin: Origin, within_s: float, *, keep: bool) -> HttpConnection:
+    async def open(self, origin: Origin, within_s: float, *, keep: bool) -> HttpConnection:
         """A new one. Raises `NoConnectionError`, `ConnectTimeoutError`."""
 
         def free(connection: HttpConnection) -> None:
@@ -124,7 +124,7 @@ class _OfLoop:
         if kept := [free[0].since for free in self._free.values() if free]:
             self._sweep = self._loop.call_at(min(kept) + _KEPT_S, self._close_old)
 
-    async def _held(self) -> AsyncGenerator[None, None]:
+    async def _hold(self) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
@@ -160,7 +160,7 @@ class Connections:
 
     def __init__(self, headers: Mapping[str, str], timeouts: Timeouts, *, keep: bool = True) -> None:
         # Not compressed: an answer is as large as it looks. A server that compresses all the same is read, too.
-        self._headers = {"accept-encoding": "identity", "user-agent": "callwright", **_lowered(headers)}
+        self._headers = {"accept-encoding": "identity", "user-agent": "callwright", **_lower_names(headers)}
         self._timeouts = timeouts
         self._keep = keep
         self._by_loop: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
@@ -184,19 +184,19 @@ class Connections:
         loop = asyncio.get_running_loop()
         mine = self._by_loop.get(loop) or await self._of_this_loop(loop)
         target = target_of(url)
-        given = {**self._headers, **_lowered(headers)} if headers else self._headers
+        given = {**self._headers, **_lower_names(headers)} if headers else self._headers
         head = _head(method, target, given, body)
         kept = mine.maybe_kept(target.origin)
         if kept is not None:
             try:
-                response = await self._asked(loop, kept, method, head, body, silent_s, wants_all=wants_all)
+                response = await self._ask(loop, kept, method, head, body, silent_s, wants_all=wants_all)
                 if response.status != _REQUEST_TIMEOUT:
                     return response
                 response.close()  # a server sends this when it closes an idle connection
             except DisconnectedError:
                 pass
-        fresh = await mine.opened(target.origin, self._timeouts.connect_s, keep=self._keep)
-        return await self._asked(loop, fresh, method, head, body, silent_s, wants_all=wants_all)
+        fresh = await mine.open(target.origin, self._timeouts.connect_s, keep=self._keep)
+        return await self._ask(loop, fresh, method, head, body, silent_s, wants_all=wants_all)
 
     async def close(self) -> None:
         """Close all connections of this event loop."""
@@ -204,7 +204,7 @@ class Connections:
         if mine is not None:
             await mine.close()
 
-    async def _asked(
+    async def _ask(
         self,
         loop: asyncio.AbstractEventLoop,
         connection: HttpConnection,
@@ -220,7 +220,7 @@ class Connections:
         response = Response(connection, loop, method, head_s, silent_s, wants_all=wants_all)
         try:
             await connection.ask(head, body or b"", response)
-            await response.begun()
+            await response.wait_for_head()
         except BaseException:
             response.close()
             raise
@@ -241,7 +241,7 @@ def _secure() -> ssl.SSLContext:
     return context
 
 
-def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 

@@ -92,7 +92,7 @@ class Response:
 
     # --- for who has asked ---
 
-    async def begun(self) -> None:
+    async def wait_for_head(self) -> None:
         """Wait for the head; where all is wanted, for all. Raises `HttpError`."""
         while not self.is_over and (not self.status or (self._wants_all and not self._is_paused)):
             self._waiter = self._loop.create_future()
@@ -119,7 +119,7 @@ class Response:
             self._waiter = self._loop.create_future()
             await self._waiter
         try:
-            piece = await self._decompressed() if self._encoding else self._taken()
+            piece = await self._decompressed() if self._encoding else self._take_pieces()
         except HttpError as error:
             self.close()
             piece, self.broken = b"", error
@@ -136,7 +136,7 @@ class Response:
     def at_once(self, most: int) -> bytes | None:
         """The body, if all of it is there, no more than `most` bytes and not compressed."""
         is_plain = self.is_over and self._failure is None and not self._encoding
-        return self._taken() if is_plain and self.held <= most else None
+        return self._take_pieces() if is_plain and self.held <= most else None
 
     def leave(self, within_s: float) -> None:
         """Discard the rest. If it ends in time, the connection can be reused."""
@@ -185,7 +185,7 @@ class Response:
 
     # --- parts ---
 
-    def _taken(self) -> bytes:
+    def _take_pieces(self) -> bytes:
         pieces = self.pieces
         if not pieces:
             return b""
@@ -204,7 +204,7 @@ class Response:
             while not (self.pieces or self.is_over or self._inflater.holds):
                 self._waiter = self._loop.create_future()
                 await self._waiter
-            piece = self._inflater.next(b"" if self._inflater.holds else self._taken())
+            piece = self._inflater.next(b"" if self._inflater.holds else self._take_pieces())
             is_last = self.is_over and not self.pieces and not self._inflater.holds
         if not piece and self._failure is None:
             self._inflater.finish()

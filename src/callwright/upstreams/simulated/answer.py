@@ -17,7 +17,7 @@ from callwright.calls.custom_tools import INPUT
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, NamedTool, TextPart
 from callwright.tolerant_json.codec import decode, encode
 from callwright.upstreams.simulated.filling import arguments_of, is_all_named, value_of
-from callwright.upstreams.simulated.sampled import drawn
+from callwright.upstreams.simulated.sampled import draw_text
 from callwright.upstreams.simulated.session import Output, asks_for_summary, forbids_calls, session_of, summary_of
 from callwright.upstreams.simulated.spans import spans
 from callwright.upstreams.simulated.words import meaning, meanings, name_words, words
@@ -38,13 +38,13 @@ def answer(conversation: Conversation) -> AssistantTurn:
     said, outputs = session_of(conversation)
     asked = said if len(said) <= 2 * _MAX_READ else f"{said[:_MAX_READ]}\n{said[-_MAX_READ:]}"
     free = conversation.tool_choice == "auto" and (forbids_calls(said) or not conversation.tools)
-    calls = _wanted(conversation, asked, outputs)
+    calls = _choose_calls(conversation, asked, outputs)
     if free and asks_for_summary(said):
         reply, reasoning = summary_of(conversation, said), "The user asks for a summary."
     elif calls:
         return AssistantTurn(f"The user asks for something that {calls[0].name} can do.", calls=calls)
     elif outputs:
-        reply, reasoning = " ".join(output.told() for output in outputs), "The results are in, so I can answer."
+        reply, reasoning = " ".join(output.sentence() for output in outputs), "The results are in, so I can answer."
     else:
         reply = f"You said: {said}" if said else "Hello! How can I help?"
         reasoning = "No tool is needed here." if conversation.tools else ""
@@ -61,7 +61,7 @@ def chosen_word(choices: Sequence[str], conversation: Conversation) -> Assistant
     return AssistantTurn(None, Message("assistant", (TextPart(choices[0 if answer(before).calls else -1]),)))
 
 
-def _wanted(conversation: Conversation, asked: str, outputs: Sequence[Output]) -> list[Call]:
+def _choose_calls(conversation: Conversation, asked: str, outputs: Sequence[Output]) -> list[Call]:
     """The calls that are still to be made now."""
     choice, tools = conversation.tool_choice, _offered(conversation)
     failed = any(output.failed and not output.refused for output in outputs)
@@ -205,7 +205,7 @@ def _calls(tool: FunctionTool, asked: str) -> list[Call]:
         accepts = tool.custom.grammar.accepts
         named = (form for span in spans(asked) for form in span.forms if accepts(form))
         text = next(named, None)
-        return [Call(tool.name, encode({INPUT: text if text is not None else drawn(tool.custom.grammar)}).decode())]
+        return [Call(tool.name, encode({INPUT: text if text is not None else draw_text(tool.custom.grammar)}).decode())]
     known = meanings([*name_words(tool.name), *words(_about(tool))])
     found = arguments_of(tool.parameters or {}, asked, known)
     return [Call(tool.name, encode(arguments).decode()) for arguments in found]

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.schema import validate
-from callwright.schema.resolve import Schema, branches, merged, resolve, wanted
+from callwright.schema.resolve import Schema, branches, merged, resolve, wanted_type
 from callwright.upstreams.simulated.sampled import sampled_value
 from callwright.upstreams.simulated.spans import TODAY, Span, spans
 from callwright.upstreams.simulated.words import SECONDS, STOP_WORDS, meaning, meanings, name_words, synonyms
@@ -147,10 +147,10 @@ class _Filling:
     def _one(self, schema: object) -> tuple[Schema, frozenset[str]]:
         """A schema without references, `null` and choices between objects; and its types."""
         each = branches(schema, self._root)
-        choices = [one for one in each if wanted(one) != "null"]
-        is_one = len(choices) == 1 or all(wanted(one) == "object" for one in choices)
+        choices = [one for one in each if wanted_type(one) != "null"]
+        is_one = len(choices) == 1 or all(wanted_type(one) == "object" for one in choices)
         part = merged(choices) if is_one else resolve(schema, self._root)
-        return {**self._definitions, **part}, frozenset(wanted(one) or "string" for one in each)
+        return {**self._definitions, **part}, frozenset(wanted_type(one) or "string" for one in each)
 
     def _members_of(self, part: Schema) -> tuple[Mapping[str, Any], list[str]]:
         """The properties of an object, those that are only required included; and the required ones."""

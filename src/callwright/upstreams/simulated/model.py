@@ -84,7 +84,7 @@ class SimulatedUpstream(LocalUpstream):
         number = self._asked
 
         def thought() -> tuple[AssistantTurn, list[Delta], list[str]]:
-            meant = self._meant(generation, number)
+            meant = self._choose_answer(generation, number)
             return meant, *_deltas(generation, meant, faults)
 
         meant, deltas, struck = await asyncio.to_thread(thought) if _is_slow(generation) else thought()
@@ -108,7 +108,7 @@ class SimulatedUpstream(LocalUpstream):
             yield piece
         yield [counted]
 
-    def _meant(self, generation: GenerationRequest, number: int) -> AssistantTurn:
+    def _choose_answer(self, generation: GenerationRequest, number: int) -> AssistantTurn:
         """The answer to the request of this number."""
         constraint, seed = generation.constraint, generation.fields.get("seed")
         if words := _words(generation):
@@ -118,7 +118,7 @@ class SimulatedUpstream(LocalUpstream):
         chooser = Random(f"{number if seed is None else seed}")
         for _ in range(_DRAWS):
             turn = sampled_turn(constraint, chooser, lambda tool: arguments_of(tool.parameters or {}, "")[0])
-            text = _written(generation, constraint.dialect, turn)
+            text = _write_output(generation, constraint.dialect, turn)
             if allows(constraint, _after_prompt(generation, constraint.dialect, text)):
                 break
         return turn
@@ -167,7 +167,7 @@ def _deltas(
             turn = changed
     if generation.dialect is None:
         return _native(turn), struck
-    text = _written(generation, generation.dialect, turn)
+    text = _write_output(generation, generation.dialect, turn)
     for fault in faults:
         if fault.writing and (rewritten := fault.writing(text)) != text:
             struck.append(fault.name)
@@ -175,7 +175,7 @@ def _deltas(
     return [TextDelta(piece) for piece in _pieces(_after_prompt(generation, generation.dialect, text))], struck
 
 
-def _written(generation: GenerationRequest, dialect: str, turn: AssistantTurn) -> str:
+def _write_output(generation: GenerationRequest, dialect: str, turn: AssistantTurn) -> str:
     """The whole answer, up to the first stop sequence, as from an engine."""
     if generation.prompt and generation.prompt.prefill:  # the prompt ends in the call: no text before it
         turn = AssistantTurn(calls=turn.calls)

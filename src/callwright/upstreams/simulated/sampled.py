@@ -34,7 +34,7 @@ _THOUGHTS: Final = ("Let me see.", "The tool knows.\nIt is < 3 calls away.", 'Fi
 Fallback = Callable[[FunctionTool], Mapping[str, Any]]
 
 
-def drawn(grammar: Grammar, seed: int = 0) -> str:
+def draw_text(grammar: Grammar, seed: int = 0) -> str:
     """A text of the grammar; an empty one if none is found in time."""
     end_s = thread_time() + _S
     return grammar.sample(seed, lambda: thread_time() < end_s) or ""
@@ -55,8 +55,8 @@ def sampled_turn(constraint: Constraint, chooser: Random, fallback: Fallback) ->
 def _arguments(tool: FunctionTool, chooser: Random, fallback: Fallback) -> str:
     """Arguments that fit, as JSON text."""
     if tool.custom is not None and tool.custom.grammar is not None:
-        return input_arguments(drawn(tool.custom.grammar, chooser.randrange(1 << 20)))
-    text = _drawn({**arguments_schema(tool), "additionalProperties": False}, chooser)
+        return input_arguments(draw_text(tool.custom.grammar, chooser.randrange(1 << 20)))
+    text = _draw_json({**arguments_schema(tool), "additionalProperties": False}, chooser)
     return text if text is not None else encode(fallback(tool)).decode()
 
 
@@ -70,10 +70,10 @@ def sampled_value(schema: Mapping[str, Any], otherwise: object) -> Any:
 def _first_drawn(schema: bytes) -> str | None:
     given = decode(schema)
     closed = {"additionalProperties": False} if "properties" in given else {}
-    return _drawn({**closed, **given}, Random(0))
+    return _draw_json({**closed, **given}, Random(0))
 
 
-def _drawn(schema: Mapping[str, Any], chooser: Random) -> str | None:
+def _draw_json(schema: Mapping[str, Any], chooser: Random) -> str | None:
     """JSON text that fits; None if none was found."""
     engine = _engine(lark(Json(schema)))
     if engine is None:

@@ -36,7 +36,7 @@ class Output(Struct, frozen=True):
     refused: bool = False
     failed: bool = False
 
-    def told(self) -> str:
+    def sentence(self) -> str:
         """In a sentence."""
         text = f"{self.name or 'The tool'} {'failed' if self.failed else 'says'}: {self.text}"
         return text if text.endswith(".") else f"{text}."
@@ -78,7 +78,7 @@ def summary_of(conversation: Conversation, said: str) -> str:
     for number, item in enumerate(conversation.items):
         if number in outputs:
             output = outputs[number]
-            lines.append(f"Done: {_short(replace(output, name=output.name or 'tool').told())}")
+            lines.append(f"Done: {_short(replace(output, name=output.name or 'tool').sentence())}")
         elif isinstance(item, Message) and item.role == "user":
             asked = _without_context(_lines(item))
             if asked and asked != said:

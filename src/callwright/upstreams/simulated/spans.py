@@ -90,7 +90,7 @@ def spans(
     """All spans of a request. `known`: the meanings of the words that only name the tool. `cues`: words that lead to a
     value, in addition to those of the language. `members`: the spans that choose a value of an enumeration.
     """
-    atoms = _listed(asked, _atoms(asked, known))
+    atoms = _group_spans(asked, _atoms(asked, known))
     expressions = [Span(*match.span(), "expression", (_signs(match[0]),)) for match in _EXPRESSION.finditer(asked)]
     cuts = sorted([*atoms, *members], key=lambda span: span.start)
     return [*atoms, *expressions, *_phrases(asked, cuts, known, _CUES.union(cues))]
@@ -171,7 +171,7 @@ def _signs(text: str) -> str:
     return re.sub("[a-z]+(?: by)?", lambda word: _OPERATORS[word[0].lower()], text, flags=re.IGNORECASE)
 
 
-def _listed(asked: str, atoms: list[Span]) -> list[Span]:
+def _group_spans(asked: str, atoms: list[Span]) -> list[Span]:
     """The spans with the words before them, their units, and their groups: spans of one kind with a comma or an "and"
     between them. Two names with only a comma are one: a city and its country.
     """

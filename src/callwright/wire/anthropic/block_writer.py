@@ -29,7 +29,7 @@ from callwright.wire.anthropic.types import (
     ToolUseBlock,
 )
 from callwright.wire.sealed import sealed
-from callwright.wire.sse import named
+from callwright.wire.sse import typed_event
 
 
 class BlockWriter:
@@ -107,7 +107,7 @@ class BlockWriter:
 
     def emit(self, event: MessageStreamEvent) -> None:
         """Write an event."""
-        self._out.append(named(str(event.__struct_config__.tag), encode(event)))
+        self._out.append(typed_event(str(event.__struct_config__.tag), encode(event)))
 
     def take(self) -> list[bytes]:
         """Return the events written since the last `take`."""
@@ -117,4 +117,4 @@ class BlockWriter:
 
 def written_event(event: MessageStreamEvent) -> bytes:
     """An event in the form of server-sent events."""
-    return named(str(event.__struct_config__.tag), encode(event))
+    return typed_event(str(event.__struct_config__.tag), encode(event))

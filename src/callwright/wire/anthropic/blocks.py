@@ -252,7 +252,7 @@ class MessageReader:
         flat = self.catalog.names.flat(name)
         self.catalog.show_deferred(flat)
         self.removed.discard(flat)
-        return self.catalog.shown(flat)
+        return self.catalog.shown_tool(flat)
 
     def _addition(self, given: object, at: str) -> list[Part]:
         """A tool that can be called from here on."""
@@ -265,14 +265,14 @@ class MessageReader:
             if not self.catalog.names.has(read.name, None):
                 self.catalog.offer_tool(read, definition, f"{at}.definition", is_deferred=True)
             return self._reference({"tool_name": read.name}, at)
-        return [part for name in self._named(tool, at) for part in self._reference({"tool_name": name}, at)]
+        return [part for name in self._referenced_names(tool, at) for part in self._reference({"tool_name": name}, at)]
 
     def _removal(self, given: object, at: str) -> list[Part]:
-        names = self._named(_tool_object(given, at), at)
+        names = self._referenced_names(_tool_object(given, at), at)
         self.removed |= {self.catalog.names.flat(name) for name in names}
         return [TextPart(f"These tools cannot be called any more: {', '.join(names)}.")] if names else []
 
-    def _named(self, tool: Mapping[str, Any], at: str) -> list[str]:
+    def _referenced_names(self, tool: Mapping[str, Any], at: str) -> list[str]:
         """The flat names of the tools that a reference means."""
         names = self.catalog.names
         match tool.get("type"):
@@ -382,7 +382,7 @@ def read_messages(reader: MessageReader, messages: Sequence[MessageParam], given
         return reader
 
     begin = given if steady == len(given) else type(given)(given[:steady])  # type: ignore[call-arg]
-    read = copied(fold(begin, reader, read_on, (reader.catalog.taken, len(reader.told)), "messages"))
+    read = copied(fold(begin, reader, read_on, (reader.catalog.cache_key, len(reader.told)), "messages"))
     if steady < len(given):
         read = read_on(read, given, steady)
     read.told = reader.told

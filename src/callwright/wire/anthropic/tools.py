@@ -16,7 +16,7 @@ from callwright.conversation import FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.memo.by_text import kept_by_text
 from callwright.memo.prefixes import once
-from callwright.openai_format.errors import listed, missing, type_error, wrong_type
+from callwright.openai_format.errors import missing, quote_list, type_error, wrong_type
 from callwright.openai_format.mcp_tools import AskedServer, McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.tool_catalog import ToolCatalog
@@ -84,15 +84,15 @@ def offered_tools(
     until it is known to fit. `searches_web`: the gateway can search the web.
     """
 
-    def made() -> ToolCatalog:
+    def make_catalog() -> ToolCatalog:
         catalog = ToolCatalog(servers, checks=False, searches_web=searches_web, rules=rules)
         _add_tools(catalog, given or (), eager=eager)
         return catalog
 
     if not servers:
         name = f"offer of messages, {eager=} {searches_web=} {rules.is_lenient}"
-        return copy(once(given or (), name, made))
-    catalog = made()
+        return copy(once(given or (), name, make_catalog))
+    catalog = make_catalog()
     catalog.add([{"type": "mcp", "server_label": name} for name in servers], "mcp_servers", shape="any")
     return catalog
 
@@ -304,7 +304,7 @@ def read_choice(
         raise missing("tool_choice.type")
     if kind not in _CHOICES:
         raise RequestError(
-            f"Invalid value: '{kind}'. Supported values are: {listed(_CHOICES)}.",
+            f"Invalid value: '{kind}'. Supported values are: {quote_list(_CHOICES)}.",
             param="tool_choice.type",
             code="invalid_value",
         )

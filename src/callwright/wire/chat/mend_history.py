@@ -16,7 +16,7 @@ _SAYS = ("content", "tool_calls", "function_call", "refusal", "reasoning", "reas
 _NOT_RUN = "This call was not run."
 
 
-def mended(messages: Sequence[Any]) -> list[Any]:
+def mend_messages(messages: Sequence[Any]) -> list[Any]:
     """The messages with every call answered directly after its message, every output after its call, unique ids, one
     system message at the start, and no empty assistant messages.
     """

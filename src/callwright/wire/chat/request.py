@@ -31,7 +31,7 @@ from callwright.openai_format.tool_choice import (
 from callwright.openai_format.tool_names import ToolNames
 from callwright.openai_format.tools import offered_tools
 from callwright.openai_format.web_search import needs_search, read_search_options
-from callwright.wire.chat.mend_history import mended
+from callwright.wire.chat.mend_history import mend_messages
 from callwright.wire.chat.types import ChatRequestBody
 from callwright.wire.chat.unread_fields import unread_fields
 
@@ -117,11 +117,11 @@ def decode_request(given: object, *, mend: bool = False, rules: RequestRules = S
     `mend`: unpaired calls and outputs are repaired instead of refused; lenient rules imply this.
     """
     if (mend or rules.is_lenient) and isinstance(given, dict) and isinstance(given.get("messages"), list):
-        given = {**given, "messages": mended(given["messages"])}
+        given = {**given, "messages": mend_messages(given["messages"])}
     try:
         request = msgspec.convert(given, _Fields)
         assert isinstance(given, dict)
-        messages = fold(given["messages"], _NO_MESSAGES, _typed)
+        messages = fold(given["messages"], _NO_MESSAGES, _extend_typed)
     except msgspec.ValidationError as error:
         raise _fault(given) from error
     _refuse_unsupported(request, given)
@@ -263,7 +263,7 @@ def _legacy_conversation(request: ChatRequestBody, given: Mapping[str, Any], off
     return conversation
 
 
-def _typed(before: tuple[ChatMessage, ...], messages: Sequence[Any], start: int) -> tuple[ChatMessage, ...]:
+def _extend_typed(before: tuple[ChatMessage, ...], messages: Sequence[Any], start: int) -> tuple[ChatMessage, ...]:
     return (*before, *type_messages(messages, start))
 
 

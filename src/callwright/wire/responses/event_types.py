@@ -15,7 +15,7 @@ from callwright.wire.responses.output_types import (
     SummaryText,
 )
 from callwright.wire.responses.types import Response
-from callwright.wire.sse import named
+from callwright.wire.sse import typed_event
 
 
 class ResponseStreamEvent(Struct, tag_field="type", kw_only=True):
@@ -29,7 +29,7 @@ def numbered(events: Sequence[ResponseStreamEvent], first: int) -> list[bytes]:
     written: list[bytes] = []
     for number, event in enumerate(events, first):
         event.sequence_number = number
-        written.append(named(str(event.__struct_config__.tag), encode(event)))
+        written.append(typed_event(str(event.__struct_config__.tag), encode(event)))
     return written
 
 

@@ -29,7 +29,7 @@ from callwright.conversation import (
 )
 from callwright.errors import RequestError
 from callwright.memo.prefixes import fold
-from callwright.openai_format.errors import listed, missing, type_error, wrong_type
+from callwright.openai_format.errors import missing, quote_list, type_error, wrong_type
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.tolerant_json.codec import encode
 from callwright.wire.pairing import Found, copied
@@ -242,7 +242,7 @@ class InputItemReader:
             self.sources |= {result.number: result for result in found.results}
         id_ = item.id or path
         self._call(id_, WEB_SEARCH, _json({"query": query}), path, "web search call")
-        self._output(id_, (TextPart(WEB_SEARCH_GONE if found is None else found.told),), path, "web search call")
+        self._output(id_, (TextPart(WEB_SEARCH_GONE if found is None else found.model_text),), path, "web search call")
 
     def _of_names(self, names: Sequence[str]) -> list[FunctionTool]:
         """The tools of these flat names that can be called."""
@@ -270,7 +270,7 @@ class InputItemReader:
 
     def _unfit(self, id_: str, parts: Sequence[Part]) -> tuple[Part, ...]:
         """A note to the model after an output that does not match its tool's output schema."""
-        tool = self.offer.shown(self._called.get(id_, ""))
+        tool = self.offer.shown_tool(self._called.get(id_, ""))
         if tool is None or tool.output_schema is None or not all(isinstance(part, TextPart) for part in parts):
             return ()
         words = unfit_words(tool, parts_text(tuple(parts)))
@@ -310,7 +310,7 @@ class InputItemReader:
     def _message(self, item: types.Message, path: str) -> None:
         if item.role not in _ROLES:
             raise RequestError(
-                f"Invalid value: '{item.role}'. Supported values are: {listed(_ROLES)}.",
+                f"Invalid value: '{item.role}'. Supported values are: {quote_list(_ROLES)}.",
                 param=f"{path}.role",
                 code="invalid_value",
             )
@@ -355,7 +355,7 @@ def _converted(given: Any, path: str) -> types.Tagged | None:
         return None
     if kind not in types.BY_TYPE:
         raise RequestError(
-            f"Invalid value: '{kind}'. Supported values are: {listed(sorted([*types.BY_TYPE, *_DROPPED]))}.",
+            f"Invalid value: '{kind}'. Supported values are: {quote_list(sorted([*types.BY_TYPE, *_DROPPED]))}.",
             param=f"{path}.type",
             code="invalid_value",
         )
@@ -401,7 +401,7 @@ def _parts(content: str | list[types.Part], known: Sequence[str], path: str) -> 
 def _part(part: types.Part, known: Sequence[str], path: str) -> Part:
     if part.type not in known:
         raise RequestError(
-            f"Invalid value: '{part.type}'. Supported values are: {listed(known)}.",
+            f"Invalid value: '{part.type}'. Supported values are: {quote_list(known)}.",
             param=f"{path}.type",
             code="invalid_value",
         )
@@ -449,7 +449,7 @@ def read_along(reader: InputItemReader, items: Sequence[Any], given: Sequence[An
     same = next((number for number, pair in enumerate(zip(items, given, strict=False)) if pair[0] is not pair[1]), None)
     steady = min(len(items), len(given)) if same is None else same
     begin = given if steady == len(given) else type(given)(given[:steady])  # type: ignore[call-arg]
-    read = copied(fold(begin, reader, read_on, reader.offer.taken, "input"))
+    read = copied(fold(begin, reader, read_on, reader.offer.cache_key, "input"))
     read.read(items, "input", steady)
     return read
 

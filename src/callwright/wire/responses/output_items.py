@@ -277,7 +277,7 @@ class OpenMcpCall(OpenItem[McpCall]):
         self._pieces.append(text)
         self._emit(wire.ResponseMcpCallArgumentsDeltaEvent(**self._at, delta=text))
 
-    def written(self) -> None:
+    def end_arguments(self) -> None:
         """Emit the event for complete arguments."""
         self.item.arguments = text = "".join(self._pieces)
         self._emit(wire.ResponseMcpCallArgumentsDoneEvent(**self._at, arguments=text))

@@ -9,7 +9,7 @@ import msgspec
 from callwright.conversation import Conversation, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
 from callwright.memo.prefixes import once
-from callwright.openai_format.errors import from_validation, listed, missing
+from callwright.openai_format.errors import from_validation, missing, quote_list
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.response_format import read_response_format
@@ -175,7 +175,7 @@ def _refuse_moved(given: Mapping[str, Any]) -> None:
 def _check_among(known: Sequence[str], value: str | None, param: str) -> None:
     if value is not None and value not in known:
         raise RequestError(
-            f"Invalid value: '{value}'. Supported values are: {listed(known)}.", param=param, code="invalid_value"
+            f"Invalid value: '{value}'. Supported values are: {quote_list(known)}.", param=param, code="invalid_value"
         )
 
 
@@ -285,14 +285,14 @@ def _offer(
     Cached by the list of tools, as a client sends the same ones with each request.
     """
 
-    def made() -> ToolCatalog:
+    def make_catalog() -> ToolCatalog:
         offer = ToolCatalog(servers, searches_web=searches_web, rules=rules)
         offer.add(given or ())
         return offer
 
     if not servers:
-        return copy(once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", made))
-    offer = made()
+        return copy(once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", make_catalog))
+    offer = make_catalog()
     asked = {tool.get("server_label") for tool in given or () if tool.get("type") == "mcp"}
     offer.add([{"type": "mcp", "server_label": label} for label in servers if label not in asked])
     return offer

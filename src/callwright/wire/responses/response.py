@@ -247,7 +247,7 @@ class ResponseWriter:
 
     def _end_call(self, *, complete: bool) -> None:
         if complete and isinstance(self._open, OpenMcpCall):
-            self._open.written()
+            self._open.end_arguments()
             return
         self._close("completed" if complete else "abandoned")
         self._catch_up()

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 
 from callwright.gateway.http import OUR_FAULT
-from callwright.gateway.process.protocols.refusals import written
+from callwright.gateway.process.protocols.refusals import write_refusal
 from callwright.gateway.request_context import api_of
 
 log = logging.getLogger("callwright.gateway")
@@ -210,5 +210,5 @@ class Exchange:
         if self.disconnected or self.response_complete:
             return
         if not self.response_started or self._head:
-            transport.write(written(OUR_FAULT, (), api_of(self.scope["path"])))
+            transport.write(write_refusal(OUR_FAULT, (), api_of(self.scope["path"])))
         transport.close()

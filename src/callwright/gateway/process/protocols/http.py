@@ -21,7 +21,7 @@ from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.process.protocols.exchange import Exchange
 from callwright.gateway.process.protocols.heads import Named
 from callwright.gateway.process.protocols.reading import RequestReader
-from callwright.gateway.process.protocols.refusals import no_room, written
+from callwright.gateway.process.protocols.refusals import no_room, write_refusal
 from callwright.gateway.request_context import api_of
 from callwright.settings import bounds
 
@@ -80,7 +80,7 @@ class HttpProtocol(asyncio.Protocol):
             "scheme": "https" if is_ssl(self.transport) else "http",
             "root_path": "",
         }
-        self._place = self.config.connections.opened(self.transport.close)
+        self._place = self.config.connections.register(self.transport.close)
         if self._place is None:
             self._tell(no_room(self.config.connections.most), "")
             self.transport.close()
@@ -207,7 +207,7 @@ class HttpProtocol(asyncio.Protocol):
     def _refuse(self, error: RequestError) -> None:
         """Send the error if no response has started, and close the connection."""
         log.debug("a connection is refused: %s", error.message)
-        exchange, path = self.exchange, self._reader.asked
+        exchange, path = self.exchange, self._reader.target
         if exchange is not None and exchange.more_body:  # the body is malformed and stays incomplete
             if exchange.response_started:
                 self.transport.close()
@@ -218,7 +218,7 @@ class HttpProtocol(asyncio.Protocol):
         self._close(is_unread=True)
 
     def _tell(self, error: RequestError, path: str) -> None:
-        self.transport.write(written(error, self.server_state.default_headers, api_of(path)))
+        self.transport.write(write_refusal(error, self.server_state.default_headers, api_of(path)))
 
     def _close(self, *, is_unread: bool) -> None:
         """Close after the pending output; if the client still sends, only after it had time to read that."""

@@ -49,7 +49,7 @@ class RequestReader:
         self._exchange: Exchange | None = None  # whose body is read
 
     @property
-    def asked(self) -> str:
+    def target(self) -> str:
         """The target of the head that is being read, or its beginning."""
         target = _TARGET.match(self._head)
         return target[1].decode("latin-1") if target is not None else ""

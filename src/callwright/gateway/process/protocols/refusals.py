@@ -72,7 +72,7 @@ def no_room(most: int) -> RequestError:
     )
 
 
-def written(error: RequestError, headers: Iterable[tuple[bytes, bytes]], api: Api = "openai") -> bytes:
+def write_refusal(error: RequestError, headers: Iterable[tuple[bytes, bytes]], api: Api = "openai") -> bytes:
     """The answer, whole. `headers` are those of every answer; `api` is the one that was asked, as far as is known."""
     body = encode(anthropic_error(error) if api == "anthropic" else error_body(error))
     own = {

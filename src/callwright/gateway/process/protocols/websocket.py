@@ -17,7 +17,7 @@ from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
 from callwright.gateway.connections import STATE, Connection
-from callwright.gateway.process.protocols.refusals import no_websocket, too_large, written
+from callwright.gateway.process.protocols.refusals import no_websocket, too_large, write_refusal
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveEvent
@@ -212,5 +212,5 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         """The library has bounds of its own, on each header and on their number."""
         is_large = isinstance(failure.__cause__, (SecurityError, RuntimeError))
         error = too_large(_LINE_BYTES, is_head=True) if is_large else no_websocket(str(failure))
-        self.transport.write(written(error, self.default_headers))
+        self.transport.write(write_refusal(error, self.default_headers))
         self.transport.close()
