@@ -261,7 +261,7 @@ async def played(given: Any, folder: Path) -> Seen:
             config = folder / "callwright.toml"
             config.write_text(
                 f'[server]\nworkers = {WORKERS}\nlog_level = "error"\n[store]\nurl = "{postgres.url}"\n'
-                f'[[models]]\nname = "*"\nupstream = "{model}"\n'
+                f'[[models]]\nname = "*"\nupstream = "{model}"\nmode = "native"\n'
             )
             with ExitStack() as running:
                 ports = [free_port() for _ in range(GATEWAYS)]

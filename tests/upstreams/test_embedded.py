@@ -133,7 +133,7 @@ def test_a_file_that_was_cut_is_no_model(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.gguf"
     for length in (0, 3, 6, 20, 40, 500, 3000, 5000):
         path.write_bytes(whole[:length])
-        with pytest.raises(ConfigError, match=r"no GGUF file|broken GGUF file"):
+        with pytest.raises(ConfigError, match=r"not a GGUF file|broken GGUF file"):
             read_gguf(path)
 
 
@@ -149,7 +149,7 @@ def test_values_of_other_kinds_are_no_model(folder: Path, tmp_path: Path) -> Non
 
 REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a file that is not there": ('upstream = "nope.gguf"', ("nope.gguf", "No such file")),
-    "a file that is none": ('upstream = "text.gguf"', ("text.gguf", "no GGUF file", "b'GGUF'")),
+    "a file that is none": ('upstream = "text.gguf"', ("text.gguf", "not a GGUF file", "b'GGUF'")),
     "another mode": ('upstream = "hermes.gguf"\nmode = "native"', ("mode = 'native'", "'raw'")),
     "a server": ('upstream = "hermes.gguf"\nserver = "vllm"', ("server", "leave it out")),
     "a time-out": ('upstream = "hermes.gguf"\nidle_timeout_s = 9', ("idle_timeout_s", "leave it out")),

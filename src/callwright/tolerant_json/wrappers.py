@@ -18,10 +18,10 @@ def without(text: str, parts: Iterable[str]) -> str:
     return "".join([*left, text[at:]])
 
 
-def is_closed(text: str) -> bool:
-    """Whether the fence with which a text begins is closed."""
+def is_cut_fence(text: str) -> bool:
+    """Whether a text begins with a fence that is never closed."""
     opening = _FENCE.match(text)
-    return opening is not None and text.find(opening["ticks"], opening.end()) >= 0
+    return opening is not None and text.find(opening["ticks"], opening.end()) < 0
 
 
 def unfenced(text: str) -> tuple[int, int] | None:

@@ -181,8 +181,7 @@ class HttpUpstream:
             async with sent as response:
                 chunk, is_stream = await self._begin(response, path, body, reader)
                 if not is_stream:
-                    if read := await self._whole(response, chunk, reader, silent_s):
-                        yield read
+                    yield await self._whole(response, chunk, reader, silent_s)
                     if reader.has_stopped:
                         return
                     raise self._errors.failed(_NO_REASON, "protocol")
@@ -211,9 +210,8 @@ class HttpUpstream:
             if not reader.has_stopped:
                 raise self.cut()
         if failed.other is not None:
-            async with aclosing(failed.other) as batches:
-                async for later in batches:
-                    yield later
+            async for later in _closed_at_end(failed.other):
+                yield later
 
     async def _begin(
         self, response: Response, path: str, body: Mapping[str, Any], reader: EventReader[T, D]
@@ -253,6 +251,8 @@ class HttpUpstream:
         answer = first + rest if first else rest
         read: list[D] = []
         reader.read(await _beside(len(answer), self._last, answer, reader, None), read)
+        if not (read or reader.has_stopped):
+            raise self._errors.failed(_NO_REASON, "protocol")
         return read
 
     async def _error_body(self, response: Response) -> bytes | bytearray:
@@ -370,6 +370,12 @@ class _Failures(Struct, Generic[D]):
         if isinstance(error, FAILURES):
             raise self.errors.for_failure(error, self.silent_s) from error
         return False
+
+
+async def _closed_at_end(batches: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    async with aclosing(batches):
+        async for batch in batches:
+            yield batch
 
 
 def _begun_in_time(begun_s: float, most_s: float) -> float:

@@ -68,7 +68,7 @@ def upstream(name: str, dialect: str, plays: Sequence[Played]) -> Iterator[str]:
     try:
         server.plays(*(wrote("native", one.text, [(one.call, one.arguments)] if one.call else ()) for one in plays))
         server.names = (name,)
-        yield f'upstream = "{server.url}"'
+        yield f'upstream = "{server.url}"\nmode = "native"'
     finally:
         server.stop()
 

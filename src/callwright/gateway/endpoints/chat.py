@@ -105,11 +105,9 @@ class ChatEndpoint:
         searches = self._search is not None
         chat = await off_loop(partial(read_decoded, given, servers, searches_web=searches), slow=slow)
         chat = _filter_request(chat, model.passes)
-        keeps = self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False
-        if keeps:
+        if keeps := self._keeper.keeps and _may_keep(model, chat):
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
-
-        keeps = keeps and bool(chat.conversation.tools)  # the key is the call
+            keeps = bool(chat.conversation.tools)  # the key is the call
 
         def turn(fields: dict[str, Any]) -> Events:
             one = _events(model, msgspec.structs.replace(chat, fields=fields), opened, self._search)
@@ -186,6 +184,10 @@ class ChatEndpoint:
             "model": chat.model,
             "call_id": _call_id,
         }
+
+
+def _may_keep(model: Model, chat: ChatRequest) -> bool:
+    return model.keeps_reasoning and chat.fields.get("store") is not False
 
 
 def _filter_request(chat: ChatRequest, passes: PassRules) -> ChatRequest:

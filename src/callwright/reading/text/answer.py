@@ -25,7 +25,7 @@ from callwright.reading.text.marks import BRACES, FENCES, Marks, all_ends, marke
 from callwright.reading.text.trial import Trial, TrialSpan, doubts
 from callwright.streaming.reader import Markers, Parse, StreamReader, emit_text_until, read_blanks, read_until
 from callwright.tolerant_json.markers import MARKS
-from callwright.tolerant_json.wrappers import is_closed
+from callwright.tolerant_json.wrappers import is_cut_fence
 
 _BOM: Final = "\ufeff"
 # The most text held back as a possible call; longer candidates are text.
@@ -152,7 +152,7 @@ class AnswerReader:
         if text.trial is None and text.tools.ordered and text.tools.choice == "auto":
             rest, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
             text.source.unread(rest)
-            if not is_closed(opening + rest):
+            if is_cut_fence(opening + rest):
                 events = self._tried(rest)
                 text.emit(text.say(opening + text.take(rest)))
                 for problem in doubts(events, text.tools):
@@ -386,11 +386,11 @@ class AnswerReader:
         held = opening + held
         problem: Problem | None = None
         if end != close:
-            at = self._last_call(held)
+            at = _last_call(held, self.calls, text)
         elif self._is_first and (yield from is_over(source, self._ends)):
             at, problem = calls_at_end(
                 held,
-                self._last_call(held),
+                _last_call(held, self.calls, text),
                 (*self._marks.tags, *self._formats.known_openings),
                 text,
                 self._tried,
@@ -425,16 +425,17 @@ class AnswerReader:
         text.calls, text.code, text.before, text.make, text.apart, text.gap = before
         return events
 
-    def _last_call(self, held: str) -> int:
-        """The index of the calls at the end of unclosed reasoning; the length of the text if there is no call."""
-        if (own := self.calls.last_call(held)) is not None:
-            return own
-        at = len(held)
-        for piece in reversed(recover(held, self.text.tools, before=self.text.before)):
-            if not isinstance(piece, RecoveredCall):
-                break
-            at = held.rfind(piece.text, 0, at) if piece.text else at
-        return at
+
+def _last_call(held: str, calls: CallReader, text: AnswerText) -> int:
+    """The index of the calls at the end of unclosed reasoning; the length of the text if there is no call."""
+    if (own := calls.last_call(held)) is not None:
+        return own
+    at = len(held)
+    for piece in reversed(recover(held, text.tools, before=text.before)):
+        if not isinstance(piece, RecoveredCall):
+            break
+        at = held.rfind(piece.text, 0, at) if piece.text else at
+    return at
 
 
 def _is_certain(text: AnswerText, blanks: str, *, own: bool) -> bool:

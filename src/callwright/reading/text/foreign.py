@@ -16,7 +16,6 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.layout.calls import CallLayout, JsonArguments, Slot, TaggedArguments, object_of, pieces_of
-from callwright.reading.spans import SpanRecorder
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.trial import fitted_calls
 from callwright.schema.keywords import properties
@@ -351,7 +350,6 @@ def _heads(way: Way) -> Sequence[str]:
 
 def _read(text: str, way: Way, tools: Toolset) -> Reading:
     """The calls with which a text begins, up to other words."""
-    recorder = SpanRecorder()
     events: list[Event] = []
     called = False
 
@@ -359,7 +357,6 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
         nonlocal called
         if isinstance(event, CallStarted):
             called = True
-        recorder.add(event, source.place)
         if isinstance(event, ContentDelta) and event.text.strip():
             raise _WordsFollowError(event.text)
         events.append(event)
@@ -373,19 +370,12 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
         for _ in way.form.read(AnswerText(source, tools, way.form.layout, alone=True), "assistant"):
             raise AssertionError("the text is all there")
     except _WordsFollowError as follow:
-        recorder.feed(whole)
-        end = _words_begin(recorder, whole, str(follow).strip()) if called else 0
+        end = max(0, whole.rfind(str(follow).strip(), 0, source.place))
     if not called:
         return Reading(way, (), 0, 0, 0)
     calls = sum(isinstance(event, CallStarted) for event in events)
     good = len(valid_calls(events, tools))
     return Reading(way, _without(events, way.lead), end - len(way.lead), good, calls - good)
-
-
-def _words_begin(recorder: SpanRecorder, text: str, words: str) -> int:
-    """The start of the words that were read last. A place that the recorder did not find is looked for."""
-    said = [span for span in recorder.spans() if span.part == "content" and not text[span.begin : span.end].isspace()]
-    return said[-1].begin if said else max(0, text.rfind(words))
 
 
 def _without(events: Sequence[Event], lead: str) -> list[Event]:
