@@ -56,6 +56,7 @@ ProblemKind = Literal[
     "invalid_answer",
     "malformed_call",
     "search_failed",
+    "value_bounded",
     "markers_in_value",
     "markup_repaired",
     # deviations from the format; the label of each is explained in docs/problems.md

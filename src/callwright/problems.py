@@ -129,6 +129,10 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "Nothing: the earlier answer was not sent. If it is frequent, a constraint saves the retry (`constrain`).",
         page="guarantee.md",
     ),
+    "value_bounded": _note(
+        "A text or a list in a call is as long as the grammar allows; the model may have meant to write more.",
+        "Raise `max_tokens`: the bound grows with it. Or give the schema a `maxLength` or `maxItems` of your own.",
+    ),
     "call_unread": _repaired(
         "The server's own parser failed on the output, which was read here instead; `detail` has the server's message.",
         "Use mode `raw` or `prompt` for this server, or update it.",

@@ -14,6 +14,7 @@ from tests.conftest import Served
 from tests.support.http_client import CHAT, ask, request
 from tests.support.outputs import QUESTION, TEXT, TOOLS, played, spoken
 from tests.support.servers import Answer, ModelServer, completion, sse, whole
+from tests.support.turns import wrote
 
 FIELDS = {"structured_outputs", "response_format", "grammar", "grammar_lazy", "grammar_triggers", "json_schema", "ebnf"}
 NAMED = {"type": "function", "function": {"name": "send_mail"}}
@@ -230,6 +231,27 @@ def test_what_a_server_makes_of_a_constraint_is_checked_all_the_same(gateway: st
     model.plays(spoken(way, TEXT), spoken(way, TEXT))
     reply = request(gateway + CHAT, {"model": way, "messages": [QUESTION], **ONE})
     assert reply.status == 502
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("way", "text", "fields", "is_named"),
+    [
+        ("raw-hermes-vllm", "m" * 512, {"max_tokens": 400}, True),
+        ("raw-hermes-vllm", "m" * 511, {"max_tokens": 400}, False),
+        ("raw-hermes-vllm", "m" * 512, {}, False),
+        ("raw-hermes-openai", "m" * 512, {"max_tokens": 400}, False),
+    ],
+    ids=["as long", "shorter", "without a limit", "without a grammar"],
+)
+def test_a_text_as_long_as_the_grammar_allows_is_named(
+    gateway: str, model: ModelServer, way: str, text: str, fields: dict[str, Any], is_named: bool, stream: bool
+) -> None:
+    model.plays(wrote(way, "", [("get_weather", {"city": text})]))
+    body = {"model": way, "messages": [QUESTION], "tools": STRICT, "tool_choice": "required", "stream": stream}
+    reply = request(gateway + CHAT, {**body, **fields})
+    assert text in reply.text
+    assert reply.problems.get("value_bounded", 0) == is_named
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

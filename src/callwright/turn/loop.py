@@ -15,6 +15,7 @@ from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Markup, Problem, Usage
 from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, question
+from callwright.turn.bounded_values import find_bounded_values
 from callwright.turn.model import Model, ModeSelector
 from callwright.turn.observe import FLOWING, Observation
 from callwright.turn.output import GenerationReader
@@ -202,7 +203,8 @@ class TurnLoop:
         """The reader of the answer to this request, which is noted."""
         model, seen = self._model, self._seen
         # the timings record whether a grammar was sent; an observation has its own
-        timings = RequestTimings() if self._retry.needs_form and seen is None else None
+        needs_timings = seen is None and (self._retry.needs_form or generation.constraint is not None)
+        timings = RequestTimings() if needs_timings else None
         generation = replace(generation, streamed=self._streamed, timings=timings)
         if seen is None:
             return GenerationReader(model, generation)
@@ -216,6 +218,10 @@ class TurnLoop:
         try:
             if self._retry.holds:
                 left = self._retry.finish()
+                constraint = reader.generation.constraint
+                if constraint is not None and reader.has_grammar:
+                    bounded = find_bounded_values(constraint, self._retry.calls)
+                    left = [*left[:-1], *bounded, *left[-1:]]
         except DemandNotMet as error:
             unmet = error
         if (ambiguous := self._ambiguous) is not None:

@@ -120,10 +120,14 @@ class GenerationReader:
     @property
     def is_constrained(self) -> bool:
         """Whether the server holds its answer to the form that the request asks for."""
-        generation, timings = self.generation, self._timings
-        if generation.prompt is None:
-            return self._enforces_schema and "response_format" in generation.fields
-        return timings is not None and timings.is_constrained
+        if self.generation.prompt is None:
+            return self._enforces_schema and "response_format" in self.generation.fields
+        return self.has_grammar
+
+    @property
+    def has_grammar(self) -> bool:
+        """Whether a grammar was sent with the request."""
+        return self._timings is not None and self._timings.is_constrained
 
     @property
     def _native(self) -> NativeCalls:

@@ -145,6 +145,12 @@ class RetryPolicy:
         self._attempt = self._earlier.pop()
         return True
 
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """The functions that the latest answer calls, each with its arguments as JSON."""
+        calls = self._attempt.calls.values()
+        return [(call.started.name, call.arguments_text) for call in calls if call.started.kind == "function"]
+
     def finish(self) -> list[Event]:
         """The events that are left to send. Raises `DemandNotMet` if the demanded call or form is missing."""
         if not self.holds:
