@@ -509,7 +509,7 @@ MISTAKES: dict[str, tuple[Callable[..., Any], Mapping[str, Any], tuple[str, ...]
     "positional rest": (any_number, {}, ("'any_number'", "'numbers'", "functools.wraps")),
     "a type without a form": (foreign, {}, ("'foreign'", "'path'", "Callable", "dataclass")),
     "a type that is nowhere": (unknown, {}, ("'it'", "'Missing'")),
-    "a documented name that is none": (misdescribed, {}, ("'town'", "no parameter")),
+    "a documented name that is none": (misdescribed, {}, ("'town'", "not a parameter")),
     "a method without its object": (Search.__call__, {"name": "f"}, ("method", "bound")),
     "a lambda": (lambda: None, {}, ("'<lambda>'", "name=")),
     "a name with blanks": (nothing, {"name": "a b"}, ("'a b'",)),

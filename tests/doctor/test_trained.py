@@ -34,7 +34,7 @@ def test_a_template_that_shows_no_tools_is_the_servers_fault(weights: Path) -> N
     assert findings.status("chat: grammar") == "enforced"
     assert findings.status("control tokens") in ("unclear", "works")  # calls in its words have none
     assert findings.status("a call in mode raw") in ("works", "unclear")
-    assert advice(findings).mode == "prompt"
+    assert advice(findings).mode in ("prompt", "raw")
 
 
 def test_a_template_that_shows_them_leaves_it_to_the_model(weights: Path) -> None:

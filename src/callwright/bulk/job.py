@@ -100,7 +100,10 @@ class Job(Struct, frozen=True):
         self._check_paths(overwrite=overwrite)
         part_bytes_of([path for path in self.sources if not is_packed(path)])  # raises if one is missing
         made = not self.folder.exists()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"Cannot write {self.target}: {error.strerror}: {error.filename}") from error
         try:
             with hold_lock(self.folder / "lock", str(self.target)):
                 yield self._begin()

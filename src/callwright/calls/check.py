@@ -101,7 +101,7 @@ class Check:
                     same = text is event.text and call.index == event.index
                     out.append(event if same else ArgumentsDelta(call.index, text))
             elif type(event) in _PASSED:
-                if self._open and type(event) is Markup:
+                if self._open and type(event) is Markup and "CDATA" not in event.text:  # that is inside a value
                     for call in self._open.values():
                         call.marks += event.text
                 out.append(event)

@@ -324,9 +324,12 @@ def _json(text: str) -> str | None:
 def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
     """The attributes of a tag, unescaped, and any other text in it."""
     rest = tag.partition(" ")[2].removesuffix(">").strip()
-    named = {key: html.unescape(next(filter(None, values), "")) for key, *values in _ATTRIBUTE.findall(rest)}
-    unknown = " ".join(key for key in named if key not in _ATTRIBUTES)
-    return named, _ATTRIBUTE.sub("", rest).strip() or unknown
+    pairs = [(key, html.unescape(next(filter(None, values), ""))) for key, *values in _ATTRIBUTE.findall(rest)]
+    named = dict(pairs)
+    unknown = [key for key in named if key not in _ATTRIBUTES]
+    repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value]
+    left = _ATTRIBUTE.sub("", rest).strip()
+    return named, " ".join(filter(None, [left, *([] if left else unknown), *repeated]))
 
 
 DIALECT = Dialect(

@@ -370,7 +370,10 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
         for _ in way.form.read(AnswerText(source, tools, way.form.layout, alone=True), "assistant"):
             raise AssertionError("the text is all there")
     except _WordsFollowError as follow:
-        end = max(0, whole.rfind(str(follow).strip(), 0, source.place))
+        words = str(follow)
+        end = whole.rfind(words, 0, source.place)
+        if end < 0:  # with line feeds that the model did not write
+            end = max(0, whole.rfind(words.strip(), 0, source.place))
     if not called:
         return Reading(way, (), 0, 0, 0)
     calls = sum(isinstance(event, CallStarted) for event in events)
