@@ -101,8 +101,8 @@ class Work(Struct, frozen=True):
         if self.operation == "convert":
             if self.source == self.target:
                 raise ConfigError(
-                    f"convert: from {self.source!r} to the same. Give another form by --to, or --from auto, which detects "
-                    "the form of the input."
+                    f"convert: from {self.source!r} to the same. Give another form by --to, or --from auto, which "
+                    "detects the form of the input."
                 )
             for form in (self.source, self.target):
                 if form not in (CHAT, RESPONSES) and (form, self.source) != (AUTO, AUTO):
