@@ -57,6 +57,7 @@ def chat(*calls: Json, results: int = 1) -> list[Json]:
 
 
 GOOD = call('{"harbour": "Lübeck", "masts": 2}')
+RESULT = "<tool_response>\n41\n</tool_response>"
 MARKED = '<tool_call>\n{"name": "count_boats", "arguments": {"harbour": "Kiel"}}\n</tool_call>'
 
 EXPECTED = "Expected a text in `output`, messages (`messages`, `conversations`) or `choices`"
@@ -138,6 +139,32 @@ ROWS: dict[str, tuple[Work, Json, Json]] = {
         {"valid": False},
     ),
     "a call at the end": (Work("validate", tools=TOOLS), {"messages": chat(GOOD)[:3]}, {"valid": True}),
+    "results in tags, several in a user message": (
+        Work("convert", tools=TOOLS, source="hermes"),
+        {
+            "messages": [
+                {"role": "assistant", "content": MARKED + MARKED},
+                {"role": "user", "content": f"{RESULT}\n<tool_response>42</tool_response>"},
+                {"role": "assistant", "content": MARKED},
+                {"role": "tool", "content": RESULT},
+                {"role": "user", "content": f"Is {RESULT} all?"},
+            ]
+        },
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [call('{"harbour": "Kiel"}', id_=f"call_0_{number}") for number in (0, 1)],
+                },
+                {"role": "tool", "tool_call_id": "call_0_0", "content": "41"},
+                {"role": "tool", "tool_call_id": "call_0_1", "content": "42"},
+                {"role": "assistant", "content": None, "tool_calls": [call('{"harbour": "Kiel"}', id_="call_3_0")]},
+                {"role": "tool", "tool_call_id": "call_3_0", "content": "41"},
+                {"role": "user", "content": f"Is {RESULT} all?"},
+            ]
+        },
+    ),
     "from a dialect's text": (
         Work("convert", tools=TOOLS, source="hermes"),
         {"messages": [{"role": "assistant", "content": MARKED}, {"role": "tool", "content": "41"}]},

@@ -34,6 +34,8 @@ from callwright.wire.responses.input_items import InputItemReader
 Json: TypeAlias = dict[str, Any]
 CHAT: Final = "chat"
 RESPONSES: Final = "responses"
+_RESULT_BEGIN: Final = "<tool_response>"
+_RESULT_END: Final = "</tool_response>"
 
 
 def converted(row: Mapping[str, Any], source: str, target: str, options: Mapping[str, Any]) -> Json:
@@ -53,9 +55,32 @@ def converted(row: Mapping[str, Any], source: str, target: str, options: Mapping
 
 
 def _from_messages(row: Mapping[str, Any], source: str) -> Conversation:
-    tools = row.get("tools")
-    messages = [message for message, _ in read_turns(row["messages"], None if source == CHAT else source, tools=tools)]
-    return read_conversation(messages, tools, None)
+    tools, dialect = row.get("tools"), None if source == CHAT else source
+    given = row["messages"] if dialect is None else list(_with_results(row["messages"]))
+    return read_conversation([message for message, _ in read_turns(given, dialect, tools=tools)], tools, None)
+
+
+def _with_results(messages: Sequence[Any]) -> Iterator[Any]:
+    """The messages, with one tool message for each result that a prompt's text has in tags. In data sets that follow the
+    prompts of Hermes and Qwen these are in a tool message, or in a user message after the calls.
+    """
+    before: object = None
+    for message in messages:
+        role = message.get("role") if isinstance(message, Mapping) else None
+        may_be = role == "tool" or (role == "user" and before in ("assistant", "tool"))
+        results = _results(_text(message.get("content")) or "") if may_be else []
+        yield from ({**message, "role": "tool", "content": result} for result in results)
+        if not results:
+            yield message
+        before = "tool" if results else role
+
+
+def _results(text: str) -> list[str]:
+    """The results in the tags of a text that contains nothing else."""
+    *parts, rest = (part.strip() for part in text.split(_RESULT_END))
+    if rest or not all(part.startswith(_RESULT_BEGIN) for part in parts):
+        return []
+    return [part.removeprefix(_RESULT_BEGIN).removeprefix("\n") for part in parts]
 
 
 def read_turns(
