@@ -61,8 +61,8 @@ def _from_messages(row: Mapping[str, Any], source: str) -> Conversation:
 
 
 def _with_results(messages: Sequence[Any]) -> Iterator[Any]:
-    """The messages, with one tool message for each result that a prompt's text has in tags. In data sets that follow the
-    prompts of Hermes and Qwen these are in a tool message, or in a user message after the calls.
+    """The messages, with one tool message for each result that a text has in tags. In data sets that follow the prompts
+    of Hermes and Qwen these are in a tool message, or in a user message after the calls.
     """
     before: object = None
     for message in messages:
