@@ -434,6 +434,16 @@ def test_what_is_no_model_server_is_told_in_plain_words(posing: PosingServer, ki
     assert not advice(findings).usable
 
 
+@pytest.mark.parametrize("depth", ["all", "mode"])
+@pytest.mark.parametrize("status", [401, 403, 400])
+def test_a_server_that_requires_a_key_is_said_to(posing: PosingServer, status: int, depth: Depth) -> None:
+    refusal = Answer((b'{"error": {"message": "bad key"}}',), status, {"content-type": "application/json"})
+    posing.pose = Pose("qwen3", {"/v1/models": models_of("qwen3")}, always=refusal)
+    advised = advice(found(posing.url, depth=depth))
+    assert not advised.usable
+    assert any("--key-env VAR" in choice.reason for choice in advised.choices.values()) == (status != 400)
+
+
 @pytest.mark.parametrize("kind", ["silence", "no end", "too much", "reset", "cut", "garbage", "page"])
 def test_a_server_that_breaks_behind_its_list_of_models_is_told_as_it_is(posing: PosingServer, kind: str) -> None:
     answer = PAGE if kind == "page" else next(one for name, (one, *_) in NONSENSE.items() if name.endswith(kind))

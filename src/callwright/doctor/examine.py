@@ -17,7 +17,7 @@ from callwright.dialects.detect import Detected
 from callwright.doctor.chat_models import can_chat
 from callwright.doctor.client import Asker, Reply, clipped, dig
 from callwright.doctor.fields import FIELDS, LLGUIDANCE, RequestField
-from callwright.doctor.findings import Findings, Identity, ProbeResult
+from callwright.doctor.findings import Findings, Identity, ProbeResult, key_hint
 from callwright.doctor.identify import API, MODELS, OWN_PATHS, PATHS, context_of, identify, model_names, template_of
 from callwright.doctor.probes import (
     CHAT,
@@ -253,14 +253,15 @@ async def _whole(target: Target, found: Findings, server: Server, watch: Watch) 
         results += await _all([partial(tool_probe, target) for tool_probe in TOOL_PROBES], watch)
     fields = _fields(found, has_chat=has_chat, has_completions=has_completions)
     held = await _all([partial(constraint, target, field) for field in fields], watch)
+    fault = "" if has_chat or has_completions else f"No model answers ({told.probe}: {told.status})."
     lark = next((result.status for result in held if result.probe == LLGUIDANCE), None)
     return msgspec.structs.replace(
         found,
         reasoning=reasoning,
         llguidance=None if lark is None else lark == "enforced",
         results=(*results, *held),
-        message="" if has_chat or has_completions else f"No model answers ({told.probe}: {told.status}).",
-        evidence="" if has_chat or has_completions else told.evidence,
+        message=fault and fault + key_hint(told.evidence),
+        evidence=fault and told.evidence,
     )
 
 

@@ -121,3 +121,10 @@ class Findings(Struct, frozen=True, kw_only=True):
     def status(self, probe: str) -> Status | None:
         """The status of a probe; None if it was not run."""
         return next((result.status for result in self.results if result.probe == probe), None)
+
+
+def key_hint(evidence: str) -> str:
+    """The way out of a refusal for want of an API key; empty for other evidence."""
+    if not evidence.startswith(("HTTP 401", "HTTP 403")):
+        return ""
+    return " It requires an API key: name the environment variable that holds it by --key-env VAR."

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.doctor.fields import CHAT_FIELDS, CHAT_SCHEMA, RAW_FIELDS
-from callwright.doctor.findings import NAMES, Findings, ServerName
+from callwright.doctor.findings import NAMES, Findings, ServerName, key_hint
 from callwright.doctor.probes import CHAT, CHATS, COMPLETIONS, CONTROLS, RAW_CALL, TOOLS, TOOLS_STREAMED
 from callwright.turn.model import AUTO, TEMPLATE, UNKNOWN, Mode
 from callwright.upstreams.base import NO_CONSTRAINTS, Server
@@ -160,7 +160,8 @@ def _words(findings: Findings, probe: str) -> str:
 
 
 def _why_none(findings: Findings) -> str:
-    return findings.message or f"no endpoint works: chat: {_words(findings, CHAT)}"
+    evidence = next((result.evidence for result in findings.results if result.probe == CHAT), "")
+    return findings.message or f"no endpoint works: chat: {_words(findings, CHAT)}.{key_hint(evidence)}"
 
 
 def _constrain(findings: Findings, probe: str | None) -> tuple[bool, str]:
