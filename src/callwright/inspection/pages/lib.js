@@ -161,7 +161,7 @@ export function Copy({ text, label = "Copy" }) {
 
 async function copyText(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = document.createElement("textarea"); // without https there is no clipboard but this one
+  const area = document.createElement("textarea"); // the only clipboard without https
   area.value = text;
   document.body.append(area);
   area.select();
