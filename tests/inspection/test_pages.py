@@ -106,6 +106,7 @@ def test_every_page_shows_what_it_is_for_at_every_width(
     last(url)
     page = opened(url, width, scheme).open(path)
     page.get_by_text(PATHS[path], exact=True).first.wait_for(state="attached")
+    page.locator("h1").first.wait_for(state="attached")  # the navigation may have the same text, and is there earlier
     page.wait_for_load_state("load")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     unnamed = page.eval_on_selector_all(
