@@ -136,6 +136,7 @@ def test_a_row_says_what_was_asked_and_called_and_search_finds_it(
     last(url)
     page = opened(url).open("/ui")
     page.get_by_text("The weather in Oslo").first.wait_for()
+    page.get_by_text("called get_weather").nth(1).wait_for()
     assert page.get_by_text("called get_weather").count() == 2
     page.keyboard.press("/")
     for words, count in (("oslo", 1), ("get_weather", 2), ("get_weather rome", 1), ("nowhere", 0)):
