@@ -3,7 +3,8 @@
     scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs; of tests with
                             many cases some, at equal distances
     scripts/test --all      everything, with every case and every example of what is sampled
-    scripts/test --quick    the core: few cases of each test and dialect; nothing of the gateway, no processes
+    scripts/test --quick    the core: few cases of each test and dialect; nothing of the gateway and of the project's own
+                            rules, no processes
     scripts/test PATH…      what is named, nothing left out
 
 The last lines of a run tell what was left out, and how to run it.
@@ -31,9 +32,9 @@ os.environ["CALLWRIGHT_UPSTREAM"] = "simulated"
 
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 
-_NOT_QUICK: Final = ("tests/clients", "tests/gateway")
+_NOT_QUICK: Final = ("tests/clients", "tests/gateway", "tests/project")
 # So many cases at most: of each test and dialect, and of a test that names no dialect.
-_CASES: Final[Mapping[str, tuple[int, int]]] = {"quick": (1, 2), "brief": (2, 8)}
+_CASES: Final[Mapping[str, tuple[int, int]]] = {"quick": (1, 1), "brief": (2, 8)}
 _TOGETHER: Final = 150  # so many tests of a module go to a worker at once
 _HOW: Final[Mapping[str, str]] = {
     "slow": "slow (scripts/test --all)",
