@@ -3,8 +3,8 @@
     scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs; of tests with
                             many cases some, at equal distances
     scripts/test --all      everything, with every case and every example of what is sampled
-    scripts/test --quick    the core: few cases of each test and dialect; nothing of the gateway and of the project's own
-                            rules, no processes
+    scripts/test --quick    the core: few cases of each test and dialect; nothing of the gateway and of the project's
+                            own rules, no processes
     scripts/test PATH…      what is named, nothing left out
 
 The last lines of a run tell what was left out, and how to run it.
