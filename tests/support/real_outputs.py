@@ -1,6 +1,7 @@
 """A corpus of outputs that a small trained model wrote, in the formats of all dialects: how they are made and read.
 
-`python -m tests.support.real_outputs FILE.gguf` makes them again, with xllamacpp. Each prompt is a dialect's own, with
+`python -m tests.support.real_outputs FILE.gguf` makes a corpus of this kind, with xllamacpp; the one here is of three
+runs with other numbers of outputs. Each prompt is a dialect's own, with
 an example of a call in it or without. Some answers are begun for the model: with half a call, a fence, or words. The
 prompts are texts of this project.
 """

@@ -329,12 +329,13 @@ class _Call(NamedCall):
 def _attributes(head: str) -> tuple[Mapping[str, str], str]:
     """The attributes in a tag after its name, unescaped, and any other text there."""
     rest = head.strip().partition(" ")[2]
-    named = {
-        key: value.replace("&quot;", '"').replace("&amp;", "&")
+    pairs = [
+        (key, next(filter(None, values), "").replace("&quot;", '"').replace("&amp;", "&"))
         for key, *values in _ATTRIBUTE.findall(rest)
-        for value in [next(filter(None, values), "")]
-    }
-    noise = _ATTRIBUTE.sub("", rest).strip()
+    ]
+    named = dict(pairs)
+    repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value]
+    noise = " ".join(filter(None, [_ATTRIBUTE.sub("", rest).strip(), *repeated]))
     for key, legal in (("index", str.isdigit), ("type", _TYPES.__contains__)):
         if key in named and not legal(named[key]):
             noise += f' {key}="{named.pop(key)}"'
