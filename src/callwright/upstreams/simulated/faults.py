@@ -1,7 +1,7 @@
 """The ways in which models and their servers go wrong, by name, for the simulated model.
 
-A fault changes the turn (`meaning`), its text (`writing`), or the server's handling of it (`server`). Each was seen in
-the wild; `docs/simulated.md` describes them.
+A fault changes the turn (`meaning`), its text (`writing`), or the server's handling of it (`failure`). Each was seen
+in the wild; `docs/simulated.md` describes them.
 """
 
 import random
@@ -14,14 +14,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.conversation import AssistantTurn, Call, Conversation, Message, TextPart
-from callwright.errors import ConfigError, did_you_mean
+from callwright.errors import ConfigError, UpstreamFault, did_you_mean
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 Meaning: TypeAlias = Callable[[AssistantTurn, Conversation], AssistantTurn]
 Writing: TypeAlias = Callable[[str], str]
 
-
 _SAMPLE: Final = "sample"
+
+
+class Failure(Struct, frozen=True):
+    """The error of a server; without words it never answers. `late`: it has sent a part of the answer before."""
+
+    words: str
+    fault: UpstreamFault = "status"
+    status: int | None = None
+    late: bool = False
 
 
 class SimulatedFault(Struct, frozen=True):
@@ -31,7 +39,7 @@ class SimulatedFault(Struct, frozen=True):
     meaning: Meaning | None = None
     writing: Writing | None = None
     dialect: str = ""
-    server: bool = False
+    failure: Failure | None = None
 
 
 class Faults:
@@ -54,8 +62,6 @@ class Faults:
         rates: dict[str, float] = {}
         entries = [entry for part in spec.split(",") if (entry := part.strip())]
         for entry in entries:
-            if entry == _SAMPLE:
-                continue
             name, colon, rate = entry.partition(":")
             try:
                 share = float(rate) if colon else 1.0
@@ -63,11 +69,11 @@ class Faults:
                 share = -1.0
             if not 0 <= share <= 1:
                 raise ConfigError(f"Fault {name!r}: expected a share from 0 to 1, got {rate!r}. Example: {name}:0.3")
-            if name != "all" and name not in FAULTS:
+            if name not in ("all", *FAULTS) and entry != _SAMPLE:
                 known = (*FAULTS, _SAMPLE)
                 raise ConfigError(f"Unknown fault {name!r}.{did_you_mean(name, known)} Known are: {', '.join(known)}.")
-            rates |= dict.fromkeys(FAULTS, share) if name == "all" else {name: share}
-        return cls(rates, seed, samples=_SAMPLE in entries)
+            rates |= dict.fromkeys(FAULTS if name == "all" else [name], share)
+        return cls(rates, seed, samples=rates.pop(_SAMPLE, None) is not None)
 
     def choose(self, dialect: str) -> list[SimulatedFault]:
         """The faults of the next request, which is written in `dialect` (`""` = by a chat server)."""
@@ -80,7 +86,7 @@ class Faults:
 
 def _calls(change: Callable[[Call], Call]) -> Meaning:
     """A fault in every call."""
-    return lambda turn, _: AssistantTurn(turn.reasoning, turn.message, [change(call) for call in turn.calls])
+    return lambda turn, _: replace(turn, calls=[change(call) for call in turn.calls])
 
 
 def _arguments(change: Callable[[dict[str, Any]], object]) -> Meaning:
@@ -103,22 +109,17 @@ def _camel_case(name: str) -> str:
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name)
 
 
-def _two_calls(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    return AssistantTurn(turn.reasoning, turn.message, [*turn.calls, *turn.calls[-1:]])
-
-
 def _only_announced(turn: AssistantTurn, _: Conversation) -> AssistantTurn:
-    if not turn.calls:
-        return turn
-    return AssistantTurn(message=Message("assistant", (TextPart(f"I will use {turn.calls[0].name} for that."),)))
+    announced = [TextPart(f"I will use {call.name} for that.") for call in turn.calls[:1]]
+    return AssistantTurn(message=Message("assistant", tuple(announced))) if announced else turn
 
 
 def _teaches(turn: AssistantTurn, conversation: Conversation) -> AssistantTurn:
     if turn.calls or not conversation.tools or not turn.text:
         return turn
-    name = conversation.tools[0].name
-    shown = f'For example, a call looks like this:\n```json\n{{"tool": "{name}", "arguments": {{}}}}\n```\n{turn.text}'
-    return AssistantTurn(turn.reasoning, Message("assistant", (TextPart(shown),)))
+    call = f'{{"tool": "{conversation.tools[0].name}", "arguments": {{}}}}'
+    shown = f"For example, a call looks like this:\n```json\n{call}\n```\n{turn.text}"
+    return replace(turn, message=Message("assistant", (TextPart(shown),)))
 
 
 # --- how it is written ---
@@ -133,30 +134,10 @@ def _in_json(change: Writing) -> Writing:
     return _sub(r"\{.*\}", lambda found: change(found[0]))
 
 
-def _single_quoted(json_text: str) -> str:
-    plain = "'" not in json_text and '\\"' not in json_text
-    return json_text.replace('"', "'") if plain else json_text
-
-
-_MEANINGS: Final[Mapping[str, Meaning]] = {
-    "string_numbers": _arguments(lambda given: {key: _string(value) for key, value in given.items()}),
-    "missing_argument": _arguments(lambda given: dict([*given.items()][:-1])),
-    "unknown_tool": _calls(lambda call: replace(call, name=f"{call.name}_v2")),
-    "second_call": _two_calls,
-    "only_said": _only_announced,
-    "camel_case": _arguments(lambda given: {_camel_case(key): value for key, value in given.items()}),
-    "odd_name": _calls(lambda call: replace(call, name=call.name.replace("_", "-"))),
-    "call_in_call": _calls(
-        lambda call: replace(call, arguments=f'{{"name": "{call.name}", "arguments": {call.arguments}}}')
-    ),
-    "arguments_as_text": _calls(lambda call: replace(call, arguments=encode(call.arguments).decode())),
-    "teaches": _teaches,
-}
-_MADE_UP: Final = "<|call|>commentary<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Done."
 # By dialect, `""` for any.
 _WRITINGS: Final[Mapping[str, Mapping[str, Writing]]] = {
     "": {
-        "single_quotes": _in_json(_single_quoted),
+        "single_quotes": _in_json(lambda text: text if "'" in text or '\\"' in text else text.replace('"', "'")),
         "bare_keys": _in_json(_sub(r'"(\w+)":', r"\1:")),
         "comments": _in_json(_sub(", ", ", /* next */ ", 1)),
         "no_commas": _in_json(_sub(r',(?= *")', " ")),
@@ -172,7 +153,10 @@ _WRITINGS: Final[Mapping[str, Mapping[str, Writing]]] = {
         "foreign_namespace": _sub(r"to=functions\.", "to=repo_browser."),
         "missing_message_token": _sub(r"final<\|message\|>", "final "),
         "wrong_stop": _sub(r"<\|call\|>", "<|end|>"),
-        "answers_itself": _sub(r"<\|call\|>\Z", _MADE_UP),
+        "answers_itself": _sub(
+            r"<\|call\|>\Z",
+            "<|call|>commentary<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Done.",
+        ),
         "tokens_stripped": _sub(r"<\|[a-z]+\|>", ""),
     },
     "hermes": {
@@ -184,7 +168,27 @@ _WRITINGS: Final[Mapping[str, Mapping[str, Writing]]] = {
         "prose_behind": _sub(r"```\Z", "```\nI will tell you as soon as I know."),
     },
 }
-_SERVERS: Final = ("error_500", "html", "silent", "cut_stream", "error_event")
+_MEANINGS: Final[Mapping[str, Meaning]] = {
+    "string_numbers": _arguments(lambda given: {key: _string(value) for key, value in given.items()}),
+    "missing_argument": _arguments(lambda given: dict([*given.items()][:-1])),
+    "unknown_tool": _calls(lambda call: replace(call, name=f"{call.name}_v2")),
+    "second_call": lambda turn, _: replace(turn, calls=[*turn.calls, *turn.calls[-1:]]),
+    "only_said": _only_announced,
+    "camel_case": _arguments(lambda given: {_camel_case(key): value for key, value in given.items()}),
+    "odd_name": _calls(lambda call: replace(call, name=call.name.replace("_", "-"))),
+    "call_in_call": _calls(
+        lambda call: replace(call, arguments=f'{{"name": "{call.name}", "arguments": {call.arguments}}}')
+    ),
+    "arguments_as_text": _calls(lambda call: replace(call, arguments=encode(call.arguments).decode())),
+    "teaches": _teaches,
+}
+_FAILURES: Final[Mapping[str, Failure]] = {
+    "error_500": Failure("answered 500: internal error", status=500),
+    "html": Failure("answered text/html instead of events: Bad gateway", "protocol"),
+    "silent": Failure(""),
+    "cut_stream": Failure("closed the connection in the middle of its answer", "cut", late=True),
+    "error_event": Failure("reports an error: the engine has crashed", late=True),
+}
 FAULTS: Final[Mapping[str, SimulatedFault]] = {
     **{name: SimulatedFault(name, meaning=meaning) for name, meaning in _MEANINGS.items()},
     **{
@@ -192,5 +196,5 @@ FAULTS: Final[Mapping[str, SimulatedFault]] = {
         for dialect, writings in _WRITINGS.items()
         for name, writing in writings.items()
     },
-    **{name: SimulatedFault(name, server=True) for name in _SERVERS},
+    **{name: SimulatedFault(name, failure=failure) for name, failure in _FAILURES.items()},
 }
