@@ -54,7 +54,7 @@ def constraint_of(
     format does not mark its answers, as such a server adds and removes the marks itself. It gets the form of a text in
     the request (`response_format`). `tokens` is the token limit of the request.
     """
-    choice, tools = conversation.tool_choice, _callable(conversation)
+    choice, tools = conversation.tool_choice, callable_tools(conversation)
     demanded = bool(tools) and (choice == "required" or isinstance(choice, NamedTool))
     wanted = conversation.response_format if not demanded else None
     # The request's form for the text of the answer.
@@ -73,8 +73,8 @@ def constraint_of(
     return Constraint(dialect, tools, demanded, conversation.parallel_tool_calls, prompt.start, prefill, form, tokens)
 
 
-def _callable(conversation: Conversation) -> tuple[FunctionTool, ...]:
-    """The tools that the model may call."""
+def callable_tools(conversation: Conversation) -> tuple[FunctionTool, ...]:
+    """The tools that the model may call now."""
     choice, names = conversation.tool_choice, conversation.allowed_tools
     if choice == "none":
         return ()

@@ -7,29 +7,34 @@ the other.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 import msgspec
 
-from callwright.calls.custom_tools import INPUT
+from callwright.calls.custom_tools import input_arguments
+from callwright.constraints.compile import callable_tools
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, NamedTool, TextPart
+from callwright.schema.keywords import properties, required
 from callwright.tolerant_json.codec import decode, encode
 from callwright.upstreams.simulated.filling import arguments_of, is_all_named, value_of
 from callwright.upstreams.simulated.sampled import draw_text
 from callwright.upstreams.simulated.session import Output, asks_for_summary, forbids_calls, session_of, summary_of
-from callwright.upstreams.simulated.spans import spans
+from callwright.upstreams.simulated.spans import QUOTED, spans
 from callwright.upstreams.simulated.words import meaning, meanings, name_words, words
 
 _MAX_READ: Final = 1_000  # characters that are read of the start of a request, and of its end
 _ENOUGH: Final = 2  # a word of the tool's name, or two of its description
 _NAME_WORTH: Final = 3
-_CONJUNCTION = re.compile(r"(?:[.;!?]\s+|,?\s+and\s+then\s+|,?\s+then\s+|,?\s+and\s+(?:also\s+)?|,\s+)", re.IGNORECASE)
+# Nothing is cut between quotation marks.
+_CUT = re.compile(
+    QUOTED.pattern + r"|(?P<cut>[.;!?]\s+|,?\s+and\s+then\s+|,?\s+then\s+|,?\s+and\s+(?:also\s+)?|,\s+)", re.IGNORECASE
+)
 _PATH = re.compile(r"(?!\S*://)[^\s@]*(?:[\w-]\.[A-Za-z]\w{0,4}|/[^\s@]*)")
 _FILE: Final = meaning("file")
 # A description's first sentence: long descriptions continue with advice, which would suit any request.
-_FIRST_SENTENCE = re.compile(r".{0,1000}?(?:[.!?](?=\s)|\n\s*\n|\Z)", re.DOTALL)
+_AFTER_SENTENCE = re.compile(r"(?<=[.!?])\s|\n\s*\n")
 _DEMAND = re.compile(r"\b(?:must|need to|have to|required?|always)\b[^.;!?\n]*\b(?:before|first)\b", re.IGNORECASE)
 
 
@@ -63,15 +68,14 @@ def chosen_word(choices: Sequence[str], conversation: Conversation) -> Assistant
 
 def _choose_calls(conversation: Conversation, asked: str, outputs: Sequence[Output]) -> list[Call]:
     """The calls that are still to be made now."""
-    choice, tools = conversation.tool_choice, _offered(conversation)
+    choice, tools = conversation.tool_choice, callable_tools(conversation)
     failed = any(output.failed and not output.refused for output in outputs)
-    if choice == "none" or not tools or (choice == "auto" and (failed or forbids_calls(asked))):
+    if not tools or (choice == "auto" and (failed or forbids_calls(asked))):
         return []
     made = Counter(output.name for output in outputs if not output.refused)
-    parts = [(tools[0], asked)] if isinstance(choice, NamedTool) else _tasks(tools, asked)
     left = made.copy()
     calls: list[Call] = []
-    for call in _planned(tools, parts):
+    for call in _planned(tools, [(tools[0], asked)] if isinstance(choice, NamedTool) else _tasks(tools, asked)):
         left[call.name] -= 1
         if left[call.name] < 0:
             calls.append(call)
@@ -82,14 +86,6 @@ def _choose_calls(conversation: Conversation, asked: str, outputs: Sequence[Outp
         tool = min(tools, key=lambda tool: (made[tool.name], -_worth(tool, asked)))
         calls = _calls(tool, asked)[:1]
     return _ready(calls) if conversation.parallel_tool_calls else calls[:1]
-
-
-def _offered(conversation: Conversation) -> Sequence[FunctionTool]:
-    """The tools that may be called."""
-    choice, allowed = conversation.tool_choice, conversation.allowed_tools
-    if isinstance(choice, NamedTool):
-        allowed = (choice.name,)
-    return [tool for tool in conversation.tools if allowed is None or tool.name in allowed]
 
 
 def _ready(calls: Sequence[Call]) -> list[Call]:
@@ -108,10 +104,13 @@ def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool
     after `then` is one of its own.
     """
     found: list[tuple[FunctionTool, int]] = []
-    for begin, end, is_new in _cut(asked):
-        tool = _best(tools, asked[begin:end])
+    begin, is_new = 0, True
+    for cut in (*(match for match in _CUT.finditer(asked) if match["cut"]), None):
+        tool = _best(tools, asked[begin : cut.start() if cut else None])
         if tool is not None and (is_new or not found or tool is not found[-1][0]):
             found.append((tool, begin if found else 0))
+        if cut:
+            begin, is_new = cut.end(), "then" in cut[0].lower()
     if len(found) < 2:  # the whole has more words than its parts
         named = (tool for tool in tools if tool.parameters is not None and is_all_named(tool.parameters, asked))
         tool = _best(tools, asked) or next(named, None)
@@ -121,27 +120,11 @@ def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool
     for (tool, start), (_, end) in pairwise([*found, (found[0][0], len(asked))]):
         part = asked[start:end]
         files = [span.forms[0] for span in spans(part) if span.kind == "path"]
-        if file and not files and _takes_file(tool):
+        if file and not files and any(_FILE in meanings(name_words(key)) for key in required(tool.parameters)):
             part = f"{part} in {file}"  # the file of the part before
         file = files[-1] if files else file
         parts.append((tool, part))
     return parts
-
-
-def _cut(asked: str) -> Iterator[tuple[int, int, bool]]:
-    """The parts between conjunctions, by begin and end; and whether `then` is before one."""
-    texts = [span for span in spans(asked) if span.kind == "quoted"]
-    begin, is_new = 0, True
-    for cut in _CONJUNCTION.finditer(asked):
-        if not any(text.start <= cut.start() < text.end for text in texts):
-            yield begin, cut.start(), is_new
-            begin, is_new = cut.end(), "then" in cut[0].lower()
-    yield begin, len(asked), is_new
-
-
-def _takes_file(tool: FunctionTool) -> bool:
-    required = (tool.parameters or {}).get("required") or ()
-    return any(_FILE in meanings(name_words(str(key))) for key in required)
 
 
 def _best(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:
@@ -152,27 +135,22 @@ def _best(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:
 
 def _worth(tool: FunctionTool, asked: str) -> int:
     """How well a tool suits a text. Quoted texts are values: they count only as the name of the tool."""
-    texts = [span for span in spans(asked) if span.kind == "quoted"]
-    plain = asked
-    for text in reversed(texts):
-        plain = f"{plain[: text.start]} {plain[text.end :]}"
-    said = words(plain)
+    said = words(QUOTED.sub(" ", asked))
     meant = meanings(said, with_topics=True)
     name = meanings(name_words(tool.name))
     about = words(_about(tool))
     described = meanings(about) - name
-    properties = (tool.parameters or {}).get("properties") or {}
-    members = [str(m) for part in properties.values() if isinstance(part, dict) for m in part.get("enum") or ()]
+    parts = [part for part in properties(tool.parameters).values() if isinstance(part, dict)]
+    members = [str(member) for part in parts for member in part.get("enum") or ()]
     values = meanings(word for member in members for word in name_words(member) or [member]) - name
     worth = _NAME_WORTH * len(name & meant) + 2 * len(values & meant)
     worth += len(described & meant) * (2 if len(described) <= 3 else 1)
     worth += 2 * bool(said and about and meaning(said[0]) == meaning(about[0]) and meaning(said[0]) in described)
-    return worth + _NAME_WORTH * any(tool.name in text.forms for text in texts)
+    return worth + _NAME_WORTH * any(tool.name in match.groups() for match in QUOTED.finditer(asked))
 
 
 def _about(tool: FunctionTool) -> str:
-    found = _FIRST_SENTENCE.match(tool.description or "")
-    return found[0] if found else ""
+    return _AFTER_SENTENCE.split(tool.description or "", maxsplit=1)[0][:_MAX_READ]
 
 
 # --- their calls ---
@@ -195,17 +173,15 @@ def _planned(tools: Sequence[FunctionTool], parts: Sequence[tuple[FunctionTool, 
 
 def _paths(call: Call) -> list[str]:
     """The values of a call that look like files."""
-    values = decode(call.arguments.encode())
-    assert isinstance(values, dict)
-    return [value for value in values.values() if isinstance(value, str) and _PATH.fullmatch(value)]
+    return [value for value in decode(call.arguments).values() if isinstance(value, str) and _PATH.fullmatch(value)]
 
 
 def _calls(tool: FunctionTool, asked: str) -> list[Call]:
     if tool.custom is not None and tool.custom.grammar is not None:
-        accepts = tool.custom.grammar.accepts
-        named = (form for span in spans(asked) for form in span.forms if accepts(form))
+        grammar = tool.custom.grammar
+        named = (form for span in spans(asked) for form in span.forms if grammar.accepts(form))
         text = next(named, None)
-        return [Call(tool.name, encode({INPUT: text if text is not None else draw_text(tool.custom.grammar)}).decode())]
+        return [Call(tool.name, input_arguments(draw_text(grammar) if text is None else text))]
     known = meanings([*name_words(tool.name), *words(_about(tool))])
     found = arguments_of(tool.parameters or {}, asked, known)
     return [Call(tool.name, encode(arguments).decode()) for arguments in found]

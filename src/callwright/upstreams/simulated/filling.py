@@ -5,13 +5,16 @@ worthiest pairs are taken first, then the order of the properties and of the req
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.schema import validate
+from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, merged, resolve, wanted_type
 from callwright.upstreams.simulated.sampled import sampled_value
 from callwright.upstreams.simulated.spans import TODAY, Span, spans
@@ -72,7 +75,7 @@ _BY_FORMAT: Final = {
 
 class Slot(Struct, frozen=True, eq=False):
     """A place for a value. `kinds`: its types, of a list (`several`) those of an item. `names`: the words of its name
-    and their meanings.
+    and their meanings. `is_free`: it takes whole sentences.
     """
 
     path: Path
@@ -81,11 +84,7 @@ class Slot(Struct, frozen=True, eq=False):
     names: frozenset[str]
     optional: bool
     several: bool
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it takes whole sentences."""
-        return not self.names.isdisjoint(_FREE)
+    is_free: bool
 
 
 class Match(Struct, frozen=True):
@@ -124,8 +123,7 @@ class _Filling:
         self._definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         self._asked = asked
         self._known = known
-        self.slots: list[Slot] = []
-        self._note(schema, (), optional=False)
+        self.slots = [*islice(self._slots_of(schema, (), optional=False), _MAX_SLOTS)]
         chosen = {slot: [*self._members(slot)] for slot in self.slots}
         cues = {word for slot in self.slots if "string" in slot.kinds for word in slot.names}
         self._spans = spans(asked, known, cues, [span for found in chosen.values() for span in found])
@@ -152,42 +150,33 @@ class _Filling:
         part = merged(choices) if is_one else resolve(schema, self._root)
         return {**self._definitions, **part}, frozenset(wanted_type(one) or "string" for one in each)
 
-    def _members_of(self, part: Schema) -> tuple[Mapping[str, Any], list[str]]:
-        """The properties of an object, those that are only required included; and the required ones."""
-        required = part.get("required") or []
-        given = part.get("properties")
-        properties = given if isinstance(given, Mapping) else {}
-        return {**properties, **{key: {} for key in required if key not in properties}}, required
-
-    def _note(self, schema: object, path: Path, *, optional: bool) -> None:
-        """Note the slots of a schema; one that contains itself ends by its depth."""
+    def _slots_of(self, schema: object, path: Path, *, optional: bool) -> Iterator[Slot]:
+        """The slots of a schema; one that contains itself ends by its depth."""
         part, kinds = self._one(schema)
-        if len(path) > _MAX_DEPTH or len(self.slots) > _MAX_SLOTS:
+        if len(path) > _MAX_DEPTH:
             return
         optional = optional or ("null" in kinds and len(kinds) > 1) or part.get("default") is not None
-        if "object" in kinds and (members := self._members_of(part))[0]:
-            for key, inner in members[0].items():
-                self._note(inner, (*path, key), optional=optional or key not in members[1])
+        if "object" in kinds and (members := _members_of(part)):
+            for key, inner in members.items():
+                yield from self._slots_of(inner, (*path, key), optional=optional or key not in required(part))
             return
         several = "array" in kinds
         if several:
             part, kinds = self._one(part.get("items", {}))
-        names = [word.lower() for word in name_words(path[-1])] if path else []
-        kinds = kinds - {"null"} or kinds
-        self.slots.append(Slot(path, part, kinds, frozenset({*names, *map(meaning, names)}), optional, several))
+        words = [word.lower() for word in name_words(path[-1])] if path else []
+        names = frozenset({*words, *map(meaning, words)})
+        yield Slot(path, part, kinds - {"null"} or kinds, names, optional, several, not names.isdisjoint(_FREE))
 
     def _members(self, slot: Slot) -> Iterator[Span]:
         """The words that choose a value of an enumeration; or for yes or no the name of the slot."""
-        values = {
-            str(member): str(member) for one in branches(slot.schema, self._root) for member in one.get("enum", ())
-        }
+        values = {str(member): member for one in branches(slot.schema, self._root) for member in one.get("enum", ())}
         tokens = [*_TOKEN.finditer(self._asked)]
         said = [meaning(token[0]) for token in tokens]
         if "boolean" in slot.kinds:
             named = [name for name in slot.names - STOP_WORDS if meaning(name) not in self._known]
             is_named = all(meaning(name) in said for name in named)  # `replace_all` is more than to replace
-            values = dict.fromkeys(named, "true") if is_named else {}
-            values |= {"on": "true", "off": "false"} if "on" in slot.names else {}
+            values = dict.fromkeys(named if is_named else (), True)
+            values |= {"on": True, "off": False} if "on" in slot.names else {}
         for member, value in values.items():
             run = [meaning(word) for word in name_words(member) or [member]]
             for at in range(len(tokens) - len(run) + 1):
@@ -197,36 +186,33 @@ class _Filling:
                     cue = before[-1] if before and before[-1] in _WANTED else ""
                     denied = "boolean" in slot.kinds and _NOT.search(self._asked[:start])
                     after = tokens[at + len(run)][0] if at + len(run) < len(tokens) else ""
-                    yield Span(start, end, "member", ("false" if denied else value,), cue, before, after)
+                    yield Span(start, end, "member", (False if denied else value,), cue, before, after)
 
     # --- which span for which slot ---
 
-    def _matched(self, candidates: Mapping[Slot, list[Span]]) -> list[Match]:
+    def _matched(self, candidates: Mapping[Slot, Sequence[Span]]) -> list[Match]:
         """The slots that the request fills, in their order; of a list with all its values."""
-        pairs: list[tuple[tuple[int, int, int], Match]] = []
-        for number, (slot, each) in enumerate(candidates.items()):
-            for place, span in enumerate(each):
-                if (match := self._match(slot, span)) is not None:
-                    rank = match.worth - 2 * (slot.optional and span.kind != "member")
-                    pairs.append(((-rank, number, place), match))
+        ranked: list[tuple[int, Match]] = []
+        for slot, each in candidates.items():
+            for span in each:
+                worth = self._worth(slot, span)
+                value = self._value_in(slot, span) if worth >= (_LED if slot.optional else 0) else None
+                if value is not None:
+                    rank = worth - 2 * (slot.optional and span.kind != "member")
+                    ranked.append((-rank, Match(slot, span, value, worth)))
         taken: list[Match] = []
-        for _, match in sorted(pairs, key=lambda pair: pair[0]):
+        for _, match in sorted(ranked, key=itemgetter(0)):
             mine = [other.span for other in taken if other.slot is match.slot]
             listed = match.slot.several and mine and mine[0].group == match.span.group >= 0
             if (listed or not mine) and not any(match.span.overlaps(other.span) for other in taken):
                 taken.append(match)
         taken.sort(key=lambda match: match.span.start)
-        of_slot = {slot: [match for match in taken if match.slot is slot] for slot in candidates}
+        of_slot = [(slot, [match for match in taken if match.slot is slot]) for slot in candidates]
         return [
             replace(found[0], value=[match.value for match in found]) if slot.several else found[0]
-            for slot, found in of_slot.items()
+            for slot, found in of_slot
             if found
         ]
-
-    def _match(self, slot: Slot, span: Span) -> Match | None:
-        worth = self._worth(slot, span)
-        value = self._value_in(slot, span) if worth >= (_LED if slot.optional else 0) else None
-        return None if value is None else Match(slot, span, value, worth)
 
     def _worth(self, slot: Slot, span: Span) -> int:
         near = {meaning(word) for word in (*span.before, span.unit) if word and word not in STOP_WORDS} & slot.names
@@ -239,7 +225,7 @@ class _Filling:
         if span.kind == "member":
             return worth + _LED
         if "string" not in slot.kinds:
-            return worth + 2 + _LED * (meaning(span.unit) in SECONDS and bool(slot.names & SECONDS.keys()))
+            return worth + 2 + _LED * (meaning(span.unit) in SECONDS and not slot.names.isdisjoint(SECONDS))
         if span.kind == "tail":
             return worth + (2 if slot.is_free else -2)
         if span.kind == "phrase":
@@ -254,9 +240,12 @@ class _Filling:
 
     def _value_in(self, slot: Slot, span: Span) -> Any:
         """The first form of a span that fits the slot; None if none does."""
-        more = synonyms(span.forms[0]) if "string" in slot.kinds and " " not in span.forms[0] else ()
-        values = (_converted(form, slot, span) for form in (*span.forms, *more))
-        return next((one for one in values if one is not None and validate.is_valid(slot.schema, one)), None)
+        forms = span.forms
+        if span.kind != "member" and "string" not in slot.kinds:
+            forms = _numbers(slot, span)
+        elif span.kind != "member" and " " not in forms[0]:
+            forms = (*forms, *synonyms(forms[0]))
+        return next((form for form in forms if validate.is_valid(slot.schema, form)), None)
 
     def _built(self, named: Mapping[Path, Any]) -> Any:
         """The whole value, with these at their places."""
@@ -270,13 +259,9 @@ class _Filling:
         inside = {at[len(path)] for at in named if at[: len(path)] == path}
         if len(path) > _MAX_DEPTH or ("null" in kinds and not inside):
             return part.get("default")
-        properties, required = self._members_of(part)
-        if "object" in kinds and properties:
-            return {
-                key: self._value(inner, (*path, key), named)
-                for key, inner in properties.items()
-                if key in inside or key in required
-            }
+        if "object" in kinds and (members := _members_of(part)):
+            needed = inside.union(required(part))
+            return {key: self._value(inner, (*path, key), named) for key, inner in members.items() if key in needed}
         value = self._offered(part, kinds, path)
         return value if validate.is_valid(part, value) else sampled_value(part, value)
 
@@ -302,23 +287,21 @@ class _Filling:
         return _BY_FORMAT.get(str(part.get("format"))) or said or (path[-1] if path else "answer")
 
 
-def _converted(form: str, slot: Slot, span: Span) -> Any:
-    """A form of a span as a value of the slot's type; None if it has no such value."""
-    if span.kind == "member":
-        if "boolean" in slot.kinds:
-            return form == "true"
-        return next((member for member in slot.schema.get("enum", ()) if str(member) == form), form)
-    if "string" in slot.kinds:
-        return form
+def _members_of(part: Schema) -> dict[str, Any]:
+    """The schemas of an object's members, those that are only required included."""
+    declared = properties(part)
+    return {key: declared.get(key, {}) for key in (*declared, *required(part))}
+
+
+def _numbers(slot: Slot, span: Span) -> tuple[float, ...]:
+    """The number that a span is for a slot, in its unit; none if it takes no number, or the span is none."""
     if not slot.kinds & {"integer", "number"} or span.kind not in ("number", "code"):
-        return None
+        return ()
     try:
-        number = float(form)
+        number = float(span.forms[-1])
     except ValueError:
-        return None
+        return ()
     unit = next((SECONDS[meaning(name)] for name in slot.names if meaning(name) in SECONDS), 0)
     if unit and meaning(span.unit) in SECONDS:
         number = number * SECONDS[meaning(span.unit)] / unit
-    if number == int(number):
-        return int(number)
-    return number if "number" in slot.kinds else round(number)
+    return (number if "number" in slot.kinds and number != int(number) else round(number),)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,11 +29,12 @@ _OPERATORS: Final = {"plus": "+", "minus": "-", "times": "*", "multiplied by": "
 _EXPRESSION: Final = re.compile(
     rf"\(*-?{_NUMBER}\)*(?:\s*(?:[-+*/^×÷]|\*\*|{'|'.join(_OPERATORS)})\s*\(*-?{_NUMBER}\)*)+(?!\w)", re.IGNORECASE
 )
+QUOTED: Final = re.compile(r"[\"“`]([^\"”`]{1,400})[\"”`]|(?<!\w)'([^']{1,400})'(?!\w)")
 # The kinds of spans by their form, the most certain first.
 _KINDS: Final = [
     (kind, re.compile(pattern))
     for kind, pattern in (
-        ("quoted", r"[\"“`]([^\"”`]{1,400})[\"”`]|(?<!\w)'([^']{1,400})'(?!\w)"),
+        ("quoted", QUOTED.pattern),
         ("url", r"\bhttps?://[^\s<>\"]*[\w/]"),
         ("email", r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
         ("datetime", rf"\b{_DATE},? ?(?:at |on )?{_TIME}|\b{_TIME},? ?(?:on )?{_DATE}"),
@@ -73,7 +74,7 @@ class Span(Struct, frozen=True):
     start: int
     end: int
     kind: str
-    forms: tuple[str, ...]
+    forms: tuple[Any, ...]
     cue: str = ""
     before: tuple[str, ...] = ()
     unit: str = ""
