@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from callwright.schema import validate
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import Schema, branches, merged, resolve, wanted_type
-from callwright.upstreams.simulated.sampled import sampled_value
+from callwright.upstreams.simulated.sampled import fitting_value
 from callwright.upstreams.simulated.spans import TODAY, Span, spans
 from callwright.upstreams.simulated.words import SECONDS, STOP_WORDS, meaning, meanings, name_words, synonyms
 
@@ -249,8 +249,7 @@ class _Filling:
 
     def _built(self, named: Mapping[Path, Any]) -> Any:
         """The whole value, with these at their places."""
-        made = self._value(self._root, (), named)
-        return made if validate.is_valid(self._root, made) else sampled_value(self._root, made)
+        return fitting_value(self._root, self._value(self._root, (), named))
 
     def _value(self, schema: object, path: Path, named: Mapping[Path, Any]) -> Any:
         if path in named:
@@ -262,8 +261,7 @@ class _Filling:
         if "object" in kinds and (members := _members_of(part)):
             needed = inside.union(required(part))
             return {key: self._value(inner, (*path, key), named) for key, inner in members.items() if key in needed}
-        value = self._offered(part, kinds, path)
-        return value if validate.is_valid(part, value) else sampled_value(part, value)
+        return fitting_value(part, self._offered(part, kinds, path))
 
     def _offered(self, part: Schema, kinds: frozenset[str], path: Path) -> Any:
         """A value that the request does not name."""

@@ -6,6 +6,7 @@ of the tool's schema, checked against all of it.
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from random import Random
 from time import thread_time
 from typing import Any, Final
@@ -60,10 +61,12 @@ def _arguments(tool: FunctionTool, chooser: Random, fallback: Fallback) -> str:
     return text if text is not None else encode(fallback(tool)).decode()
 
 
-def sampled_value(schema: Mapping[str, Any], otherwise: object) -> Any:
-    """A value that fits, the same for the same schema; `otherwise` if none is found."""
-    text = _first_drawn(encode(schema)) if len(encode(otherwise)) <= _MOST_BYTES else None  # larger ones are not drawn
-    return otherwise if text is None else decode(text)
+def fitting_value(schema: Mapping[str, Any], value: object) -> Any:
+    """The value if it fits, else a random one that does, the same for the same schema; if one is found."""
+    if validate.is_valid(schema, value) or len(encode(value)) > _MOST_BYTES:  # larger ones are not drawn
+        return value
+    text = _first_drawn(encode(schema))
+    return value if text is None else decode(text)
 
 
 @functools.lru_cache(256)
@@ -80,15 +83,11 @@ def _draw_json(schema: Mapping[str, Any], chooser: Random) -> str | None:
         return None
     endless = 0
     for _ in range(_TRIES):
-        seed = chooser.randrange(1 << 30)
-        try:
-            text = random_text(engine.start(), seed)
+        text = None
+        with suppress(NotJsonError, TooLongError):
+            text = random_text(engine.start(), chooser.randrange(1 << 30))
             if text is not None and validate.is_valid(schema, decode(text)):
                 return text.decode()
-        except NotJsonError:
-            continue
-        except TooLongError:
-            text = None
         endless += text is None
         if endless == _MOST_ENDLESS:  # each takes long
             break

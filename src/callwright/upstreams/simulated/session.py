@@ -8,7 +8,6 @@ import re
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from callwright.conversation import CallOutput, Conversation, Message, TextPart
 
@@ -22,7 +21,6 @@ _TAG = re.compile(
 _NO_CALLS = re.compile(r"\btext only\b|\b(?:do not|don't|never|without) (?:call|us)(?:e|ing)? (?:any )?tools?\b", re.I)
 _SUMMARY = re.compile(r"\bsummar(?:y|i[sz]e)\b", re.I)
 _OF_ALL = re.compile(r"\b(?:conversation|session|context|so far)\b", re.I)
-_BLOCK = re.compile(r"<(summary)>", re.I)
 _LINE = re.compile(r"^(?:Asked: (?P<asked>.+)|Done: (?P<name>\S+) (?:says|failed): (?P<output>.*))$", re.MULTILINE)
 _FAILED = re.compile(r"\s*(?:<\w+>)?\s*error\b[:\s]*", re.I)
 _ONE_TAG = re.compile(r"^\s*<(?P<tag>\w+)>(?P<text>.*)</(?P=tag)>\s*$", re.DOTALL)
@@ -36,17 +34,17 @@ class Output(Struct, frozen=True):
     refused: bool = False
     failed: bool = False
 
-    def sentence(self) -> str:
+    def sentence(self, nameless: str = "The tool") -> str:
         """In a sentence."""
-        text = f"{self.name or 'The tool'} {'failed' if self.failed else 'says'}: {self.text}"
+        text = f"{self.name or nameless} {'failed' if self.failed else 'says'}: {self.text}"
         return text if text.endswith(".") else f"{text}."
 
 
 def session_of(conversation: Conversation) -> tuple[str, list[Output]]:
     """The last request of the user, and the outputs since."""
     requests = [
-        (number + 1, _lines(item))
-        for number, item in enumerate(conversation.items)
+        (number, _lines(item))
+        for number, item in enumerate(conversation.items, 1)
         if isinstance(item, Message) and item.role == "user" and not item.text.startswith(_REFUSED)
     ]
     asking = ((begin, text) for begin, message in reversed(requests) if (text := _without_context(message)))
@@ -67,8 +65,7 @@ def forbids_calls(asked: str) -> bool:
 
 def asks_for_summary(asked: str) -> bool:
     """Whether a request wants a summary of the whole conversation."""
-    begin = asked[:_MAX_INSTRUCTED]
-    return _SUMMARY.search(begin) is not None and _OF_ALL.search(begin) is not None
+    return all(words.search(asked[:_MAX_INSTRUCTED]) for words in (_SUMMARY, _OF_ALL))
 
 
 def summary_of(conversation: Conversation, said: str) -> str:
@@ -77,15 +74,13 @@ def summary_of(conversation: Conversation, said: str) -> str:
     lines: list[str] = []
     for number, item in enumerate(conversation.items):
         if number in outputs:
-            output = outputs[number]
-            lines.append(f"Done: {_short(replace(output, name=output.name or 'tool').sentence())}")
+            lines.append(f"Done: {_short(outputs[number].sentence('tool'))}")
         elif isinstance(item, Message) and item.role == "user":
             asked = _without_context(_lines(item))
             if asked and asked != said:
                 lines += [match[0] for match in _LINE.finditer(asked)] or [f"Asked: {_short(asked)}"]
     text = "\n".join(lines) or "Nothing was asked for yet."
-    block = _BLOCK.search(said)
-    return f"<{block[1]}>\n{text}\n</{block[1]}>" if block else text
+    return f"<summary>\n{text}\n</summary>" if "<summary>" in said.lower() else text
 
 
 def _lines(message: Message) -> str:
@@ -95,30 +90,28 @@ def _lines(message: Message) -> str:
 
 def _without_context(text: str) -> str:
     tags = [*_TAG.finditer(text)]
-    last = {tag["closes"]: tag.start() for tag in tags if tag["closes"]}
+    last = {tag["closes"]: tag.start() for tag in tags}
     kept: list[str] = []
     at, open_tag = 0, ""
     for tag in tags:
-        if not open_tag and tag["opens"] and tag.start() >= at and last.get(tag["opens"], 0) >= tag.end():
+        if open_tag and tag["closes"] == open_tag:
+            at, open_tag = tag.end(), ""
+        elif not open_tag and last.get(tag["opens"], 0) > tag.start() >= at:
             kept.append(text[at : tag.start()])
             open_tag = tag["opens"]
-        elif open_tag and tag["closes"] == open_tag:
-            at, open_tag = tag.end(), ""
     return "".join((*kept, text[at:])).strip()
 
 
 def _outputs(conversation: Conversation) -> dict[int, Output]:
     """The outputs of tools, by their number among the items."""
-    names = conversation.named_outputs()
     found: dict[int, Output] = {}
-    for number, item in enumerate(conversation.items):
-        if isinstance(item, CallOutput):
-            text = _without_context(item.text)
-            failed = _FAILED.match(text)
-            if failed:
-                text = text[failed.end() :]
-                text = inner["text"] if (inner := _ONE_TAG.match(text)) else text
-            found[number] = Output(names[number], text.strip(), item.text.startswith(_REFUSED), failed is not None)
+    for number, name in conversation.named_outputs().items():
+        item = conversation.items[number]
+        assert isinstance(item, CallOutput)
+        text = _without_context(item.text)
+        if failed := _FAILED.match(text):
+            text = _ONE_TAG.sub(r"\g<text>", text[failed.end() :])
+        found[number] = Output(name, text.strip(), item.text.startswith(_REFUSED), failed is not None)
     return found
 
 

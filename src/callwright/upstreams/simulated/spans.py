@@ -159,8 +159,7 @@ def _day(text: str) -> str:
 
 def _clock(text: str) -> str:
     """A time as `15:00`; empty if there is no such time."""
-    if text in ("noon", "midnight"):
-        return "12:00" if text == "noon" else "00:00"
+    text = {"noon": "12:00", "midnight": "00:00"}.get(text, text)
     hour, minute, *_ = (*(int(number) for number in re.findall(r"\d+", text)), 0)
     if half := re.search(r"[ap]", text):
         hour = hour % 12 + 12 * (half[0] == "p")

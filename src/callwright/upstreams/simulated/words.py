@@ -54,15 +54,12 @@ def _stem(word: str) -> str:
 
 
 _GROUPS: Final = {word: group for group in _lines(_SYNONYMS) for word in group}
-
-
 _OF_STEMS: Final = {_stem(word): group for word, group in _GROUPS.items() if len(_stem(word)) >= 4}
 
 
 def _synonyms(word: str) -> list[str]:
     word = word.strip().lower()
-    stem = _stem(word)
-    return _GROUPS.get(word) or _OF_STEMS.get(stem) or [stem]
+    return _GROUPS.get(word) or _OF_STEMS.get(_stem(word)) or [_stem(word)]
 
 
 @lru_cache(4096)
