@@ -56,7 +56,7 @@ class Model:
         self._texts = sorted(self._cases, key=len, reverse=True)
         self._dialect = get_dialect(DIALECT)
         self._faults = [
-            fault for fault in FAULTS.values() if not fault.server and (not fault.dialect or fault.dialect == DIALECT)
+            fault for fault in FAULTS.values() if not fault.failure and (not fault.dialect or fault.dialect == DIALECT)
         ]
         self._rate, self._seed = rate, seed
         self.asked: Counter[str] = Counter()

@@ -84,7 +84,7 @@ def main() -> None:
     columns = ("right", "wrong", "told", "false", "text", "error")
     print(f"{'':34}" + "".join(f"{column:>8}" for column in columns) + f"{'asked':>8}")
     for dialect in given.dialects.split(","):
-        faults = [name for name, fault in FAULTS.items() if fault.dialect in ("", dialect) and not fault.server]
+        faults = [name for name, fault in FAULTS.items() if fault.dialect in ("", dialect) and not fault.failure]
         share = max(len(QUESTIONS) + len(CHAT), given.requests // (2 * len(faults)))
         for streamed in (False, True):
             total: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections
 from callwright.gateway.process.protocols.http import HttpProtocol
-from callwright.gateway.process.protocols.settings import ProtocolSettings
+from callwright.gateway.process.serving import ProtocolSettings
 from tests.support.bounded import bounded
 from tests.support.choices import Choices
 

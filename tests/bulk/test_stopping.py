@@ -14,8 +14,7 @@ import pytest
 from callwright import write
 from callwright.bulk.engines import ENGINES
 from callwright.bulk.files import Part
-from callwright.bulk.job import Job
-from callwright.bulk.lock import hold_lock
+from callwright.bulk.job import Job, hold_lock
 from callwright.bulk.rows import Work
 from callwright.errors import ConfigError
 from tests.support.waiting import until

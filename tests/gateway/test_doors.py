@@ -24,8 +24,8 @@ from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, Ser
 from callwright.gateway.connections import STATE, Connections
 from callwright.gateway.endpoints import websocket as endpoint
 from callwright.gateway.http import AsWritten, EventStream
-from callwright.gateway.process.protocols.settings import ProtocolSettings
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
+from callwright.gateway.process.serving import ProtocolSettings
 from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from tests.support.http_client import CHAT, Live, request

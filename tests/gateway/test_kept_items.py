@@ -18,8 +18,7 @@ from callwright.events import (
     ReasoningDelta,
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
-from callwright.gateway.store.known_keys import KnownKeys
-from callwright.gateway.store.store import Store
+from callwright.gateway.store.store import KnownKeys, Store
 from callwright.turn.model import Model
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from callwright.wire.server_events import McpEnded, McpStarted, ToolsSearched, TurnEvent, TurnEvents

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections, WhenLeft
 from callwright.gateway.process.protocols.http import HttpProtocol
-from callwright.gateway.process.protocols.settings import ProtocolSettings
+from callwright.gateway.process.serving import ProtocolSettings
 from tests.support.byte_server import TURNS, seen, turns
 from tests.support.connection_server import Reader, Writer
 from tests.support.servers import HOST

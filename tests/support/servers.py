@@ -20,7 +20,7 @@ from msgspec import Struct
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config
 from callwright.gateway.inspection.turn_source import RecordedTurns
-from callwright.gateway.process.protocols.settings import ProtocolSettings
+from callwright.gateway.process.serving import ProtocolSettings
 from tests.support.waiting import PATIENCE_S
 
 HOST: Final = "127.0.0.1"

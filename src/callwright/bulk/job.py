@@ -4,6 +4,7 @@ Finished parts are stored in a folder next to the output and joined once all are
 after it was stopped, continues with the missing parts.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,11 +32,15 @@ from callwright.bulk.files import (
     rows_writer,
     unpack,
 )
-from callwright.bulk.lock import hold_lock
 from callwright.bulk.rows import Batch, Work
 from callwright.bulk.shapes import describe
 from callwright.bulk.tally import RowCounts, Tallies
 from callwright.errors import ConfigError
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
 
 # Number of rows from which the shape of an input is described.
 _SAMPLE: Final = 100
@@ -261,3 +266,27 @@ def _write_whole(path: Path, content: bytes) -> None:
     half = half_of(path)
     half.write_bytes(content)
     half.replace(path)
+
+
+# --- one command at a time works on an output; the lock goes with its process, however that ends ---
+
+
+@contextmanager
+def hold_lock(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of this file while the block runs. Raises `ConfigError` if another process holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if fcntl is not None and not _is_ours(descriptor, path):
+            raise ConfigError(f"Another command is at work on {what}. Wait for it, or name another output.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_ours(descriptor: int, path: Path) -> bool:
+    """Whether this process holds the lock of the file now at the path: a finished process removes it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fstat(descriptor).st_ino == path.stat().st_ino
+    except OSError:
+        return False

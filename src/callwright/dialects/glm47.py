@@ -5,11 +5,12 @@ read. Source: the chat templates of GLM-4.7, GLM-5 and Spark 2.5, which leave re
 the answer. Spark shows its tools and turns in its own way, and the reasoning of each turn.
 """
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from callwright.dialects._glm import GLM_ENDS, glm_turns
-from callwright.dialects._spark import SPARK, SPARK_ENDS
 from callwright.dialects.base import Dialect, RenderOptions
+from callwright.dialects.prompts.chat_messages import split_instructions
 from callwright.layout.key_values import KeyValueTags
 from callwright.reading.tagged.key_values import KeyValueForm
 
@@ -23,11 +24,38 @@ class Options(RenderOptions, frozen=True, kw_only=True):
     flavour: Literal["glm", "spark2.5"] = "glm"
 
 
+_BEGIN: Final = "<｜start▁of▁sentence｜>"
+_END: Final = "<｜end▁of▁sentence｜>"
+_SPARK_ENDS: Final = (_END,)
+_DEFAULT: Final = "you are a helpful assistant."
+# What differs from the table of GLM.
+_SPARK: Final[Mapping[str, Any]] = {
+    "controls": (
+        *(_BEGIN, _END, "<|System|>", "<|User|>", "<|Bot|>", "<|Tool|>"),
+        *("<think>", "</think>", "<tool_response>", "</tool_response>", *KeyValueTags().literals),
+    ),
+    "head": f"{_BEGIN}<|System|>\n«tools¦$tools«text¦\n\n»¦{_DEFAULT}«text¦\n\n»»$text{_END}",
+    "instruction": "$text",
+    "gather": split_instructions,
+    "notes_choice": True,
+    "system": f"{_BEGIN}<|System|>\n$text{_END}",
+    "user": f"{_BEGIN}<|User|>$text{_END}",
+    "assistant": f"{_BEGIN}<|Bot|>«thought¦<think>$thought:trim</think>¦</think>»$text$calls{_END}",
+    "trims": (),
+    "thoughts": "all",
+    "outputs": f"{_BEGIN}<|Tool|>$each{_END}",
+    "output": "<tool_response>$text</tool_response>",
+    "answer": f"{_BEGIN}<|Bot|>«open¦<think>$thought¦</think>»",
+    "tools": f"{_DEFAULT}## Tools\nYou have access to the following functions:\n<tools>$each\n</tools>",
+    "tool": "\n$function",
+}
+
+
 _TURNS: Final = glm_turns(
     _TAGS,
     user="<|user|>$text",
     answer="<|assistant|>«open¦<think>$thought¦</think>»",
-    flavours={"spark2.5": SPARK},
+    flavours={"spark2.5": _SPARK},
 )
 
 
@@ -40,8 +68,8 @@ DIALECT = Dialect(
     template_markers=("<arg_key> + <arg_value>",),
     source="chat templates of GLM-4.7, GLM-5 and Spark 2.5; engines' parser spark3",
     tokenizers=("glm4", "spark"),
-    stops=(*GLM_ENDS, *SPARK_ENDS),
+    stops=(*GLM_ENDS, *_SPARK_ENDS),
     options=Options,
     prompt=_TURNS,
-    calls=KeyValueForm(_TAGS, ends=(*GLM_ENDS, *SPARK_ENDS)),
+    calls=KeyValueForm(_TAGS, ends=(*GLM_ENDS, *_SPARK_ENDS)),
 )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from callwright.calls.history import apply_history_rules, describe_media
 from callwright.constraints.compile import constraint_of
 from callwright.conversation import (
+    AssistantTurn,
     Call,
     CallOutput,
     Conversation,
@@ -25,11 +26,10 @@ from callwright.memo.prefixes import fold, once
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
-from callwright.prompt import Prompt
+from callwright.prompt import Control, Prompt, Text
 from callwright.schema.plain import type_words
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
-from callwright.turn.prefill import CONTINUES, with_prefill
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 
@@ -116,7 +116,7 @@ def build_generation_request(
     if conversation.prefill:
         begun = Message("assistant", (TextPart(conversation.prefill),))
         conversation = replace(conversation, items=(*conversation.items, begun))
-        asked = replace(asked, fields={**asked.fields, **CONTINUES})
+        asked = replace(asked, fields={**asked.fields, **_CONTINUES})
     return replace(
         asked,
         unsent=unsaid,
@@ -138,7 +138,7 @@ def _prompt(model: Model, dialect: Dialect, conversation: Conversation, options:
         shown = describe_media(shown, (Message, CallOutput) if model.describe_media else (CallOutput,))
     listed = _with_found_tools(conversation) if conversation.shown_tools else conversation
     prompt = dialect.render(replace(listed, items=shown), options)
-    return with_prefill(prompt, dialect, conversation.prefill) if conversation.prefill else prompt
+    return _with_prefill(prompt, dialect, conversation.prefill) if conversation.prefill else prompt
 
 
 def _with_found_tools(conversation: Conversation) -> Conversation:
@@ -182,7 +182,7 @@ def _native(asked: GenerationRequest, conversation: Conversation, model: Model) 
         fields["parallel_tool_calls"] = False
     if conversation.prefill:
         messages.append({"role": "assistant", "content": conversation.prefill})
-        fields |= CONTINUES
+        fields |= _CONTINUES
     choice = conversation.tool_choice
     return replace(
         asked,
@@ -244,3 +244,20 @@ def _options(
         if isinstance(thinks, bool) and flags.keys() <= {"enable_thinking", "thinking"}:
             used.add("chat_template_kwargs")
     return replace(options, **wanted), frozenset(used)
+
+
+# Fields with which vLLM and SGLang continue the last message. llama.cpp and Ollama do so without any.
+_CONTINUES: Final[dict[str, Any]] = {"continue_final_message": True, "add_generation_prompt": False}
+# Placeholder for any reasoning, to find the text that follows it.
+_THOUGHT: Final = "thought\N{BLACK SQUARE}"
+
+
+def _with_prefill(prompt: Prompt, dialect: Dialect, begun: str) -> Prompt:
+    """A prompt that ends in the beginning of its answer, as the format writes text."""
+    message = Message("assistant", (TextPart(begun),))
+    thinks = prompt.start == "reasoning"  # then the text follows the end of it
+    written = dialect.write(AssistantTurn(reasoning=_THOUGHT if thinks else None, message=message))
+    lead = written.partition(_THOUGHT)[2] if thinks else written
+    lead = lead[: lead.index(begun)].removeprefix(prompt.prefill) if begun in lead else ""
+    pieces = [*prompt.pieces, *([Control(lead)] if lead else []), Text(begun)]
+    return replace(prompt, pieces=tuple(pieces), prefill=prompt.prefill + lead + begun)

@@ -4,6 +4,7 @@ Most turns are of a few kinds, and those of a kind increase the same numbers by 
 a turn counts as one more of its kind, and only its seconds and tokens are added up one by one.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -13,7 +14,6 @@ from prometheus_client import Counter, Histogram
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
-from callwright.gateway.observability.repeated_prompts import RepeatedPrompts
 from callwright.gateway.observability.tallies import Tallies
 from callwright.turn.call_outcome import WITHHELD, call_outcome
 from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn
@@ -283,3 +283,24 @@ def _choice(seen: Observation) -> tuple[str, bool]:
     has_called = bool(seen.calls)
     is_kept = {"auto": True, "none": not has_called, "required": has_called}[choice]
     return ("allowed" if seen.conversation.allowed_tools is not None and choice != "none" else choice), is_kept
+
+
+_MOST_CONVERSATIONS: Final = 4_096
+
+
+class RepeatedPrompts:
+    """Knows the tokens of the latest prompt of each conversation; of many, the latest ones."""
+
+    def __init__(self) -> None:
+        self._tokens: OrderedDict[int, int] = OrderedDict()
+
+    def repeated(self, words: tuple[str, ...], tokens: int) -> int:
+        """The tokens of a prompt that may be repeated from the previous one; 0 for the first of a conversation, whose
+        requests share these `words`.
+        """
+        key = hash(words)  # stores no content
+        before = self._tokens.pop(key, 0)
+        self._tokens[key] = tokens
+        if len(self._tokens) > _MOST_CONVERSATIONS:
+            self._tokens.popitem(last=False)
+        return min(before, tokens)

@@ -5,6 +5,7 @@ shutdown and no new request is admitted. Then, or at a second signal, every answ
 process ends.
 """
 
+import asyncio
 import gc
 import logging
 import socket
@@ -12,22 +13,24 @@ import sys
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
 
 from callwright.gateway.access.admission import AdmissionControl
-from callwright.gateway.access.request_timeout import HeaderTimeout
 from callwright.gateway.config.config import Config
-from callwright.gateway.process.descriptors import allow_requests
-from callwright.gateway.process.protocols.settings import ProtocolSettings
-from callwright.settings.bounds import STALL_S
+from callwright.gateway.connections import Connections
+from callwright.gateway.process.protocols.http import HttpProtocol
+from callwright.gateway.process.protocols.websocket import BoundedWebSocket
+from callwright.settings import bounds
 
 log = logging.getLogger("callwright.gateway")
 # Seconds to wait without any answer ending, after all were cancelled; then seconds for the connections to close.
 _LAST_WORDS_S: Final = 5.0
 _CLOSING_S: Final = 2
+_SWEPT_EVERY_S: Final = 1.0
+_OTHER_DESCRIPTORS: Final = 256  # idle connections to model servers, the store, libraries
 # Thresholds of the garbage collector, see `gc.set_threshold`. A failed stream leaves old objects in cycles: with higher
 # thresholds for these, the waves of bench/soak.py took ever more memory.
 _COLLECTED_EVERY: Final = (20_000, 10, 3)
@@ -40,7 +43,7 @@ def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callab
     server, connections = config.server, app.state.connections
     connections.most = allow_requests(server.max_requests, connections.most)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # so that the system, too, drops a client that reads nothing
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALL_S * 1_000))
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(bounds.STALL_S * 1_000))
     settings = ProtocolSettings(app, config, log_level="warning", timeout_graceful_shutdown=_CLOSING_S)
     _spare_collector()
     serving = _Server(settings, Drain(app.state.admission, server.drain_s), ready)
@@ -106,7 +109,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, drain: Drain, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._drain = drain
-        self._heads = HeaderTimeout(self.server_state.connections)
+        self._heads = _HeaderTimeout(self.server_state.connections)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -128,3 +131,65 @@ class _Server(uvicorn.Server):
         if self._drain.is_over():
             self.should_exit = True  # not by uvicorn's own handler, which would raise the signal again at the end
         return await super().on_tick(counter)
+
+
+class ProtocolSettings(uvicorn.Config):
+    """uvicorn's settings for an application of `create_app`, with the bounds that its protocols hold to."""
+
+    def __init__(self, app: Starlette, config: Config, *, http: type[asyncio.Protocol] | None = None, **more: Any):
+        """`http`: another protocol; `more`: for uvicorn."""
+        self.connections: Connections = app.state.connections
+        super().__init__(
+            app,
+            http=http or HttpProtocol,
+            ws=BoundedWebSocket,
+            ws_max_size=config.server.max_body_bytes,
+            ws_per_message_deflate=False,  # a small frame must not expand to a large one
+            access_log=False,
+            **more,
+        )
+
+
+class _HeaderTimeout:
+    """Has connections close whose request headers, or whose message over WebSocket, are not complete after `RECEIVE_S`,
+    and those that are idle for too long. `connections` are of our own protocols.
+    """
+
+    def __init__(self, connections: set[Any]) -> None:
+        self._connections = connections
+        self._swept_s = 0.0
+
+    def sweep(self, now_s: float) -> None:
+        """Look at all connections, at most once a second."""
+        if now_s - self._swept_s < _SWEPT_EVERY_S:
+            return
+        self._swept_s = now_s
+        for one in [*self._connections]:
+            one.sweep(now_s, bounds.RECEIVE_S)
+
+
+def allow_requests(number: int, connections: int) -> int:
+    """Raise the soft limit so that `number` requests can be in flight, each with a connection to a model's server, and
+    `connections` of clients be open. Answers how many of these may be.
+
+    The usual limit, 1024, is too low: above it no client is accepted and no server reached. If the hard limit is too
+    low for the requests, a warning is logged.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return connections
+    needed = number + connections + _OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return connections
+    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < (least := 2 * number + _OTHER_DESCRIPTORS):
+        log.warning(
+            "max_requests is %d, but the system lets %d files be open, which is enough for %d: raise the hard limit "
+            "(ulimit -Hn, LimitNOFILE) to %d, or lower max_requests",
+            *(number, most, max(1, (most - _OTHER_DESCRIPTORS) // 2), least),
+        )
+    left = max(most - _OTHER_DESCRIPTORS, most // 2)
+    return min(connections, max(1, left - number, left // 2))

@@ -6,15 +6,15 @@ returns: they survive a crash of the process or a power failure.
 The store knows nothing of the API: the meaning of an item, how references are resolved, the errors clients get.
 """
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from callwright.database.makers import is_dead, this_process
 from callwright.database.transactions import StoreDownError, StoreError, Transactions
 from callwright.gateway.store import kept_items, limits, queries
 from callwright.gateway.store.kept_items import KeptItems
-from callwright.gateway.store.known_keys import KnownKeys
 from callwright.gateway.store.limits import Spent
 from callwright.gateway.store.queries import ENDED, StoredConversation, StoredResponse
 from callwright.settings import bounds
@@ -246,3 +246,36 @@ class Store:
     async def leave_limits(self, gateway: str) -> None:
         """A gateway shares no limits any more."""
         await self._database.write(limits.leave_limits, gateway)
+
+
+# Each takes some 200 bytes. A history of 1,000 turns has two keys for each.
+_MOST_KNOWN: Final = 32_768
+_LEFT_OF_FULL: Final = 0.75  # so that not every turn has to make room
+
+
+class KnownKeys:
+    """A bounded set of keys, each of an owner and a model. Evicts the oldest."""
+
+    def __init__(self) -> None:
+        self._added: dict[tuple[str, str, str], float] = {}
+
+    def among(self, owner: str, model: str, keys: Iterable[str], since: float = -math.inf) -> set[str]:
+        """Those of the keys that were added since a time."""
+        added = self._added
+        there = [key for key in keys if (owner, model, key) in added]
+        return {key for key in there if added[owner, model, key] > since}
+
+    def remove(self, owner: str, model: str, keys: Iterable[str]) -> None:
+        """Take keys out."""
+        for key in keys:
+            self._added.pop((owner, model, key), None)
+
+    def add(self, owner: str, model: str, keys: Iterable[str], now: float = 0.0) -> None:
+        """Add keys, or add them anew."""
+        for key in keys:
+            known = owner, model, key
+            self._added.pop(known, None)
+            self._added[known] = now
+        if len(self._added) > _MOST_KNOWN:
+            left = list(self._added.items())[-int(_MOST_KNOWN * _LEFT_OF_FULL) :]
+            self._added = dict(left)

@@ -292,7 +292,7 @@ def _members_of(part: Schema) -> dict[str, Any]:
 
 
 def _numbers(slot: Slot, span: Span) -> tuple[float, ...]:
-    """The number that a span is for a slot, in its unit; none if it takes no number, or the span is none."""
+    """The number of a span in the unit of a slot; empty if there is no number, or the slot takes no numbers."""
     if not slot.kinds & {"integer", "number"} or span.kind not in ("number", "code"):
         return ()
     try:

@@ -42,7 +42,6 @@ from callwright.wire.anthropic.event_types import (
     PingEvent,
 )
 from callwright.wire.anthropic.inputs import written_input
-from callwright.wire.anthropic.prefill import WithoutPrefill
 from callwright.wire.anthropic.request import Thinking
 from callwright.wire.anthropic.searches import cited, result_content
 from callwright.wire.anthropic.stop_sequences import StopSequences
@@ -117,7 +116,7 @@ class MessageWriter:
         self._new_id = new_id
         self._thinking = thinking
         self._stops = StopSequences(stop_sequences)
-        self._begun = WithoutPrefill(prefill)
+        self._begun = _WithoutPrefill(prefill)
         self._is_silent = is_silent
         self._blocks = BlockWriter(self.message, shows_thinking=thinking == "shown")
         self.take = self._blocks.take
@@ -342,3 +341,30 @@ def _usage(usage: Usage) -> MessagesUsage:
         cache_read_input_tokens=usage.cached_tokens,
         output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
     )
+
+
+class _WithoutPrefill:
+    """Strips the client's prefill from the text of an answer: some servers repeat it, and so do readers of the whole
+    answer.
+    """
+
+    def __init__(self, begun: str) -> None:
+        self._left = begun
+        self._held = ""
+
+    def push(self, text: str) -> str:
+        """Append text; return it without the prefill."""
+        if not self._left:
+            return text
+        self._held += text
+        if len(self._held) < len(self._left) and self._left.startswith(self._held):
+            return ""
+        held, left, self._held, self._left = self._held, self._left, "", ""
+        return held.removeprefix(left)
+
+    def flush(self) -> str:
+        """Return the text held back, before other events. The prefill may still follow if there was no text yet."""
+        held, self._held = self._held, ""
+        if held:
+            self._left = ""
+        return held
