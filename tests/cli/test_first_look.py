@@ -113,4 +113,5 @@ def test_what_is_probably_a_mistake_is_reported_at_the_start(
     finally:
         server.stop()
     told = " ".join(filter(None, (fault, *(record.getMessage() for record in caplog.records))))
-    assert all(part in told for part in parts) and bool(told) == bool(parts), told
+    assert bool(told) == bool(parts), told
+    assert all(part in told for part in parts), told
