@@ -25,6 +25,7 @@ from callwright.gateway.config.config import (
     simulated_config,
     with_default_mode,
 )
+from callwright.upstreams.http import HttpUpstream
 from tests.support.fake_servers import PosingServer
 
 NATIVE = ProbeResult("tools", TOOLS_STREAMED, "works", "")
@@ -81,6 +82,7 @@ def test_a_model_or_url_that_is_probably_wrong_is_shown_and_asked_if_it_can_be(
         chosen = asyncio.run(built.mode_selector.choose(built))
     finally:
         server.stop()
+    assert isinstance(chosen.upstream, HttpUpstream)
     assert chosen.upstream.url == server.url
     shown = " ".join(" ".join(served_table([model], looked, 80)).split())
     assert shown.startswith(f"vLLM 0.33.0 at {server.url}")
