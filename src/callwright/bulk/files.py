@@ -30,6 +30,16 @@ _PACKED: Final = ".gz"
 _PARTS: Final = 32
 _MIN_PART_BYTES: Final = 65_536
 _MAX_PART_BYTES: Final = 8_000_000
+# What files of other kinds begin with.
+_MAGIC: Final = {
+    b"PAR1": "Parquet: name it .parquet",
+    b"\x1f\x8b": "gzip: name it .jsonl.gz",
+    b"PK\x03\x04": "a zip archive: unpack it first",
+    b"\x28\xb5\x2f\xfd": "Zstandard: unpack it first",
+}
+# Bytes at the begin of a file that show its kind, and those of them in a message.
+_SNIFFED_BYTES: Final = 65_536
+_SHOWN_BYTES: Final = 60
 # Bytes of a JSONL file read at a time, in addition to the rest of the last line.
 _READ_BYTES: Final = 1_000_000
 # Outputs are read again: speed matters more than the last tenth of their size.
@@ -121,6 +131,32 @@ def parts_of(paths: Sequence[Path], size: int) -> list[Part]:
             for number, (group, begin, end, bytes_) in enumerate(spans, len(parts))
         ]
     return parts
+
+
+def check_lines(path: Path, unpacked: Path) -> None:
+    """Raise `ConfigError` if the begin of a JSONL file shows that it is of another kind than its name says."""
+    with unpacked.open("rb") as file:
+        begin = file.read(_SNIFFED_BYTES)
+    for magic, what in _MAGIC.items():
+        if begin.startswith(magic):
+            raise ConfigError(f"{path}: expected JSONL, one JSON object a line, got {what}.")
+    lines = list(filter(None, map(_bare, begin.split(b"\n"))))
+    if not lines or (lines[0] != b"[" and any(isinstance(_row(line), dict) for line in lines)):
+        return
+    first, shown = lines[0], lines[0][:_SHOWN_BYTES].decode(errors="replace")
+    read = f"gzip -dc {path} | jq -c" if is_packed(path) else f"cat {path} | jq -c"
+    if first[:1] == b"[":
+        what, way_out = "a JSON array", f"Convert it: {read} '.[]' > rows.jsonl"
+    elif first == b"{":
+        what, way_out = "a JSON object over several lines", f"Convert it: {read} . > rows.jsonl"
+    elif first[:1] != b"{" and (delimiter := next((mark for mark in (b",", b"\t", b";") if mark in first), None)):
+        what = f"a table (CSV) with the columns {shown}"
+        name = {b",": "", b"\t": ", sep='\\t'", b";": ", sep=';'"}[delimiter]
+        table = f"pandas.read_csv('{path}'{name})"
+        way_out = f"Convert it in Python: {table}.to_json('rows.jsonl', orient='records', lines=True)"
+    else:
+        return
+    raise ConfigError(f"{path}: expected JSONL, one JSON object a line, got {what}. {way_out}")
 
 
 def _spans(path: Path, size: int) -> Iterator[tuple[int, int]]:
