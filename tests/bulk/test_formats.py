@@ -215,7 +215,7 @@ def test_what_cannot_be_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
 
 
 ROW = '{"output": "x"}'
-# The content of a file, and what the message says of it; None if it is JSONL, with bad lines or without.
+# The content of a file, and words of the message; None if it is JSONL, with bad lines or without.
 KINDS: dict[str, tuple[str, bytes, str | None]] = {
     "an array": ("a.jsonl", f"[{ROW}, {ROW}]".encode(), "a JSON array. Convert it: cat a.jsonl | jq -c '.[]' >"),
     "an array over lines": ("a.ndjson", f"\ufeff[\n  {ROW},\n  {ROW}\n]".encode(), "a JSON array"),

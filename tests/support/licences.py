@@ -1,7 +1,7 @@
-"""The licences of all that an installation has: packages by their metadata, and vendored files.
+"""The licences of an installation: packages by their metadata, and vendored files.
 
-`python -m tests.support.licences` writes the page, in an environment that has all extras; a test compares what is
-installed where it runs.
+`python -m tests.support.licences` writes the page, in an environment that has all extras; a test compares the packages
+of its own environment.
 """
 
 import re
@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGE: Final = ROOT / "docs" / "contributing" / "licences.md"
-# What says nothing in its metadata, as read in its files; and what is no permissive licence, with why it is there.
+# Packages without a licence in their metadata, as read in their files; and other than permissive ones, with the reason.
 KNOWN: Final = {
     "daft": "Apache-2.0",
     "oss-harmony": "Apache-2.0",
@@ -41,7 +41,7 @@ adds a CycloneDX list with the texts to each release.
 
 
 def needed(requirements: Iterable[str]) -> set[str]:
-    """The names of these, and of what they need, as far as it is installed; markers are those of this Python."""
+    """The names of these and all their dependencies that are installed; markers are those of this Python."""
     found: set[tuple[str, str]] = set()
     waiting = [Requirement(line) for line in requirements]
     while waiting:
@@ -104,7 +104,7 @@ def vendored_rows() -> Iterator[str]:
 
 
 def page() -> str:
-    """The page, by what is installed."""
+    """The page, by the installed packages."""
     head = "| package | version | licence | for |\n|---|---|---|---|\n"
     return (
         f"{_HEAD}## Packages\n\n{head}"

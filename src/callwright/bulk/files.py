@@ -134,7 +134,7 @@ def parts_of(paths: Sequence[Path], size: int) -> list[Part]:
 
 
 def check_lines(path: Path, unpacked: Path) -> None:
-    """Raise `ConfigError` if the begin of a JSONL file shows that it is of another kind than its name says."""
+    """Raise `ConfigError` if the begin of a JSONL file shows that it is of another kind than its suffix."""
     with unpacked.open("rb") as file:
         begin = file.read(_SNIFFED_BYTES)
     for magic, what in _MAGIC.items():

@@ -102,7 +102,7 @@ class FirstLook:
         return None
 
     def _warn(self, found: Findings, models: Sequence[ModelConfig]) -> None:
-        """Warn of what is probably a mistake in the settings of these models."""
+        """Warn of probable mistakes in the settings of these models."""
         named = [msgspec.structs.replace(found, model=_name_there(model)) for model in models]
         for warning in dict.fromkeys(warning for one in named for warning in one.warnings()):
             log.warning("upstream %s: %s", found.asked_url, warning)

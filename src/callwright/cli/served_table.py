@@ -59,7 +59,7 @@ def served_table(models: Sequence[ModelConfig], looked: Looked, columns: int) ->
             findings for given in models for findings, _ in looked.get(given.name, ()) if _title(findings) == title
         ]
         for warning in dict.fromkeys(warning for findings in found for warning in findings.warnings()):
-            yield from _indented(f"Warning: {warning}", columns)
+            yield from _indent(f"Warning: {warning}", columns)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _title(findings: Findings) -> str:
     return f"{findings.title()} at {findings.url}"
 
 
-def _indented(text: str, columns: int) -> Iterator[str]:
+def _indent(text: str, columns: int) -> Iterator[str]:
     yield from textwrap.wrap(
         text, columns, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
     )

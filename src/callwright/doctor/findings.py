@@ -128,7 +128,7 @@ class Findings(Struct, frozen=True, kw_only=True):
         return did_you_mean(self.model or "", self.models) or told
 
     def warnings(self) -> list[str]:
-        """What is probably not as the user meant it, though the server answers: each with the way out."""
+        """The probable mistakes of the user, though the server answers: each with the way out."""
         found = []
         if self.asked_url and self.url not in (self.asked_url, f"{self.asked_url}/v1"):
             found.append(f"{self.asked_url} is not its base URL. It answers at {self.url}: give this instead.")
