@@ -55,11 +55,14 @@ def served_table(models: Sequence[ModelConfig], looked: Looked, columns: int) ->
         yield from _line([_HEADS[place] for place in used], widths)
         for _, row in group:
             yield from _line(row, widths)
-        found = [
-            findings for given in models for findings, _ in looked.get(given.name, ()) if _title(findings) == title
-        ]
-        for warning in dict.fromkeys(warning for findings in found for warning in findings.warnings()):
-            yield from _indent(f"Warning: {warning}", columns)
+        yield from _warnings(title, looked, columns)
+
+
+def _warnings(title: str, looked: Looked, columns: int) -> Iterator[str]:
+    """The warnings about the server with this title."""
+    found = (findings for results in looked.values() for findings, _ in results if _title(findings) == title)
+    for warning in dict.fromkeys(warning for findings in found for warning in findings.warnings()):
+        yield from _indent(f"Warning: {warning}", columns)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
