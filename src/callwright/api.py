@@ -209,9 +209,10 @@ def loads(text: str, schema: Json | None = None) -> Any:
     """The value of a JSON text, parsed tolerantly: with a fence or prose around it, in another language's notation,
     with quotes, commas or closers missing, truncated at its end.
 
-    Several values become a list. A JSON string with an object or a list in it becomes that object or list. With a
-    `schema` the value is coerced if that is safe; the caller validates it. Raises `NotJsonError`, a `ValueError`, for a
-    text without a value and for values nested too deeply.
+    Words without JSON are one string, also a sentence. Several values become a list. A JSON string with an object
+    or a list in it becomes that object or list. With a `schema` the value is coerced if that is safe; the caller
+    validates it. Raises `NotJsonError`, a `ValueError`, for a text without a value and for values nested too
+    deeply.
     """
     try:
         value = _unquote_json(decode(text))

@@ -214,6 +214,57 @@ def test_what_cannot_be_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytes
     assert sorted(tmp_path.iterdir()) == before
 
 
+ROW = '{"output": "x"}'
+# The content of a file, and words of the message; None if it is JSONL, with bad lines or without.
+KINDS: dict[str, tuple[str, bytes, str | None]] = {
+    "an array": ("a.jsonl", f"[{ROW}, {ROW}]".encode(), "a JSON array. Convert it: cat a.jsonl | jq -c '.[]' >"),
+    "an array over lines": ("a.ndjson", f"\ufeff[\n  {ROW},\n  {ROW}\n]".encode(), "a JSON array"),
+    "a packed array": ("a.jsonl.gz", gzip.compress(f"[{ROW}]".encode()), "gzip -dc a.jsonl.gz | jq -c '.[]'"),
+    "an object over lines": ("a.jsonl", b'{\n  "output": "x"\n}\n', "a JSON object over several lines"),
+    "CSV": ("a.jsonl", b"id,output\n1,x\n", "a table (CSV) with the columns id,output"),
+    "tabs": ("a.jsonl", b"id\toutput\n1\tx\n", "sep='\\t'"),
+    "Parquet": ("a.jsonl", b"PAR1....", "Parquet: name it .parquet"),
+    "gzip": ("a.jsonl", gzip.compress(ROW.encode()), "gzip: name it .jsonl.gz"),
+    "zip": ("a.jsonl", b"PK\x03\x04....", "a zip archive"),
+    "a bad line first": ("a.jsonl", f"[1, 2]\n{ROW}\n".encode(), None),
+    "a comma first": ("a.jsonl", f"id,output\n{ROW}\n".encode(), None),
+    "half an object": ("a.jsonl", b'{"output": "x", ', None),
+    "nothing": ("a.jsonl", b"\n \n", None),
+}
+
+
+@pytest.mark.parametrize("title", KINDS)
+@pytest.mark.parametrize("operation", ["parse", "validate"])
+def test_a_file_of_another_kind_is_named_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, title: str, operation: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, content, words = KINDS[title]
+    Path(name).write_bytes(content)
+    result = CliRunner().invoke(main, ["bulk", operation, name, "out.jsonl"])
+    if words is None:
+        assert result.exit_code < 2, result.output
+        assert Path("out.jsonl").exists()
+        return
+    assert result.exit_code == 2
+    assert f"{name}: expected JSONL, one JSON object a line, got " in result.output
+    assert words in result.output
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("engine", ["ray", "daft"])
+def test_an_engine_that_is_missing_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("callwright.bulk.engines.find_spec", lambda _: None)
+    put(Path("a.jsonl"), *rows(2))
+    result = CliRunner().invoke(main, ["bulk", "parse", "a.jsonl", "out.jsonl", "--engine", engine])
+    assert result.exit_code == 2
+    assert f"The engine {engine}: {engine} is missing. Install it" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
 # --- tables of rows with any fields ---
 
 VALUES = st.recursive(

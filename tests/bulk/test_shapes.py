@@ -437,3 +437,24 @@ def test_tables_get_the_answers_in_a_column(tmp_path: Path) -> None:
     assert [piers(answer["message"]) for answer in answers] == expected
     assert done("convert", tmp_path / "in.parquet", tmp_path / "chat.parquet", "--from", "hermes").exit_code == 0
     assert parquet.read_table(tmp_path / "chat.parquet").column_names == ["id", "messages", "tools", "error"]
+
+
+def test_answers_of_a_batch_are_validated() -> None:
+    def row(tool: str) -> dict[str, Any]:
+        call = {"id": "c", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+        body = {"tools": [{"type": "function", "function": {"name": "ring"}}], "choices": [{"message": message}]}
+        return {"custom_id": "1", "response": {"body": body}}
+
+    good, bad = Batch(Work("validate"))([row("ring"), row("wring")])
+    assert (good["valid"], good["problems"]) == (True, [])
+    assert bad["valid"] is False
+    assert bad["problems"][0]["kind"] == "unknown_tool"
+
+
+@pytest.mark.parametrize("target", ["chat", "responses"])
+def test_a_conversation_without_tools_gets_no_empty_list(target: str) -> None:
+    source = "auto" if target == "chat" else "chat"
+    (made,) = Batch(Work("convert", source=source, target=target))([{"messages": [{"role": "user", "content": "Hi."}]}])
+    assert "error" not in made
+    assert "tools" not in made

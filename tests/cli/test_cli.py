@@ -698,3 +698,13 @@ def test_without_a_command_the_help_is_shown() -> None:
     result = run()
     assert result.exit_code == 2
     assert "Commands:" in result.output
+
+
+@pytest.mark.parametrize(
+    ("given", "is_text"), [("<tool_call>{}</tool_call>", True), ("[f()]", True), ("gone.txt", False)]
+)
+def test_who_gives_an_output_in_place_of_its_file_is_shown_the_way(given: str, is_text: bool) -> None:
+    result = CliRunner().invoke(main, ["parse", given])
+    assert result.exit_code == 2
+    assert "No such file" in result.output
+    assert ("| callwright parse" in result.output) is is_text

@@ -1,15 +1,19 @@
-"""The first look of a gateway at its upstreams: itself, down, without `/v1`."""
+"""The first look of a gateway at its upstreams: itself, down, at another URL, without the model."""
 
+import asyncio
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.support.fake_servers import PosingServer
+from callwright.cli.first_look import FirstLook
+from callwright.gateway.config.config import Config, ModelConfig
+from tests.support.fake_servers import PosingServer, models_of
 from tests.support.processes import served
-from tests.support.servers import HOST
+from tests.support.servers import HOST, Answer, whole
 
 pytestmark = pytest.mark.processes
 
@@ -60,7 +64,7 @@ def test_an_upstream_that_is_down_is_reported_and_again_when_it_answers() -> Non
     with served(*SERVE, *options) as (_, process):
         assert process.stderr is not None
         said = process.stderr.readline()
-        assert f"upstream http://{HOST}:{port}/v1 is not reachable yet: ".encode() in said
+        assert f"upstream http://{HOST}:{port}/v1 cannot be used yet: ".encode() in said
         server = PosingServer("ollama", port)
         try:
             assert b"answers now" in process.stderr.readline()
@@ -76,7 +80,38 @@ def test_an_upstream_without_v1_is_reported_with_what_was_meant(tmp_path: Path) 
         with served(*SERVE, "--config", str(file)) as (_, process):
             assert process.stderr is not None
             said = process.stderr.readline().decode()
-            assert "is not reachable yet: it has no /models" in said
+            assert "cannot be used yet: it answers at" in said
             assert f"{server.root}/v1" in said
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "parts"),
+    [
+        (
+            models_of("qwen3:8b", "another"),
+            "qwen3:4b",
+            ("does not list the model qwen3:4b", "Did you mean 'qwen3:8b'?"),
+        ),
+        (models_of("qwen3:8b", "another"), "m", ("does not list the model m", "It lists: qwen3:8b, another.")),
+        (models_of("m", owned_by="callwright"), "m", ("another Callwright gateway", "its model server")),
+        (whole("<html>hello</html>", kind="text/html"), "m", ("A web page answers", "its base URL")),
+        (whole('{"error": "no key"}', status=401), "m", ("refuses access", "--key-env")),
+        (models_of("m"), "m", ()),
+        (models_of("m:latest"), "m", ()),  # Ollama takes both names
+    ],
+)
+def test_what_is_probably_a_mistake_is_reported_at_the_start(
+    caplog: pytest.LogCaptureFixture, page: Answer, name: str, parts: tuple[str, ...]
+) -> None:
+    server = PosingServer()
+    server.pose = msgspec.structs.replace(server.pose, pages={"/v1/models": page})
+    look = FirstLook(Config(models=(ModelConfig(name=name, upstream=server.url, mode="native"),)))
+    try:
+        fault = asyncio.run(look.fault_of(server.url))
+    finally:
+        server.stop()
+    told = " ".join(filter(None, (fault, *(record.getMessage() for record in caplog.records))))
+    assert bool(told) == bool(parts), told
+    assert all(part in told for part in parts), told

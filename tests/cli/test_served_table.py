@@ -25,6 +25,7 @@ from callwright.gateway.config.config import (
     simulated_config,
     with_default_mode,
 )
+from callwright.upstreams.http import HttpUpstream
 from tests.support.fake_servers import PosingServer
 
 NATIVE = ProbeResult("tools", TOOLS_STREAMED, "works", "")
@@ -58,6 +59,34 @@ def test_each_model_is_shown_with_what_was_chosen_and_kept_so(tmp_path: Path, na
     assert (first.name, first.mode, first.dialect, first.server) == ("openai/gpt-oss-120b", "raw", "harmony", "vllm")
     assert [one.name for one in kept.models[1:]] == (["another", "*"] if name == "*" else [])
     assert build_models(kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "part"),
+    [
+        ("m", "/v1", "does not list the model m. It lists: openai/gpt-oss-120b, another."),
+        *(("another", end, "/v1: give this instead") for end in ("/v1/chat/completions", "/chat/completions/", "/x/y")),
+        ("another", "", None),
+        ("another", "/v1/", None),
+    ],
+)
+def test_a_model_or_url_that_is_probably_wrong_is_shown_and_asked_if_it_can_be(
+    name: str, end: str, part: str | None
+) -> None:
+    server = PosingServer("vllm")
+    try:
+        model = with_default_mode(ModelConfig(name=name, upstream=f"{server.root}{end}"))
+        built = build_models(Config(models=(model,)))[name]
+        assert isinstance(built.mode_selector, AutoModeSelector)
+        looked = {name: asyncio.run(built.mode_selector.look())}
+        chosen = asyncio.run(built.mode_selector.choose(built))
+    finally:
+        server.stop()
+    assert isinstance(chosen.upstream, HttpUpstream)
+    assert chosen.upstream.url == server.url
+    shown = " ".join(" ".join(served_table([model], looked, 80)).split())
+    assert shown.startswith(f"vLLM 0.33.0 at {server.url}")
+    assert part in shown if part is not None else "Warning" not in shown
 
 
 def test_a_model_that_was_probed_at_the_start_is_not_probed_again() -> None:

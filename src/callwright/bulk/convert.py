@@ -46,12 +46,17 @@ def converted(row: Mapping[str, Any], source: str, target: str, options: Mapping
     read = _from_items(row) if source == RESPONSES else _from_messages(row, source)
     if target == CHAT:
         tools = [_without_strict(tool.as_openai()) for tool in read.tools]
-        return {"messages": write_messages(read), "tools": tools}
+        return {"messages": write_messages(read), **_some(tools)}
     if target == RESPONSES:
         tools = [_flat(tool) for tool in read.tools]
-        return {"input": [entry for item in read.items for entry in _entries(item)], "tools": tools}
+        return {"input": [entry for item in read.items for entry in _entries(item)], **_some(tools)}
     checked = read_options(target, {"add_generation_prompt": False, **options})
     return {"text": get_dialect(target).render(read, checked).text}
+
+
+def _some(tools: Sequence[Json]) -> Json:
+    """The field of tools, if there are any: OpenAI's APIs reject an empty list."""
+    return {"tools": tools} if tools else {}
 
 
 def _from_messages(row: Mapping[str, Any], source: str) -> Conversation:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -24,19 +25,19 @@ ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 _ALONE_BYTES: Final = 2_000_000
 
 
-def check_workers(engine: Engine, workers: int | None) -> None:
-    """Raise `ConfigError` if the engine would ignore the number of workers."""
-    if workers is None:
-        return
-    if engine == "daft":
+def check_engine(engine: Engine, workers: int | None) -> None:
+    """Raise `ConfigError` if the engine is not installed, or would ignore the number of workers."""
+    if engine == "daft" and workers is not None:
         raise ConfigError(
             "--workers is for the engines local and ray: Daft says itself how many run at once. Leave it out."
         )
-    if engine == "ray" and "RAY_ADDRESS" in os.environ:
+    if engine == "ray" and workers is not None and "RAY_ADDRESS" in os.environ:
         raise ConfigError(
             "--workers is for a Ray that is started here: the cluster at RAY_ADDRESS says itself how many run at once. "
             "Leave it out."
         )
+    if engine != "local" and find_spec(engine) is None:
+        raise missing_package(engine, f"The engine {engine}")
 
 
 def run(job: Job, parts: Sequence[Part], engine: Engine, workers: int | None = None) -> Iterator[Done]:
@@ -68,10 +69,8 @@ def _end_with_parent() -> None:
 
 def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise missing_package("ray", "The engine ray") from error
+    import ray
+
     if not ray.is_initialized():
         here: dict[str, Any] = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": workers, "include_dashboard": False}
         try:
@@ -91,10 +90,7 @@ def _ray(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
 
 def _daft(job: Job, parts: Sequence[Part], workers: int) -> Iterator[Done]:
     os.environ.setdefault("DAFT_ANALYTICS_ENABLED", "0")
-    try:
-        import daft
-    except ImportError as error:
-        raise missing_package("daft", "The engine daft") from error
+    import daft
 
     @daft.func(return_dtype=daft.DataType.binary(), use_process=True)  # type: ignore[untyped-decorator]
     def do(part: bytes) -> bytes:

@@ -30,6 +30,18 @@ _PACKED: Final = ".gz"
 _PARTS: Final = 32
 _MIN_PART_BYTES: Final = 65_536
 _MAX_PART_BYTES: Final = 8_000_000
+# What files of other kinds begin with.
+_MAGIC: Final = {
+    b"PAR1": "Parquet: name it .parquet",
+    b"\x1f\x8b": "gzip: name it .jsonl.gz",
+    b"PK\x03\x04": "a zip archive: unpack it first",
+    b"\x28\xb5\x2f\xfd": "Zstandard: unpack it first",
+}
+# The delimiters of columns in a table, and the same in Python.
+_DELIMITERS: Final = {b",": ",", b"\t": r"\t", b";": ";"}
+# Bytes at the begin of a file that show its kind, and those of them in a message.
+_SNIFFED_BYTES: Final = 65_536
+_SHOWN_BYTES: Final = 60
 # Bytes of a JSONL file read at a time, in addition to the rest of the last line.
 _READ_BYTES: Final = 1_000_000
 # Outputs are read again: speed matters more than the last tenth of their size.
@@ -121,6 +133,34 @@ def parts_of(paths: Sequence[Path], size: int) -> list[Part]:
             for number, (group, begin, end, bytes_) in enumerate(spans, len(parts))
         ]
     return parts
+
+
+def check_lines(path: Path, unpacked: Path) -> None:
+    """Raise `ConfigError` if the begin of a JSONL file shows that it is of another kind than its suffix."""
+    with unpacked.open("rb") as file:
+        begin = file.read(_SNIFFED_BYTES)
+    kind = next((what for magic, what in _MAGIC.items() if begin.startswith(magic)), None)
+    lines = list(filter(None, map(_bare, begin.split(b"\n"))))
+    if kind is None and lines and (lines[0] == b"[" or not any(isinstance(_row(line), dict) for line in lines)):
+        kind = _kind_of_text(path, lines[0])
+    if kind is not None:
+        raise ConfigError(f"{path}: expected JSONL, one JSON object a line, got {kind}.")
+
+
+def _kind_of_text(path: Path, first: bytes) -> str | None:
+    """The kind of a text by its first line, and how to convert it; None if it is not known."""
+    read = f"gzip -dc {path} | jq -c" if is_packed(path) else f"cat {path} | jq -c"
+    if first[:1] == b"[":
+        return f"a JSON array. Convert it: {read} '.[]' > rows.jsonl"
+    if first[:1] == b"{":
+        return f"a JSON object over several lines. Convert it: {read} . > rows.jsonl" if first == b"{" else None
+    mark = next((mark for mark in _DELIMITERS if mark in first), None)
+    if mark is None:
+        return None
+    columns = first[:_SHOWN_BYTES].decode(errors="replace")
+    table = f"pandas.read_csv('{path}', sep='{_DELIMITERS[mark]}')"
+    way_out = f"Convert it in Python: {table}.to_json('rows.jsonl', orient='records', lines=True)"
+    return f"a table (CSV) with the columns {columns}. {way_out}"
 
 
 def _spans(path: Path, size: int) -> Iterator[tuple[int, int]]:

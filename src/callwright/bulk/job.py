@@ -21,6 +21,7 @@ from callwright.bulk.convert import RESPONSES
 from callwright.bulk.files import (
     BadLine,
     Part,
+    check_lines,
     format_of,
     half_of,
     has_field,
@@ -125,6 +126,9 @@ class Job(Struct, frozen=True):
     def _begin(self) -> tuple[list[Part], list[Done]]:
         if not (self.folder / "plan.json").exists():
             self._unpack()
+            for number, path in enumerate(self.sources):
+                if format_of(path) == "jsonl":
+                    check_lines(path, self._readable(number))
             self._check_dialect()
         part_bytes = self.part_bytes or part_bytes_of([self._readable(number) for number in range(len(self.sources))])
         schema = self._schema()

@@ -5,7 +5,7 @@
 | `parse` | `output`, the text of a model | `message` (Chat Completions), `finish_reason`, `problems` |
 | `parse` | the answers in a conversation or a log, see `shapes` | `answers` (of such), `problems` |
 | `render` | a conversation | `prompt` |
-| `validate` | a conversation | `valid`, `problems` |
+| `validate` | a conversation, or the answers in a log | `valid`, `problems` |
 | `convert` | a conversation, or `input` of the Responses API | the same in another form |
 
 `tools`, `tool_choice`, `parallel_tool_calls`, `dialect`, `finish_reason` and `start` are read if a row has them; tools
@@ -160,8 +160,8 @@ class Batch:
             raise nothing_fits(row, "output", _ANSWERS, self._work.fields)
         return row | _answers(found, dialect, asked)
 
-    def _conversation(self, row: Row, given: Row) -> Found:
-        found = conversation(given)
+    def _conversation(self, row: Row, given: Row, *, or_answers: bool = False) -> Found:
+        found = conversation(given) or (answers(given) if or_answers else None)
         if found is None:
             raise nothing_fits(row, "messages", _CONVERSATION, self._work.fields)
         return found
@@ -179,7 +179,7 @@ class Batch:
 
     def _validate(self, row: Row) -> Row:
         given = self._work.standard_row(row)
-        messages = self._conversation(row, given).messages
+        messages = self._conversation(row, given, or_answers=True).messages
         tools = read_tool_catalog(given["tools"]).tools
         problems = [*_history_problems(messages), *_call_problems(messages, tools)]
         return row | {"valid": not problems, "problems": problems}

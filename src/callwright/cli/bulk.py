@@ -8,7 +8,7 @@ from typing import IO, Any, Final, Literal, TypeAlias, assert_never, get_args
 import click
 
 from callwright.bulk.convert import CHAT
-from callwright.bulk.engines import ENGINES, Engine, check_workers, run
+from callwright.bulk.engines import ENGINES, Engine, check_engine, run
 from callwright.bulk.files import Part
 from callwright.bulk.job import Done, Job
 from callwright.bulk.rows import FIELDS, OPERATIONS, Operation, Work
@@ -110,7 +110,7 @@ def bulk(
     """
     if summary == target == STREAM:
         raise ConfigError("--summary and OUT are both standard output: name a file for one of them.")
-    check_workers(engine, workers)
+    check_engine(engine, workers)
     work = Work(operation, dialect, _tools(tools), dict(map(named_value, options)), from_, to, _fields(fields))
     with streams(sources, target) as (inputs, output, known_as):
         job = Job(work, inputs, output, int(part_mb * 1e6) if part_mb else None, known_as)

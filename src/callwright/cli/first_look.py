@@ -1,4 +1,4 @@
-"""The first look of a started gateway at its upstreams: is one itself, down, or without `/v1`?
+"""The first look of a started gateway at its upstreams: is one itself, down, at another URL, or without the model?
 
 A thread of its own asks, so that neither the start nor a client waits.
 """
@@ -10,14 +10,20 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from callwright.doctor.client import Asker
+from callwright.doctor.examine import probe
+from callwright.doctor.findings import Findings
 from callwright.errors import ConfigError
-from callwright.gateway.config.config import Config
-from callwright.upstreams.base_urls import base_url_hint, without_credentials
+from callwright.gateway.config.build_models import upstream_headers
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
+from callwright.turn.model import AUTO
+from callwright.upstreams.base_urls import without_credentials
 from callwright.wire.server import INSTANCE_HEADER, INSTANCE_VARIABLE
 
 log = logging.getLogger("callwright.gateway")
@@ -25,16 +31,20 @@ _REQUEST_S: Final = 3.0
 # Between two looks at an upstream that is not there; ever longer, so that one that never starts costs nothing.
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
-_NOT_FOUND: Final = 404
 
 
 class FirstLook:
-    """Looks at each upstream of a configuration until it answers. `stop` ends the gateway."""
+    """Looks at each upstream of a configuration until it answers. `stop` ends the gateway. `shown` are the models about
+    whose servers the user was warned already.
+    """
 
-    def __init__(self, config: Config, stop: Callable[[], None] | None = None) -> None:
-        self._urls = dict.fromkeys(
-            url for model in config.models for url in model.servers if url.startswith(("http://", "https://"))
-        )
+    def __init__(self, config: Config, stop: Callable[[], None] | None = None, *, shown: Collection[str] = ()) -> None:
+        self._models: dict[str, list[ModelConfig]] = {}
+        for model in config.models:
+            for url in model.servers:
+                if url.startswith(("http://", "https://")):
+                    self._models.setdefault(url, []).append(model)
+        self._shown = shown
         self._stop = _end_this_process if stop is None else stop
         self._own: str | None = None
         # Workers are processes that this one starts: they have its environment.
@@ -42,7 +52,7 @@ class FirstLook:
 
     def start(self) -> None:
         """Begin to look. To be called once the gateway accepts requests."""
-        if self._urls:
+        if self._models:
             threading.Thread(target=lambda: asyncio.run(self._look()), name="first-look", daemon=True).start()
 
     def check(self) -> None:
@@ -54,12 +64,12 @@ class FirstLook:
             )
 
     async def _look(self) -> None:
-        await asyncio.gather(*(self._look_at(url) for url in self._urls))
+        await asyncio.gather(*(self._look_at(url) for url in self._models))
 
     async def _look_at(self, url: str) -> None:
         fault, pause_s = None, _FIRST_PAUSE_S
         while True:
-            before, fault = fault, await self._fault_of(url)
+            before, fault = fault, await self.fault_of(url)
             if self._own is not None:
                 return
             if fault is None:
@@ -67,11 +77,11 @@ class FirstLook:
                     log.info("upstream %s answers now", without_credentials(url))
                 return
             if fault != before:
-                log.warning("upstream %s is not reachable yet: %s", without_credentials(url), fault)
+                log.warning("upstream %s cannot be used yet: %s", without_credentials(url), fault)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    async def _fault_of(self, url: str) -> str | None:
+    async def fault_of(self, url: str) -> str | None:
         """Why an upstream cannot be used; None if it can."""
         parts = urlsplit(url)
         async with Asker(url, {}, request_s=_REQUEST_S, total_s=3 * _REQUEST_S) as asker:
@@ -82,10 +92,26 @@ class FirstLook:
                 return None
             if health.fault:  # nothing is known: it may be this gateway, too busy to answer
                 return health.fault
-            models = await asker.get(f"{url.rstrip('/')}/models")
-        if models.status == _NOT_FOUND:
-            return f"it has no {urlsplit(url).path.rstrip('/')}/models. {base_url_hint(url, '/models')}"
-        return models.fault or None
+        models = self._models[url]
+        found = await probe(url, headers=upstream_headers(models[0]), timeout_s=3 * _REQUEST_S, depth="models")
+        if found.message and not found.models:
+            return found.message
+        if found.url != without_credentials(url.rstrip("/")) and any(model.mode != AUTO for model in models):
+            return f"it answers at {found.url}, which is its base URL. Give this instead."
+        self._warn(found, [model for model in models if model.name not in self._shown])
+        return None
+
+    def _warn(self, found: Findings, models: Sequence[ModelConfig]) -> None:
+        """Warn of probable mistakes in the settings of these models."""
+        named = [msgspec.structs.replace(found, model=_name_there(model)) for model in models]
+        for warning in dict.fromkeys(warning for one in named for warning in one.warnings()):
+            log.warning("upstream %s: %s", found.asked_url, warning)
+
+
+def _name_there(model: ModelConfig) -> str | None:
+    """The server's name for a model; None if any may be asked for."""
+    name = model.model or model.name
+    return None if name == ANY_MODEL else name
 
 
 def _end_this_process() -> None:

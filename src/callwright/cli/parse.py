@@ -1,6 +1,7 @@
 """`callwright parse`: parses a model's output as the library does."""
 
 import json
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any, Final
@@ -16,8 +17,23 @@ from callwright.events import FinishReason
 from callwright.reading.collect import collect
 from callwright.response_template.template import ResponseTemplate
 
+# Characters that an output has, and hardly a name of a file.
+_IS_TEXT: Final = re.compile(r"[<>{}\[\]\n|]")
 # By the field of a request that an error names.
 _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tools": "--tools"}
+
+
+class _OutputFile(click.File):
+    """A file; who gives the text itself is shown the way to do so."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if not (isinstance(value, str) and _IS_TEXT.search(value)):
+                raise
+            way_out = "OUTPUT is a file. For the text itself: printf %s '…' | callwright parse"
+            self.fail(f"{error.message}. {way_out}", param, ctx)
 
 
 @click.command()
@@ -33,7 +49,7 @@ _OPTIONS: Final = {"dialect": "--dialect", "tool_choice": "--tool-choice", "tool
 @click.option("--start", type=click.Choice(["assistant", "reasoning", "message"]), help="Where the output begins.")
 @click.option("--finish-reason", type=click.Choice(["stop", "length"]), default="stop", help="How the output ended.")
 @click.option("--events", is_flag=True, help="Print the events, one JSON object a line, instead of the result.")
-@click.argument("output", type=click.File("rb"), default="-")
+@click.argument("output", type=_OutputFile("rb"), default="-")
 def parse(
     dialect: str | None,
     response_template: Path | None,

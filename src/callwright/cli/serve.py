@@ -228,7 +228,7 @@ def _run(config: Config, models: Mapping[str, Model], looked: Looked, *, from_fi
         ]
         host, port = listeners[0].getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        look = FirstLook(config)
+        look = FirstLook(config, shown=looked)
 
         def ready() -> None:
             _welcome(config, looked, address)

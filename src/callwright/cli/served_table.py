@@ -55,6 +55,14 @@ def served_table(models: Sequence[ModelConfig], looked: Looked, columns: int) ->
         yield from _line([_HEADS[place] for place in used], widths)
         for _, row in group:
             yield from _line(row, widths)
+        yield from _warnings(title, looked, columns)
+
+
+def _warnings(title: str, looked: Looked, columns: int) -> Iterator[str]:
+    """The warnings about the server with this title."""
+    found = (findings for results in looked.values() for findings, _ in results if _title(findings) == title)
+    for warning in dict.fromkeys(warning for findings in found for warning in findings.warnings()):
+        yield from _indent(f"Warning: {warning}", columns)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
@@ -80,7 +88,7 @@ def _rows(given: ModelConfig, looked: Sequence[tuple[Findings, Advice]]) -> Iter
         yield _Row(where, _configured(given))
         return
     first, advised = looked[0]
-    title = f"{first.title()} at {first.url}"
+    title = _title(first)
     if not advised.usable and not first.chat_models:
         reason = advised.choices["mode"].reason
         yield _Row(title, (_display_name(given.name), AUTO, "", "", f"{reason} {_LATER.capitalize()}."))
@@ -90,6 +98,16 @@ def _rows(given: ModelConfig, looked: Sequence[tuple[Findings, Advice]]) -> Iter
         yield _Row(title, _result_row(name, findings, choice))
     if given.name == ANY_MODEL:
         yield from _others(title, [findings.model for findings, _ in looked], first)
+
+
+def _title(findings: Findings) -> str:
+    return f"{findings.title()} at {findings.url}"
+
+
+def _indent(text: str, columns: int) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text, columns, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _others(title: str, probed: Sequence[str | None], listed: Findings) -> Iterator[_Row]:

@@ -35,11 +35,11 @@ from callwright.doctor.recommend import constraining, raw_works, server_kind_of,
 from callwright.errors import ConfigError
 from callwright.turn.model import Mode
 from callwright.upstreams.base import Server
-from callwright.upstreams.base_urls import without_credentials
+from callwright.upstreams.base_urls import possible_base_urls, without_credentials
 
 # `all` is for people who want a full report; `mode` runs only the probes needed to choose a mode; `server` finds out
-# which server it is and which models it has, and asks none of them.
-Depth: TypeAlias = Literal["all", "mode", "server"]
+# which server it is and which models it has, and asks none of them; `models` asks for its list of models alone.
+Depth: TypeAlias = Literal["all", "mode", "server", "models"]
 # Timeout of one request, or half of the total time if that is more.
 _REQUEST_S: Final = 30.0
 # Timeout for a list of models or a page about the server, which take no inference.
@@ -88,29 +88,32 @@ async def probe(
     began = time.monotonic()
     given = dict(headers or {}) | ({"authorization": f"Bearer {api_key}"} if api_key else {})
     async with Asker(url, given, request_s=min(max(_REQUEST_S, timeout_s / 2), timeout_s), total_s=timeout_s) as asker:
-        place = await _place(asker, url.rstrip("/"), model)
+        place = await _place(asker, url, model, only_list=depth == "models")
         found = await _examined(asker, place, model, dialect, server, depth, watch)
-        return msgspec.structs.replace(found, requests=asker.requests, seconds=round(time.monotonic() - began, 2))
+        asked_url, seconds = without_credentials(url.rstrip("/")), round(time.monotonic() - began, 2)
+        return msgspec.structs.replace(found, asked_url=asked_url, requests=asker.requests, seconds=seconds)
 
 
 # --- which server it is ---
 
 
-async def _place(asker: Asker, url: str, model: str | None) -> _Place:
-    bases = [url] if url.endswith("/v1") else [f"{url}/v1", url]
-    asked = {bases[0]: await _page(asker, bases[0] + MODELS)}
-    for other in bases[1:]:
-        if not asked[bases[0]].fault and model_names(asked[bases[0]].json) is None:
-            asked[other] = await _page(asker, other + MODELS)
+async def _place(asker: Asker, url: str, model: str | None, *, only_list: bool) -> _Place:
+    asked: dict[str, Reply] = {}
+    for base in possible_base_urls(url):
+        reply = asked[base] = await _page(asker, base + MODELS)
+        if reply.fault or reply.status in _NO_ACCESS or model_names(reply.json) is not None:
+            break
     lists = [base for base in asked if model_names(asked[base].json) is not None]
     answers = [base for base in asked if asked[base].status not in (0, 404)]
-    base = (lists or answers or bases)[0]
+    base = (lists or answers or list(asked))[0]
     listed = asked[base]
     root = base.removesuffix("/v1").rstrip("/")
     pages = {MODELS: listed}
     message, evidence = _unusable(listed, model)
     if message and listed.status < 500:
         return _Place(base, root, pages, identify(pages), None, message, evidence)
+    if only_list:
+        return _Place(base, root, pages, identify(pages), model_names(listed.json), message, evidence)
     if message:  # a server that cannot list its models may still be one
         pages[API] = await _page(asker, root + API)
         identity = identify(pages)
@@ -194,7 +197,7 @@ async def _examined(
         chat_models=_chat_models(listed, names),
         model=model or _first_that_chats(listed, names),
     )
-    if place.message or depth == "server":
+    if place.message or depth in ("server", "models"):
         return found
     if found.model is None:
         return msgspec.structs.replace(found, message="The server lists no models: none is loaded. Load one.")

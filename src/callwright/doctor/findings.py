@@ -55,14 +55,15 @@ class ProbeResult(Struct, frozen=True):
 class Findings(Struct, frozen=True, kw_only=True):
     """All that is known of a server and one of its models.
 
-    `url` is the base URL at which it answered, without credentials. `message`: the problem with it as a whole, in
-    words of our own; `evidence`: its answer in that case. `chat_models` are those of its `models` that can chat.
-    `context` counts tokens. `reasoning` names the field that has the reasoning. `llguidance`: whether llama.cpp was
-    built with it. `dialect`: the format in which the model writes calls, and its options, both derived from its name
-    or template.
+    `url` is the base URL at which it answered, `asked_url` the given one, both without credentials. `message`: the
+    problem with it as a whole, in words of our own; `evidence`: its answer in that case. `chat_models` are those of
+    its `models` that can chat. `context` counts tokens. `reasoning` names the field that has the reasoning.
+    `llguidance`: whether llama.cpp was built with it. `dialect`: the format in which the model writes calls, and
+    its options, both derived from its name or template.
     """
 
     url: str
+    asked_url: str = ""
     message: str = ""
     evidence: str = ""
     server: ServerName = "unknown"
@@ -111,12 +112,34 @@ class Findings(Struct, frozen=True, kw_only=True):
 
     def _listing(self) -> str:
         """Whether the server lists the model, for people."""
-        if self.model in self.models:
+        if self._is_listed():
             return f" (of {len(self.models)})" if len(self.models) > 1 else ""
         if not self.models:
             return " (the server lists no models)"
+        return f" (not listed by the server.{self._names()})"
+
+    def _is_listed(self) -> bool:
+        """Whether the server lists the model. Ollama takes a name without its `:latest`."""
+        return self.model in self.models or f"{self.model}:latest" in self.models
+
+    def _names(self) -> str:
+        """The listed name that was probably meant, or some of those that there are."""
         told = f" It lists: {', '.join(self.models[:_TOLD])}{', …' if len(self.models) > _TOLD else ''}."
-        return f" (not listed by the server.{did_you_mean(self.model or '', self.models) or told})"
+        return did_you_mean(self.model or "", self.models) or told
+
+    def warnings(self) -> list[str]:
+        """The probable mistakes of the user, though the server answers: each with the way out."""
+        found = []
+        if self.asked_url and self.url not in (self.asked_url, f"{self.asked_url}/v1"):
+            found.append(f"{self.asked_url} is not its base URL. It answers at {self.url}: give this instead.")
+        if self.server == "callwright":
+            found.append(
+                f"{self.url} is another Callwright gateway, which clients can use directly. Give the URL of its model "
+                "server instead."
+            )
+        elif self.model and self.models and not self._is_listed():
+            found.append(f"The server does not list the model {self.model}.{self._names()}")
+        return found
 
     def status(self, probe: str) -> Status | None:
         """The status of a probe; None if it was not run."""

@@ -1,4 +1,4 @@
-"""The base URL of a model server: without credentials, and the probable correction of a wrong one."""
+"""The base URL of a model server: without credentials, and the probable corrections of a wrong one."""
 
 import re
 from base64 import b64encode
@@ -6,8 +6,34 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 # Paths below a base URL that may have been mistaken for a part of it.
-_BELOW_V1: Final = ("/chat/completions", "/completions", "/models", "/embeddings", "/rerank", "/score")
-_BASE_URL: Final = re.compile(rf"(?P<root>.*?)(/v1)*({'|'.join(_BELOW_V1)})?", re.DOTALL)
+_BELOW_V1: Final = (
+    "/chat/completions",
+    "/completions",
+    "/models",
+    "/embeddings",
+    "/rerank",
+    "/score",
+    "/responses",
+    "/messages",
+    "/messages/count_tokens",
+)
+_BASE_URL: Final = re.compile(rf"(?P<root>.*?)(/v1)*({'|'.join(_BELOW_V1)})?/*", re.DOTALL)
+
+
+def possible_base_urls(url: str) -> list[str]:
+    """The base URLs that a URL may have been meant for, the likeliest first: with `/v1` and without, then with ever
+    less of its path.
+    """
+    found = _BASE_URL.fullmatch(url)
+    assert found is not None
+    parts = urlsplit(found["root"])
+    path = parts.path.rstrip("/")
+    paths = [path]
+    while path:
+        path = path.rpartition("/")[0]
+        paths.append(path)
+    site = f"{parts.scheme}://{parts.netloc}"
+    return [f"{site}{path}{end}" for path in paths for end in ("/v1", "")]
 
 
 def base_url_hint(url: str, path: str) -> str:

@@ -28,7 +28,7 @@ from callwright.gateway.config.config import (
 )
 from callwright.gateway.config.urls import check_url
 from callwright.turn.model import Model, open_models
-from callwright.upstreams.base_urls import without_credentials
+from callwright.upstreams.base_urls import possible_base_urls, without_credentials
 
 _PROBING_S = 60.0
 _SHORT: Final = {"messages": [{"role": "user", "content": "Say yes."}], "max_tokens": 8}
@@ -122,9 +122,7 @@ async def url_target(url: str, asked: Asked) -> Target:
     found = await probe(
         url, model=asked.model, headers=asked.headers, dialect=asked.dialect, timeout_s=_PROBING_S, depth=depth
     )
-    base = next(
-        (one for one in (url.rstrip("/"), f"{url.rstrip('/')}/v1") if without_credentials(one) == found.url), url
-    )
+    base = next(one for one in possible_base_urls(url) if without_credentials(one) == found.url)
     name = asked.model or found.model
     ways = asked.ways
     if not ways and name is not None:

@@ -20,7 +20,7 @@ from callwright.response_template.template import ResponseTemplate
 from callwright.settings.bounds import Bounds
 from callwright.turn.model import AUTO, MODES, TEMPLATE, Mode, Model
 from callwright.upstreams.base import NO_CONSTRAINTS, NO_TOOL_CHOICE, Server, Upstream
-from callwright.upstreams.base_urls import without_credentials
+from callwright.upstreams.base_urls import possible_base_urls, without_credentials
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream
 from callwright.upstreams.completions import ServerKind as RawServer
@@ -176,7 +176,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
         """Of several servers of one model, the first that can be used tells for all."""
         for url in given.servers:
             how: dict[str, Any] = {"dialect": named, "server": server, "depth": "mode"}
-            findings = await probe(url, model=name, headers=_headers(given), timeout_s=_PROBING_S, **how)
+            findings = await probe(url, model=name, headers=upstream_headers(given), timeout_s=_PROBING_S, **how)
             if advice(findings, server=server).usable:
                 break
         return findings
@@ -209,11 +209,10 @@ def _auto(given: ModelConfig, config: Config) -> Model:
 
 
 def _bases(given: ModelConfig, found: str) -> list[str]:
-    """The base URLs of a model's servers: with `/v1` where a server was found under that."""
-    bases = [url.rstrip("/") for url in given.servers]
-    if any(without_credentials(base) == found for base in bases):
-        return bases
-    return [base if base.endswith("/v1") else f"{base}/v1" for base in bases]
+    """The base URLs of a model's servers, from where one of them was `found`."""
+    possible = [possible_base_urls(url) for url in given.servers]
+    place = next(urls.index(url) for urls in possible for url in urls if without_credentials(url) == found)
+    return [urls[min(place, len(urls) - 1)] for urls in possible]
 
 
 def with_dialect(given: ModelConfig) -> ModelConfig:
@@ -386,7 +385,7 @@ def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
         check_upstream(url)
     if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
         raise ConfigError(f"upstream names {without_credentials(twice)} twice: leave one of them.")
-    headers = _headers(given)
+    headers = upstream_headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
     upstreams: list[Upstream] = [
         CompletionsUpstream(url, headers, timeouts, bounds, flavour=_raw_server(given.server) or "openai")
@@ -402,7 +401,7 @@ def _raw_server(server: Server) -> RawServer | None:
     return next((known for known in RAW_SERVERS if known == server), None)
 
 
-def _headers(given: ModelConfig) -> dict[str, str]:
+def upstream_headers(given: ModelConfig) -> dict[str, str]:
     """The headers for the upstream, with its key."""
     headers = dict(given.headers)
     if given.api_key_env:
