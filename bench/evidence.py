@@ -165,15 +165,17 @@ class Watched:
         else:
             answered = await self._asker.ask(body, label)
             attempts = answered.record.attempts if answered.record else []
-            if attempts:  # what an attempt wrote that was made again is replaced, not lost
-                written = "".join(
-                    " ".join(str(delta.get(field) or "") for field in ("name", "text", "arguments")).strip(" ")
-                    if delta["type"] != "TextDelta"
-                    else str(delta["text"])
-                    for _, delta in attempts[-1].deltas
-                )
+            texts = ["".join(_text_of(delta) for _, delta in attempt.deltas) for attempt in attempts]
+            # Of several attempts one is the answer: what another wrote is replaced, not lost.
+            written = min(texts, key=lambda text: len(_lost(text, answered.turn)), default=None)
         self.made.append((written, answered))
         return answered
+
+
+def _text_of(delta: Mapping[str, Any]) -> str:
+    if delta["type"] == "TextDelta":
+        return str(delta["text"])
+    return " ".join(str(delta.get(field) or "") for field in ("name", "text", "arguments")).strip(" ")
 
 
 def _words(text: str) -> frozenset[str]:
