@@ -45,7 +45,7 @@ FITTING = {
     ),
     "nested": tool("nested", {"at": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}}),
     "list": tool("list", {"beds": {"type": "array", "items": {"type": "string"}, "minItems": 1}}),
-    "reference": tool("reference", {"a": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": {"type": "boolean"}}}),
+    "reference": tool("reference", {"a": {"$ref": "#/definitions/a"}}, definitions={"a": {"type": "boolean"}}),
     "optional": tool("optional", {"bed": {"type": "string"}}, required=False),
     "example": tool("example", {"bed": {"type": "string", "pattern": "^B[0-9]$", "examples": ["B4"]}}),
 }

@@ -38,7 +38,13 @@ def test_a_call_that_is_incomplete_leaves_an_answer_that_is_unfinished() -> None
 def test_a_call_that_does_not_leave_is_in_its_problem(own: str) -> None:
     policy = RetryPolicy(Conversation(tools=TOOLS, tool_choice="required"), retries=0, streamed=False)
     wrong = (Problem("invalid_arguments", "not so", call=0, text=own), Problem("invalid_arguments", "nor so", call=0))
-    made = [CallStarted(0, "ping"), ArgumentsDelta(0, '{"city": '), ArgumentsDelta(0, '"Os'), *wrong, CallEnded(0)]
+    made: list[Event] = [
+        CallStarted(0, "ping"),
+        ArgumentsDelta(0, '{"city": '),
+        ArgumentsDelta(0, '"Os'),
+        *wrong,
+        CallEnded(0),
+    ]
     policy.push([*made, ContentDelta("Hi"), Finished("length")])
     assert policy.next_attempt(in_time=True) is None
     first, second = (event for event in policy.finish() if isinstance(event, Problem))
