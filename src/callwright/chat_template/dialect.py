@@ -29,7 +29,7 @@ from callwright.chat_template.probes import (
     probes_of,
     render_with,
 )
-from callwright.chat_template.prompt import TemplateOptions, TemplatePrompt
+from callwright.chat_template.prompt import TemplateOptions, TemplatePrompt, ToldOptions
 from callwright.chat_template.read_back import reads_back
 from callwright.chat_template.renderer import TemplateFailureError
 from callwright.chat_template.repeats import special
@@ -239,7 +239,7 @@ def dialect_of(name: str, given: ChatTemplate, found: TemplateFindings) -> Diale
         model_families="the model of a chat template",
         source=f"its chat template, which {_summary(found)}",
         stops=tuple(dict.fromkeys([*turns.stops, *filter(None, [given.eos_token])])),
-        options=TemplateOptions,
+        options=ToldOptions if found.calls is None else TemplateOptions,
         prompt=prompt,
         calls=found.reader or ToldCalls(calls.layout, _thoughts(turns), turns.answer or ()),
         is_slow=True,

@@ -15,7 +15,7 @@ from callwright.calls.history import HistoryRules, apply_history_rules
 from callwright.chat_template.probes import THOUGHTS, Telling
 from callwright.chat_template.renderer import TemplateFailureError, renderer_of
 from callwright.conversation import AssistantTurn, Conversation, Message, TextPart
-from callwright.dialects.base import RenderOptions, TurnMarks, get_dialect
+from callwright.dialects.base import RenderOptions, TurnMarks, get_dialect, read_options
 from callwright.dialects.prompts.chat_messages import choice_note, format_note, plain_text
 from callwright.dialects.prompts.in_words import in_words, tell_tools
 from callwright.dialects.prompts.told import ToldTurns
@@ -41,6 +41,14 @@ class TemplateOptions(RenderOptions, frozen=True, kw_only=True):
     def __hash__(self) -> int:
         told = json.dumps(self.variables, sort_keys=True, default=repr)
         return hash((self.thinking, self.reasoning_effort, self.current_date, told))
+
+
+class ToldOptions(TemplateOptions, frozen=True, kw_only=True):
+    """The options of a template that shows no calls. `examples`: as in the dialect `json`."""
+
+    examples: bool = False
+
+    __hash__ = TemplateOptions.__hash__
 
 
 class TemplatePrompt(Struct, frozen=True, eq=False):
@@ -71,7 +79,9 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
     def render(self, conversation: Conversation, options: RenderOptions) -> Prompt:
         """The whole prompt. Raises `RequestError` if the template refuses the conversation, or cannot render it."""
         given = options if isinstance(options, TemplateOptions) else TemplateOptions()
-        messages, tools = self._messages_in_words(conversation) if self.told else self._template_inputs(conversation)
+        messages, tools = (
+            self._messages_in_words(conversation, given) if self.told else self._template_inputs(conversation)
+        )
         variables: dict[str, Any] = {**dict(self.fixed), **given.variables}
         if given.thinking != "model":
             variables["enable_thinking"] = given.thinking == "open"
@@ -95,8 +105,7 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
     def messages(self, conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
         """Chat messages (mode prompt): the tools in the system message, calls in their form, outputs in words."""
         if self.told:
-            told = get_dialect(_TOLD)
-            return told.messages(conversation, told.options())
+            return _told_messages(conversation, options)
         turns = ToldTurns(self.controls, self._wire_text, in_words)
         return turns.messages(conversation, tell_tools, self.calls, self.controls)
 
@@ -123,11 +132,12 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
             self.calls.put(out, turn.calls, controls=self.controls)
         return out
 
-    def _messages_in_words(self, conversation: Conversation) -> tuple[list[dict[str, Any]], None]:
+    def _messages_in_words(
+        self, conversation: Conversation, options: TemplateOptions
+    ) -> tuple[list[dict[str, Any]], None]:
         """The messages with the tools in words, for a template that shows none."""
-        told = get_dialect(_TOLD)
         _check_text(conversation)
-        messages = told.messages(conversation, told.options())
+        messages = _told_messages(conversation, options)
         return [self._safe(message) for message in self._without_system(messages)], None
 
     def _template_inputs(self, conversation: Conversation) -> tuple[list[dict[str, Any]], list[dict[str, Any]] | None]:
@@ -176,6 +186,13 @@ class TemplatePrompt(Struct, frozen=True, eq=False):
             case [*inners]:
                 return [self._safe(inner) for inner in inners]
         return value
+
+
+def _told_messages(conversation: Conversation, options: RenderOptions) -> list[dict[str, Any]]:
+    """The messages of the dialect that describes tools and calls."""
+    told = get_dialect(_TOLD)
+    examples = isinstance(options, ToldOptions) and options.examples
+    return told.messages(conversation, read_options(_TOLD, {"examples": examples}))
 
 
 def _check_text(conversation: Conversation) -> None:

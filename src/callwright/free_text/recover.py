@@ -270,7 +270,9 @@ def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
     found: list[tuple[Node, str]] = []
     for node, text in zip(place.nodes, place.texts, strict=True):
         items = [item.value for item in node.items]
-        if items and all(find_json_calls(item, tools) for item in items):
+        # An item with a name at most is a call only if the items before it are.
+        is_cut = len(items) > 1 and not items[-1].closed and len(items[-1].members) < 2
+        if items and not is_cut and all(find_json_calls(item, tools) for item in items):
             found += [(item, item.text()) for item in items]
         else:
             found.append((node, text))

@@ -7,7 +7,7 @@ dropped is held back: calls if one is required or guaranteed, text if only a cal
 if nothing streams. Knows no server and no clock.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, get_args
 
@@ -165,7 +165,7 @@ class RetryPolicy:
         unmet = [call for call in attempt.bad if self._demands or call.started.name in self._guaranteed]
         self._keep([call for call in attempt.calls.values() if call not in unmet])
         problems = [*self._retried, *attempt.problems]
-        problems += [msgspec.structs.replace(problem, call=None) for call in unmet for problem in call.wrong]
+        problems += [problem for call in unmet for problem in _left_out(call)]
         self._check_demands(attempt, unmet, problems)
         unfinished = not all(call.complete for call in self._kept)
         end = _end(attempt, calls=bool(self._kept), unfinished=unfinished)
@@ -269,6 +269,14 @@ class RetryPolicy:
             reasoning = [event for event in first.held if isinstance(event, ReasoningDelta)]
         apart = [ContentDelta("\n\n")] if first.has_spoken and not (self._kept or self._demands) else []
         return [*reasoning, *apart, *(content if apart or not first.has_spoken else ())]
+
+
+def _left_out(call: AttemptedCall) -> Iterator[Problem]:
+    """The problems of a call that is not sent; the first has its name and its arguments, as far as they are there."""
+    text = f"{call.started.name} {''.join(call.arguments)}"
+    for problem in call.wrong:
+        yield msgspec.structs.replace(problem, call=None, text=f"{problem.text}\n{text}".strip())
+        text = ""
 
 
 def _end(attempt: Attempt, *, calls: bool, unfinished: bool = False) -> Finished:

@@ -18,6 +18,7 @@ from callwright.cli.eval.on_ray import parts_of
 from callwright.cli.eval.target import Asked, Target, config_target, file_target, simulated_target, url_target
 from callwright.cli.options import dialect_option, named_value
 from callwright.cli.progress import live
+from callwright.cli.weights import install_weights
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.case import Case
 from callwright.eval.cost import cost_of
@@ -227,6 +228,7 @@ async def _target(at: str | None, options: _Options) -> Target:
         return simulated_target(asked, faults)
     if faults:
         raise ConfigError("--faults is for the simulated model: leave out the server.")
+    install_weights(at)
     return file_target(at, asked) if is_file(at) else await url_target(at, asked)
 
 

