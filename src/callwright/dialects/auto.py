@@ -37,6 +37,8 @@ _HEADED: Final = ("inkling", "muse", "beam", "harmony")
 _PLAIN: Final = "json"
 # Problems which suggest that the format is another one.
 _DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
+# Problems of calls that stay text.
+_CALLS_IN_TEXT: Final = frozenset({"ambiguous_call", "incomplete_arguments"})
 
 
 class AutoReader(msgspec.Struct, frozen=True):
@@ -56,7 +58,7 @@ class AutoReader(msgspec.Struct, frozen=True):
 class _Candidate(msgspec.Struct, frozen=True):
     """A text as one dialect reads it, with all that this dialect finds wrong. `settles`: there are calls, and all of
     them are in this format, so that no other needs to be asked. `is_hinted`: the markup may mean other things. `asks`:
-    a call in it may only be shown.
+    a call in it stays text, because it may only be shown or is not valid.
     """
 
     name: str
@@ -135,7 +137,7 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
             begins[event.index] = begins[event.index] or event.text.lstrip()[:1]
         elif isinstance(event, Problem):
             odd += event.kind in _DOUBTS
-            asks = asks or event.kind == "ambiguous_call"
+            asks = asks or event.kind in _CALLS_IN_TEXT
     is_whole = any(isinstance(event, CallEnded) and event.complete for event in events)
     # What is only a hint is text, or a call of an offered tool that is not valid.
     if is_hinted and is_whole and start == "assistant" and not valid_calls(events, tools):
@@ -148,11 +150,12 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
 
 def _worth(candidate: _Candidate, tools: Toolset) -> tuple[int, int, int]:
     """How well a dialect reads a text: valid calls, other calls, and the fewest signs of another format. Without any
-    calls, one that asks about a call is reported, else the problems of the first dialect.
+    calls, one that names a call in text is preferred to the first dialect.
     """
     good = len(valid_calls(candidate.events, tools))
     if candidate.is_hinted:
         whole = sum(isinstance(event, CallEnded) and event.complete for event in candidate.events)
         if good < whole:
-            return 0, min(good, 1), -1
+            names = {event.name for event in candidate.events if isinstance(event, CallStarted)}
+            return 0, int(good > 0 and names <= {*tools.names}), -1
     return good, candidate.calls, -candidate.doubts if candidate.calls else int(candidate.asks)
