@@ -139,7 +139,7 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
             odd += event.kind in _DOUBTS
             asks = asks or event.kind in _CALLS_IN_TEXT
     is_whole = any(isinstance(event, CallEnded) and event.complete for event in events)
-    # What is only a hint is text, or a call of an offered tool that is not valid.
+    # Only a hint: text, or a call of an offered tool that is not valid.
     if is_hinted and is_whole and start == "assistant" and not valid_calls(events, tools):
         named = {event.name for event in events if isinstance(event, CallStarted)} & {*tools.names}
         problems = doubts(events, tools) if named else []
