@@ -112,8 +112,63 @@ def test_a_clause_that_only_has_such_a_word_shows_nothing(name: str) -> None:
 def test_a_call_in_a_fence_that_is_cut_is_asked_about(name: str, reason: str) -> None:
     if name in {*_WITH_HEADERS, *_IN_FENCES}:
         pytest.skip("its calls are read in fences, or have one, or it has headers")
+    _asked_in_cut_fences(name, reason)
+
+
+@pytest.mark.parametrize("name", ["mistral_v3", "mistral_v11", "deepseek_v3"])
+@pytest.mark.parametrize("reason", ["stop", "length"])
+def test_a_bracket_or_a_fence_of_a_call_does_not_close_the_fence_around_it(name: str, reason: str) -> None:
+    _asked_in_cut_fences(name, reason)
+
+
+def _asked_in_cut_fences(name: str, reason: str) -> None:
     for fence in ("```\n{}", "~~~\n{}\n", "```xml\n{}"):
         output = fence.format(_call(name))
         turn = callwright.parse(output, dialect=name, tools=TOOLS, finish_reason=reason)  # type: ignore[arg-type]
         assert not turn.calls, output
         assert turn.problems, output
+
+
+@pytest.mark.parametrize(
+    "name", ["glm45", "glm47", "hy_v3", "iquest_q1", "k2_horizon", "laguna", "ling3", "solar_open2"]
+)
+@pytest.mark.parametrize("before", ["", "Bergen"])
+def test_a_value_that_is_opened_twice_is_named(name: str, before: str) -> None:
+    written = _call(name)
+    opening = written[: written.index("Oslo")]
+    opening = opening[opening.rindex("<") :]
+    turn = callwright.parse(written.replace("Oslo", f"{before}{opening}Oslo"), dialect=name, tools=TOOLS)
+    assert "markers_in_value" in {problem.kind for problem in turn.problems}
+
+
+@pytest.mark.parametrize("name", ["inkling", "muse"])
+def test_the_name_in_a_header_before_no_call_is_in_a_problem(name: str) -> None:
+    written = callwright.write([{"name": "get_weather", "arguments": {"city": "Oslo"}}], dialect=name, tools=TOOLS)
+    header = written[: written.index("get_weather", written.index("get_weather") + 1)]
+    turn = callwright.parse(f"{header.rstrip()[:-3]}", dialect=name, tools=TOOLS, finish_reason="length")
+    assert not turn.calls
+    assert any("get_weather" in f"{problem.detail} {problem.text}" for problem in turn.problems)
+
+
+def test_a_second_name_in_the_tag_of_a_call_is_in_a_problem() -> None:
+    written = _call("muse").replace('name="get_weather"', 'name="get_weather" name="add_event"')
+    turn = callwright.parse(written, dialect="muse", tools=TOOLS)
+    assert any("add_event" in problem.detail for problem in turn.problems)
+
+
+def test_a_found_format_asks_about_a_call_that_is_shown() -> None:
+    turn = callwright.parse(_SHOWING[0].format(_call("pythonic")), dialect="auto", tools=TOOLS)
+    assert [problem.kind for problem in turn.problems] == ["ambiguous_call"]
+
+
+def test_a_found_format_reads_a_valid_call_before_an_invalid_one() -> None:
+    lists = [f'[{{"name": "add_event", "arguments": {{"title": {title}}}}}]' for title in ('"Lunch"', "[1, 2]")]
+    turn = callwright.parse("\n".join([*lists, '[{"name":']), dialect="auto", tools=TOOLS)
+    assert [call.name for call in turn.calls] == ["add_event"] * 2
+    assert turn.problems
+
+
+def test_a_found_format_names_a_call_that_is_not_valid() -> None:
+    turn = callwright.parse('Well.\n\n[get_weather(planet="Oslo", unit="C")]', dialect="auto", tools=TOOLS)
+    assert turn.content == 'Well.\n\n[get_weather(planet="Oslo", unit="C")]'
+    assert [problem.kind for problem in turn.problems] == ["incomplete_arguments"]

@@ -12,6 +12,7 @@ from callwright.conversation import FunctionTool
 from callwright.dialects.base import FORMATS, dialect_names, get_dialect
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Markup, Problem
 from callwright.reading.text.foreign import likeliest, valid_calls
+from callwright.reading.text.trial import doubts
 from callwright.streaming.reader import Parse, StreamReader
 
 # The name of this in place of a dialect's.
@@ -36,6 +37,8 @@ _HEADED: Final = ("inkling", "muse", "beam", "harmony")
 _PLAIN: Final = "json"
 # Problems which suggest that the format is another one.
 _DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
+# Problems of calls that stay text.
+_CALLS_IN_TEXT: Final = frozenset({"ambiguous_call", "incomplete_arguments"})
 
 
 class AutoReader(msgspec.Struct, frozen=True):
@@ -54,7 +57,8 @@ class AutoReader(msgspec.Struct, frozen=True):
 
 class _Candidate(msgspec.Struct, frozen=True):
     """A text as one dialect reads it, with all that this dialect finds wrong. `settles`: there are calls, and all of
-    them are in this format, so that no other needs to be asked. `is_hinted`: the markup may mean other things.
+    them are in this format, so that no other needs to be asked. `is_hinted`: the markup may mean other things. `asks`:
+    a call in it stays text, because it may only be shown or is not valid.
     """
 
     name: str
@@ -63,6 +67,7 @@ class _Candidate(msgspec.Struct, frozen=True):
     doubts: int
     is_hinted: bool
     settles: bool
+    asks: bool
 
 
 def detected_format(output: str, start: str, tools: Sequence[FunctionTool]) -> str:
@@ -124,25 +129,33 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
     for _ in get_dialect(name).parse(source, start, tools):
         raise AssertionError("the text is all there")
     begins: dict[int, str] = {}  # of the arguments of each call
-    doubts = 0
+    odd, asks = 0, False
     for event in events:
         if isinstance(event, CallStarted):
             begins[event.index] = ""
         elif isinstance(event, ArgumentsDelta):
             begins[event.index] = begins[event.index] or event.text.lstrip()[:1]
         elif isinstance(event, Problem):
-            doubts += event.kind in _DOUBTS
-    settles = bool(begins) and not (doubts or is_hinted) and {*begins.values()} <= {"{", ""}
-    return _Candidate(name, events, len(begins), doubts, is_hinted, settles)
+            odd += event.kind in _DOUBTS
+            asks = asks or event.kind in _CALLS_IN_TEXT
+    is_whole = any(isinstance(event, CallEnded) and event.complete for event in events)
+    # Only a hint: text, or a call of an offered tool that is not valid.
+    if is_hinted and is_whole and start == "assistant" and not valid_calls(events, tools):
+        named = {event.name for event in events if isinstance(event, CallStarted)} & {*tools.names}
+        problems = doubts(events, tools) if named else []
+        return _Candidate(name, [ContentDelta(text), *problems], 0, 1, True, False, bool(problems))
+    settles = bool(begins) and not (odd or is_hinted) and {*begins.values()} <= {"{", ""}
+    return _Candidate(name, events, len(begins), odd, is_hinted, settles, asks)
 
 
 def _worth(candidate: _Candidate, tools: Toolset) -> tuple[int, int, int]:
     """How well a dialect reads a text: valid calls, other calls, and the fewest signs of another format. Without any
-    calls, the problems of the first dialect are reported.
+    calls, one that names a call in text is preferred to the first dialect.
     """
     good = len(valid_calls(candidate.events, tools))
     if candidate.is_hinted:
         whole = sum(isinstance(event, CallEnded) and event.complete for event in candidate.events)
         if good < whole:
-            return 0, 0, -1
-    return good, candidate.calls, -candidate.doubts if candidate.calls else 0
+            names = {event.name for event in candidate.events if isinstance(event, CallStarted)}
+            return 0, int(good > 0 and names <= {*tools.names}), -1
+    return good, candidate.calls, -candidate.doubts if candidate.calls else int(candidate.asks)

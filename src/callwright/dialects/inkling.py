@@ -11,7 +11,7 @@ from typing import Final
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.prompts.options import ThinkingOptions
 from callwright.dialects.prompts.turns import Turns
-from callwright.events import Markup
+from callwright.events import Markup, Problem
 from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.block import MarkedJson
 from callwright.reading.json.marked import CallMarks, MarkedCalls
@@ -61,6 +61,8 @@ _TURNS: Final = Turns(
 class _Calls(MarkedCalls):
     """Parts, of which a thought and a call end alike, and in which the name of a tool may precede its call."""
 
+    _named = ""  # the name before the next part
+
     def begin(self, start: str) -> Parse[None]:
         """Read the name of a tool with which an answer begins."""
         if start != "reasoning":
@@ -68,10 +70,13 @@ class _Calls(MarkedCalls):
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
         """Read the token of a part, and its calls."""
+        name, self._named, calls = self._named, "", self.text.calls
         if tag == _END:
             self.text.emit(Markup(blanks + tag))
         else:
             yield from super().marked(blanks, tag)
+        if name and self.text.calls == calls:
+            self.text.emit(Problem("malformed_call", f"the name of {name!r} before a part that is no call of it"))
         if tag == _MODEL:
             yield from self._name()
         return None
@@ -83,7 +88,8 @@ class _Calls(MarkedCalls):
             begin = source.ahead(_MAX_NAME)
             if (found := _NAME.match(begin)) and self._may_be_name(found.group() + _INVOKE):
                 name = source.take(source.at + found.end())
-                self.text.emit(Markup(name) if (yield from self._names(name)) else self.text.say(name))
+                self._named = name if (yield from self._names(name)) else ""
+                self.text.emit(Markup(name) if self._named else self.text.say(name))
                 return
             if not source.more(_MAX_NAME) or not self._may_be_name(begin):
                 return

@@ -22,12 +22,13 @@ from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ParsedBy, RenderOptions
 from callwright.dialects.prompts.layouts import Values
 from callwright.dialects.prompts.turns import Turns
-from callwright.events import ContentDelta, Markup, ReasoningDelta, TextEvent
+from callwright.events import ContentDelta, Markup, Problem, ReasoningDelta, TextEvent
 from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.memo.prefixes import once
 from callwright.prompt import BREAK, PromptBuilder, own_words
 from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.calls import TaggedCalls
+from callwright.reading.tagged.heads import surplus
 from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
@@ -203,6 +204,8 @@ class _Call(TaggedCall):
     def _read_name(self) -> Parse[tuple[str, str]]:
         """The name of a call. A tool outside any namespace may be called as one in its own: `f.f`."""
         head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEADER)
+        if "<" not in head and (odd := surplus(head)):
+            self.text.emit(Problem("markup_repaired", f"the tag of a call contains {odd!r}", call=self.text.calls))
         found = _NAME.match(head)
         name = (found["name"] if found else "") or self.lexer.recipient
         space, _, rest = name.partition(".")
@@ -226,14 +229,18 @@ class _Reader:
         """Read the whole answer. Text without a header continues the message that the prompt began."""
         text = self.text
         self._lexer.recipient = (yield from self._header()) or ("self" if start == "reasoning" else "")
-        while not text.source.done:
+        while True:
             self._said[text.make] = text.before
             text.make = _KNOWN.get(self._lexer.recipient, ContentDelta)
             text.before, text.code = self._said.get(text.make, ""), CodeContext()
+            calls, to = text.calls, self._lexer.recipient
             yield from self._body()
-            if not text.source.done:
-                text.apart = True
-                self._lexer.recipient = (yield from self._header(behind=True)) or ""
+            if to and to not in _KNOWN and text.calls == calls:
+                text.emit(Problem("malformed_call", f"a message to {to!r} in which no call is"))
+            if text.source.done:
+                return
+            text.apart = True
+            self._lexer.recipient = (yield from self._header(behind=True)) or ""
 
     def _header(self, *, behind: bool = False) -> Parse[str | None]:
         """Read a header and return its recipient, `""` without one; None if there is no header.

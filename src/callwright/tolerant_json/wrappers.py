@@ -19,9 +19,11 @@ def without(text: str, parts: Iterable[str]) -> str:
 
 
 def is_cut_fence(text: str) -> bool:
-    """Whether a text begins with a fence that is never closed."""
+    """Whether a text begins with a fence that is never closed: by ticks at the end of a line."""
     opening = _FENCE.match(text)
-    return opening is not None and text.find(opening["ticks"], opening.end()) < 0
+    return opening is not None and not re.compile(opening["ticks"] + r"[`~ \t]*+$", re.MULTILINE).search(
+        text, opening.end()
+    )
 
 
 def unfenced(text: str) -> tuple[int, int] | None:

@@ -70,6 +70,7 @@ class TagLiterals:
         self.call_closer = ""
         self.named = False  # each value has a closer of its own
         self.outermost = ""  # closes an answer
+        self.inner: tuple[str, ...] = ()  # tags between a parameter's name and its value
         self.pieces = self.tags = re.compile("(?!)")
 
     def is_markup(self, text: str) -> bool:
@@ -94,8 +95,8 @@ def tag_literals(form: ParameterTags, ends: tuple[str, ...]) -> TagLiterals:
     found.closers |= {end: Tag(end, end, TagKind.STOP) for end in ends}
     found.openings, found.call_closer = (form.parameter, form.call), form.call_end
     found.pieces = _pieces(form)
-    every = (*tags, *ends, *form.inner, *((form.end,) if len(form.end) > 1 else ()))
-    found.tags = re.compile("|".join([*map(re.escape, every), r"<[|｜][^\s<>]+[|｜]>"]))
+    found.inner = (*form.inner, *((form.end,) if len(form.end) > 1 else ()))
+    found.tags = re.compile("|".join([*map(re.escape, (*tags, *ends, *found.inner)), r"<[|｜][^\s<>]+[|｜]>"]))
     return found
 
 

@@ -191,7 +191,7 @@ class ValueReader:
             self._lost = self._lost or known.is_markup(whole) or (known.named and f"</{value.own}" in whole)
             value.is_odd = value.is_odd or not pieces  # the value is absent
         elif ending is Ending.CLOSED:
-            value.holds = value.holds or value.closed_by[:-1] in whole
+            value.holds = value.holds or any(tag in whole for tag in (value.closed_by[:-1], *known.inner))
             value.is_odd = value.is_odd or (value.stray != "" and whole.strip() != value.stray)
             if self._lines and bool(begun) != bool(held) and any(pieces):
                 value.ends_odd = value.ends_odd or "a line break is on one side of a value only"

@@ -109,7 +109,8 @@ class AnswerReader:
                 yield from text.stop_token(blanks + marker)
         elif marker in FENCES and text.at_line_start(blanks):
             opening = yield from self._in_json.fence(blanks, marker, self._marks.tags)
-            if opening and text.source.text.startswith(BRACES, text.source.at):
+            is_tag = text.source.text.startswith(self._marks.tags, text.source.at)
+            if opening and text.source.text.startswith(BRACES, text.source.at) and not is_tag:
                 yield from self._value(opening)
             elif opening:
                 yield from self._fenced(opening)

@@ -98,9 +98,9 @@ class JsonInText:
         return ""
 
     def _may_open_call(self, tag: str, inside: str, tags: tuple[str, ...]) -> bool:
-        if inside.startswith(_BRACES):
-            return tag.lower() in JSON_TAGS
-        return not self._text.before and inside.startswith(tags)
+        if inside.startswith(tags) and not self._text.before:
+            return True
+        return inside.startswith(_BRACES) and tag.lower() in JSON_TAGS
 
     def value(self, lead: str, marks: Marks) -> Parse[str]:
         """Read from a brace or bracket after `lead`: a call, data, or text."""
