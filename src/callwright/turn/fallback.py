@@ -1,4 +1,4 @@
-"""Another model in place of the one that was asked: after which failures, and what is noted of it."""
+"""Another model in place of the one that was asked: the failures that lead to it, and its name in the answer."""
 
 from typing import Final, final
 from urllib.parse import quote
