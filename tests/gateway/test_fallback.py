@@ -101,7 +101,7 @@ def test_the_other_model_answers_once_and_is_named(
     ("key", "headers"), [(FEW, {}), (NONE, {}), (ALL, {"x_callwright_fallback": "none"})], ids=["few", "none", "header"]
 )
 def test_no_other_model_answers_a_client_that_may_not_or_will_not_ask_it(
-    gateway: str, servers: tuple[ModelServer, ModelServer], key: str, headers: dict[str, str]
+    gateway: str, servers: tuple[ModelServer, ModelServer], key: str, headers: dict[str, Any]
 ) -> None:
     first, other = servers
     first.plays(FAULTS["unavailable"])
