@@ -55,6 +55,7 @@ ProblemKind = Literal[
     "foreign_format",
     "invalid_answer",
     "malformed_call",
+    "model_replaced",
     "search_failed",
     "value_bounded",
     "markers_in_value",

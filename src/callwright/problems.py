@@ -150,6 +150,11 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "The first answer was not in the requested form and was retried; `detail` says why.",
         "Nothing: the earlier answer was not sent.",
     ),
+    "model_replaced": _repaired(
+        "Another model answers in place of the one that was asked; `detail` names both, and why.",
+        "Nothing: nothing of the earlier answer is contradicted. If it is frequent, see why the first model fails.",
+        page="operations.md#another-model-when-one-fails",
+    ),
     "search_failed": Explanation(
         "Chat Completions: a web search failed, and the model got the error; `detail` has the reason.",
         "Check the search engine's address and key in the configuration.",

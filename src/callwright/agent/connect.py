@@ -1,7 +1,7 @@
 """Connects to a model: from its URL and name, or environment variables, to a `Model` for agents."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_args
 
 from callwright.dialects.base import get_dialect
@@ -39,6 +39,7 @@ def connect(
     deadline_s: float | None = None,
     silent_s: float = 300.0,
     bounds: Bounds | None = None,
+    fallbacks: Sequence[Model] = (),
 ) -> Model:
     """A model of a server with an OpenAI-compatible API. It sends nothing before the first run; each event loop has
     connections of its own, which end with it.
@@ -52,13 +53,20 @@ def connect(
     own fields.
 
     `retries`: how often a failed request is repeated; `deadline_s`: seconds for all of an answer, retries included;
-    `silent_s`: seconds in which the server may send nothing. `fields` are sent with each request. Raises
-    `ConfigError`.
+    `silent_s`: seconds in which the server may send nothing. `fields` are sent with each request.
+    `fallbacks` are other models, asked in this order if this one fails or its call does not hold. Raises `ConfigError`.
     """
     url, key_variable = (url, _KEY) if url is not None else _url_of_environment()
     if url in SIMULATED:
         own_mode, own_dialect = SIMULATED[url]
-        return Model(url, SimulatedUpstream(), url, mode=mode or own_mode, dialect=dialect or own_dialect)
+        return Model(
+            url,
+            SimulatedUpstream(),
+            url,
+            mode=mode or own_mode,
+            dialect=dialect or own_dialect,
+            fallbacks=tuple(fallbacks),
+        )
     if not url.startswith(("http://", "https://")):
         near = did_you_mean(url, SIMULATED)
         raise ConfigError(f"Expected a URL such as http://localhost:8000/v1, got {without_credentials(url)!r}.{near}")
@@ -69,7 +77,7 @@ def connect(
     mode, dialect = _asked_in(name, mode, dialect)
     upstream = _upstream(url, given, Timeouts(idle_s=silent_s), bounds or Bounds(), mode, server)
     retried = Retried(upstream, retries=retries, deadline_s=deadline_s)
-    return Model(name, retried, name, mode=mode, dialect=dialect, fields=dict(fields or {}))
+    return Model(name, retried, name, mode=mode, dialect=dialect, fields=dict(fields or {}), fallbacks=tuple(fallbacks))
 
 
 def _url_of_environment() -> tuple[str, str]:

@@ -30,7 +30,7 @@ from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.access.shared_limits import SharedLimits
 from callwright.gateway.body_budget import BodyBudget
-from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.build_models import build_models, link_fallbacks
 from callwright.gateway.config.config import Config, ModelConfig, StoreConfig
 from callwright.gateway.connections import Connections
 from callwright.gateway.endpoints.chat import ChatEndpoint
@@ -209,10 +209,11 @@ class _Gateway:
         self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
         self.admission = AdmissionControl(config.server.max_requests, self.clients)
         self.watch = Observability(config, lambda: self.keys.remaining(), worker)
-        self._models = {
+        observed = {
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
         }
+        self._models = link_fallbacks(observed, config)
         self.keys = Keys(config.keys, self._models, counters=counters)
         self._document: bytes | None = None
         store = config.store or StoreConfig(url="sqlite://")

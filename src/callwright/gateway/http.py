@@ -27,6 +27,7 @@ from callwright.wire.sse import HEADERS, packed
 
 __all__ = [
     "DROPPED_HEADER",
+    "FALLBACK_HEADER",
     "LARGE",
     "OUR_FAULT",
     "PROBLEMS_HEADER",
@@ -55,6 +56,8 @@ T_contra = TypeVar("T_contra", contravariant=True)
 PROBLEMS_HEADER = "x-callwright-problems"
 # Names the unknown fields of a request, which were not forwarded.
 DROPPED_HEADER = "x-callwright-dropped-fields"
+# In an answer: which other model answers, and why. In a request: `none`, no other may.
+FALLBACK_HEADER = "x-callwright-fallback"
 OUR_FAULT = RequestError(
     "The gateway has failed; its log says how.", status=500, type_="server_error", code="internal_error"
 )

@@ -63,7 +63,9 @@ _MAX_PATH: Final = 200
 
 
 class Turns(Struct):
-    """The turns of a request that have ended: their number, and the sums over them."""
+    """The turns of a request that have ended: their number, and the sums over them. `fallback` is the other model that
+    was asked last, if any.
+    """
 
     number: int = 0
     tokens: tuple[int, int, int] | None = None
@@ -71,6 +73,7 @@ class Turns(Struct):
     problems: dict[str, int] = {}
     retries: int = 0
     ambiguous: dict[str, int] = {}
+    fallback: str | None = None
 
     def add(self, seen: Observation) -> None:
         """One more has ended."""
@@ -83,6 +86,7 @@ class Turns(Struct):
             self.problems[problem.kind] = self.problems.get(problem.kind, 0) + 1
         if len(seen.asked) > 1:
             self.retries += seen.retries
+            self.fallback = seen.asked[-1].fallback.model if seen.asked[-1].fallback else self.fallback
         if seen.ambiguous is not None:
             self.ambiguous[seen.ambiguous] = self.ambiguous.get(seen.ambiguous, 0) + 1
 
@@ -97,6 +101,8 @@ class Turns(Struct):
             fields["problems"] = dict(sorted(self.problems.items()))
         if self.retries:
             fields["retries"] = self.retries
+        if self.fallback is not None:
+            fields["fallback"] = self.fallback
         if self.ambiguous:
             fields["ambiguous"] = dict(sorted(self.ambiguous.items()))
         return fields
@@ -114,7 +120,8 @@ class RequestContext(Struct, kw_only=True):
     whose reasoning, dropped by the client, was restored. `given` are the fields of the request, `dropped` those
     sent to no server, `not_passed` those of them that are unknown. `latest` is the turn that runs or ran last.
     `response_id`, `conversation_id` and `previous_response_id` are those of the Responses API. `span_ended` ends
-    its span. `body` is set if requests are recorded, or shown.
+    its span. `body` is set if requests are recorded, or shown. `fallback_wish` is the client's header about other
+    models that may answer.
     """
 
     id: str
@@ -150,6 +157,7 @@ class RequestContext(Struct, kw_only=True):
     refusal: Refusal | None = None
     keeps_body: bool = False
     body: bytes | str | None = None
+    fallback_wish: str | None = None
 
     @property
     def told_dropped(self) -> frozenset[str]:
@@ -282,6 +290,7 @@ class RequestContexts:
     def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> "_Running":
         """A context that runs until this is left."""
         given = headers.get(b"x-client-request-id", b"")
+        wish = headers.get(b"x-callwright-fallback")
         return _Running(
             RequestContext(
                 id=f"req_{os.urandom(16).hex()}",
@@ -290,6 +299,7 @@ class RequestContexts:
                 api=api_of(path, headers),
                 client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
                 keeps_body=self._keeps_bodies,
+                fallback_wish=None if wish is None else wish.decode("latin-1").strip().lower(),
                 carrier={} if _CARRIED.isdisjoint(headers) else _carrier(headers),
             ),
             self._begun,

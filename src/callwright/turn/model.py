@@ -70,6 +70,9 @@ class Model(Struct, frozen=True):
     `observers` are called for each turn. `passes` lists the parts of a request that may go to the server, `requests` is
     how strictly it is read, `mcp` names the MCP servers whose tools each request has; a service that accepts requests
     must apply these. `limit`: maximum number of concurrent generations.
+
+    `fallbacks` are asked in this order, each once, if the model fails or its call or answer does not hold after its
+    retries; their own fallbacks are not.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Model(Struct, frozen=True):
     requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
     limit: Limit | None = None
+    fallbacks: "tuple[Model, ...]" = ()
 
     async def close(self) -> None:
         """Close all connections."""

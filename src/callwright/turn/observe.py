@@ -37,6 +37,7 @@ from callwright.events import (
     Usage,
 )
 from callwright.reading.parser import Reads
+from callwright.turn.fallback import Fallback
 from callwright.upstreams.base import (
     Delta,
     GenerationRequest,
@@ -105,7 +106,8 @@ class RequestedTurn(Struct, dict=True):
     """One attempt: a generation that was requested.
 
     `again` is the problem that caused this retry; None for the first attempt, and after a failure for one in another
-    mode or for a shorter request. `failure` is why the upstream gave no answer, or only a part.
+    mode, for a shorter request or of another model. `failure` is why the upstream gave no answer, or only a part.
+    `fallback`: the other model that was asked.
     """
 
     generation: GenerationRequest
@@ -113,6 +115,7 @@ class RequestedTurn(Struct, dict=True):
     raw: Raw | None = None
     again: ProblemKind | None = None
     failure: UpstreamError | RequestError | None = None
+    fallback: Fallback | None = None
 
     @property
     def unsent(self) -> frozenset[str]:
@@ -137,7 +140,7 @@ class Observation(Struct):
     refused to answer.
 
     `operation` is the kind of request, in OpenTelemetry's words; of any other than `chat` only the request, its outcome
-    and its cost are known.
+    and its cost are known. `fallback` is the other model that answers now.
 
     `mode` and `dialect` are those of the latest attempt. Times are of `time.monotonic`, in seconds; `first_s` is when
     the first event was sent. `error` is the exception that ended the turn: `GeneratorExit` or `CancelledError` if the
@@ -168,6 +171,7 @@ class Observation(Struct):
     error: BaseException | None = None
     ambiguous: AmbiguousOutcome | None = None
     declined: bool = False
+    fallback: Fallback | None = None
     endings: "list[Ended]" = []
 
     @property
@@ -227,7 +231,7 @@ class Observation(Struct):
         timings = RequestTimings()
         headers = {**generation.headers, **self.headers} if self.headers else generation.headers
         generation = msgspec.structs.replace(generation, headers=headers, timings=timings)
-        self.asked.append(RequestedTurn(generation, timings, raw, again))
+        self.asked.append(RequestedTurn(generation, timings, raw, again, fallback=self.fallback))
         return generation
 
     def failed(self, error: UpstreamError | RequestError | TimeoutError) -> None:

@@ -53,7 +53,8 @@ class AttemptFacts(Struct):
     `ended` is `whole`, `failed` (by the upstream; `error` has the reason), `left` (the client left), or `running`,
     which never appears in a record.
 
-    `again` is the problem that caused this retry, `told` the messages about it to the model. `start` is the state in
+    `model` is another model that was asked in place of the turn's, for this `reason`. `again` is the problem that
+    caused this retry, `told` the messages about it to the model. `start` is the state in
     which the answer begins; the server got `messages` or a prompt, a native one also `sent_tools`. `is_cut`: some of it
     was too large to store. Times are in seconds since the begin of the turn: when the request was due, how long it
     waited in a queue, when it was sent, its first and its last piece.
@@ -63,6 +64,8 @@ class AttemptFacts(Struct):
     ended: Ending
     dialect: str | None = None
     error: str | None = None
+    model: str | None = None
+    reason: str | None = None
     again: str | None = None
     told: list[str] = []
     start: str | None = None
@@ -220,6 +223,8 @@ def _timed(asked: RequestedTurn, seen: Observation, ended: Ending) -> RecordedAt
         mode=asked.mode,
         ended=ended,
         dialect=asked.generation.dialect,
+        model=asked.fallback.model if asked.fallback else None,
+        reason=asked.fallback.reason if asked.fallback else None,
         again=asked.again,
         begun_s=since_begin(timings.begun_s),
         queued_s=round(timings.queued_s, 6),

@@ -76,6 +76,7 @@ class RetryPolicy:
         self._retried: list[Problem] = []
         self.again_for: ProblemKind | None = None  # the first problem of the attempt before, which caused this one
         self._told: list[str] = []
+        self._is_broken = False  # the upstream has failed in an earlier attempt
 
     def push(self, batch: Sequence[Event], *, is_constrained: bool = False) -> Sequence[Event]:
         """Take events of the current attempt; returns those that can be sent now.
@@ -124,11 +125,30 @@ class RetryPolicy:
         if attempt.is_faultless:
             return None
         wrong = self._wrong(attempt)
+        if not wrong or len(self._earlier) >= self._retries or not in_time:
+            return None
+        return None if [problem.detail for problem in wrong] == self._told else self._ask_again(wrong)
+
+    @property
+    def failing(self) -> ProblemKind | None:
+        """The first problem of an attempt that has ended and does not hold; None if it holds, or was cut or refused."""
+        attempt = self._attempt
+        if not self.holds or attempt.is_faultless or attempt.is_cut or attempt.has_refused:
+            return None
+        wrong = self._wrong(attempt)
+        return wrong[0].kind if wrong else None
+
+    def continue_with(self, retries: int) -> list[Item]:
+        """Another model, with this number of retries, continues after the attempt that does not hold. Returns the
+        items that report the problems to it.
+        """
+        items = self._ask_again(self._wrong(self._attempt))
+        self._retries, self._told = len(self._earlier) + retries, []
+        return items
+
+    def _ask_again(self, wrong: Sequence[Problem]) -> list[Item]:
+        attempt = self._attempt
         told = [problem.detail for problem in wrong]
-        if not wrong:
-            return None
-        if len(self._earlier) >= self._retries or not in_time or told == self._told:
-            return None
         self._told, self.again_for = told, wrong[0].kind
         number = len(self._earlier) + 1
         self._earlier.append(attempt)
@@ -138,9 +158,27 @@ class RetryPolicy:
         self._attempt = Attempt()
         return retry_items(self._conversation, attempt, wrong, number)
 
+    def break_off(self) -> bool:
+        """The upstream failed in the current attempt. Whether it failed in a call of which nothing was sent: the text
+        before that is whole, and another model can continue after it.
+        """
+        attempt = self._attempt
+        if not self._holds_calls or not attempt.calls:
+            return False
+        index, call = next(reversed(attempt.calls.items()))
+        call.complete = False
+        self._is_broken = True
+        attempt.add(Problem("incomplete_arguments", f"the call of {call.started.name!r} is not whole", call=index))
+        return True
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether there is an earlier answer to fall back on."""
+        return bool(self._earlier) and not self._is_broken
+
     def fall_back(self) -> bool:
         """The upstream failed in the current attempt. Whether there is an earlier answer to fall back on."""
-        if not self._earlier:
+        if not self.has_earlier:
             return False
         self._attempt = self._earlier.pop()
         return True

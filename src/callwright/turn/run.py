@@ -23,7 +23,7 @@ from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, T
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
-from callwright.turn.place import Limit, Place
+from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
 
@@ -73,7 +73,8 @@ async def run_turn(
                 yield step.events
             elif type(step) is Ask:
                 reader = step.reader
-                place = Place() if model.limit is None else model.limit.place(reader.generation)
+                limit = step.model.limit
+                place = Place() if limit is None else limit.place(reader.generation)
                 try:
                     async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
                         working_s = 0.0  # since the last pause; waiting for the server blocks no other task
@@ -86,9 +87,8 @@ async def run_turn(
                             for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
-                                if model.mode_selector is not None and (unread := unread_call(events)):
-                                    # this answer is salvaged here, the next request is sent in the new mode
-                                    await model.mode_selector.instead(step.model, unread)
+                                if step.model.mode_selector is not None:
+                                    await _heed_unread(step.model, events)
                                 if events and (certain := loop.push(events, reader)):
                                     yield certain
                                 working_s += time.monotonic() - begun_s  # with the writing of its events
@@ -104,18 +104,29 @@ async def run_turn(
                     if reader.usage is not None:
                         place.spend(reader.usage)
             else:
-                result = await _done(step, seen, model.limit)
+                try:
+                    result = await _done(step, seen)
+                except RequestError as error:  # the prompt of a model cannot hold the conversation
+                    step = steps.throw(error)
+                    continue
             step = steps.send(result)
 
 
-async def _done(step: Beside | ChooseMode | Question, seen: Observation | None, limit: Limit | None) -> Any:
+async def _heed_unread(model: Model, events: Sequence[Event]) -> None:
+    """Choose another mode for the next request if the server could not parse a call. This answer is salvaged here."""
+    if model.mode_selector is not None and (unread := unread_call(events)):
+        await model.mode_selector.instead(model, unread)
+
+
+async def _done(step: Beside | ChooseMode | Question, seen: Observation | None) -> Any:
     """The result of a step that is awaited."""
     if type(step) is Beside:
         return await (SLOW.run(step.work) if step.is_slow else asyncio.to_thread(step.work))
     if type(step) is Question:
-        return await ask_ambiguous(step.model, step.generation, step.timeout_s, seen, limit)
+        return await ask_ambiguous(step.model, step.generation, step.timeout_s, seen, step.model.limit)
     if type(step) is ChooseMode:
-        selector, failure = step.selector, step.failure
+        selector, failure = step.model.mode_selector, step.failure
+        assert selector is not None
         return await (selector.choose(step.model) if failure is None else selector.instead(step.model, failure))
     assert_never(step)
 

@@ -53,6 +53,7 @@ class ApiKey:
         Without `config`, it is an anonymous caller without limits.
         """
         self.name = config.name if config else ""
+        self.falls_back = config.fallback if config else True
         self.is_operator = config.operator if config else True
         counted = counters or SharedCounters(_PLACES)
         self._models = config.models if config else (ALL_MODELS,)

@@ -62,7 +62,36 @@ def build_models(config: Config) -> dict[str, Model]:
             models[given.name] = _model(given, config)
         except (ConfigError, RequestError) as error:
             raise ConfigError(f"Model {given.name!r}: {error}") from error
-    return models
+    return link_fallbacks(models, config)
+
+
+def link_fallbacks(models: Mapping[str, Model], config: Config) -> dict[str, Model]:
+    """These models of a configuration with their fallbacks, which are among them. Raises `ConfigError` for unknown
+    names.
+    """
+    linked = dict(models)
+    for given in config.models:
+        if given.fallback:
+            found = tuple(_fallback(models, given, number) for number in range(len(given.fallback)))
+            linked[given.name] = msgspec.structs.replace(models[given.name], fallbacks=found)
+    return linked
+
+
+def _fallback(models: Mapping[str, Model], given: ModelConfig, number: int) -> Model:
+    """One fallback of a model; `*` serves every name."""
+    name = given.fallback[number]
+    where = f"Model {given.name!r}: fallback"
+    if name == given.name or name == ANY_MODEL:
+        raise ConfigError(f"{where} names {name!r}: expected the name of another model.")
+    if name in given.fallback[:number]:
+        raise ConfigError(f"{where} names {name!r} twice: leave one of them.")
+    if name in models:
+        return models[name]
+    if ANY_MODEL in models:
+        return models[ANY_MODEL].for_model(name)
+    others = [other for other in models if other != given.name]
+    there = f"They are: {', '.join(others)}." if others else "There are none: add one under [[models]]."
+    raise ConfigError(f"{where}: no other model is called {name!r}.{did_you_mean(name, others)} {there}")
 
 
 def _pass_rules(given: ModelConfig, has_keys: bool) -> PassRules:

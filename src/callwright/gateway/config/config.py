@@ -186,6 +186,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
     retry_s: _Seconds = 100.0
     """Time after which the model is not asked any more."""
+    fallback: tuple[_Text, ...] = ()
+    """Names of other models, asked in this order if this one fails or its call does not hold after its retries; see
+    [another model](operations.md#another-model-when-one-fails).
+    """
     max_repeats: Annotated[int, Meta(ge=0, le=1000)] = 4
     """How often in a row a call may have the same output until the model reads a note about the loop; at twice that
     the call is forbidden, see [loops](guarantee.md#loops). 0: unlimited.
@@ -258,6 +262,10 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The hash of its key, 64 hexadecimal digits; the key itself is not stored."""
     models: tuple[str, ...] = (ALL_MODELS,)
     """The models it may use, `*` for all."""
+    fallback: bool = True
+    """Whether [another model](operations.md#another-model-when-one-fails) may answer; only one that the key may use
+    does.
+    """
     operator: bool = False
     """Whether [`/metrics`](operations.md#metrics) shows it all numbers of the gateway; other keys see their own."""
     requests_per_minute: _PerMinute | None = None

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.http import (
     DROPPED_HEADER,
+    FALLBACK_HEADER,
     OUR_FAULT,
     ClientDisconnected,
     error_response,
@@ -21,6 +22,7 @@ from callwright.gateway.store.store import StoreDownError, StoreError
 from callwright.wire.pass_rules import told_dropped
 
 log = logging.getLogger("callwright.gateway")
+_FAILED: Final = 400
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -71,3 +73,5 @@ def _identify(response: Response, context: RequestContext) -> None:
         headers.append((b"request-id", context.id.encode()))
     if names := context.told_dropped:
         headers.append((DROPPED_HEADER.encode(), told_dropped(names).encode("latin-1")))
+    if context.latest is not None and (other := context.latest.fallback) is not None and response.status_code < _FAILED:
+        headers.append((FALLBACK_HEADER.encode(), other.header))

@@ -4,19 +4,23 @@ import logging
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from callwright.errors import RequestError, UpstreamError, did_you_mean
 from callwright.gateway.access.keys import Keys, caller
 from callwright.gateway.config.config import ANY_MODEL
-from callwright.gateway.http import json_response
+from callwright.gateway.http import FALLBACK_HEADER, json_response
 from callwright.gateway.model_windows import ModelWindows
+from callwright.gateway.request_context import current
 from callwright.turn.model import Model
 from callwright.wire.server import ModelCard, ModelList, ModelMeta
 
 log = logging.getLogger("callwright.gateway")
+_MAX_SHOWN: Final = 100
 
 
 class ModelsEndpoint:
@@ -30,11 +34,13 @@ class ModelsEndpoint:
         self._started = int(time.time())
 
     def find(self, name: str) -> Model:
-        """The model of this name, if the caller may use it. Raises `RequestError`."""
+        """The model of this name, if the caller may use it, with those of its fallbacks that may answer the request.
+        Raises `RequestError`.
+        """
         allowed = caller().may_use(name)
         model = self._models.get(name) if allowed else None
         if model is None and allowed and (any_model := self._models.get(ANY_MODEL)) is not None:
-            return any_model.for_model(name)
+            model = any_model.for_model(name)
         if model is None:
             known = list(filter(caller().may_use, self._models))
             or_not_yours = " or you do not have access to it" if self._keys else ""
@@ -45,7 +51,7 @@ class ModelsEndpoint:
                 code="model_not_found",
                 status=404,
             )
-        return model
+        return _with_allowed_fallbacks(model) if model.fallbacks else model
 
     async def list(self, request: Request) -> Response:
         """The models that can be asked."""
@@ -77,3 +83,18 @@ class ModelsEndpoint:
             card.max_model_len = card.context_length = card.context_window = card.max_input_tokens = window
             card.meta = ModelMeta(window, window)
         return card
+
+
+def _with_allowed_fallbacks(model: Model) -> Model:
+    """The model with the fallbacks that may answer this request: by its header and its key. Raises `RequestError`."""
+    context, key = current(), caller()
+    wish = context.fallback_wish if context is not None else None
+    if wish is not None and wish != "none":
+        raise RequestError(
+            f"Invalid value for the header '{FALLBACK_HEADER}': expected 'none', got {wish[:_MAX_SHOWN]!r}. Leave the "
+            "header out to let another model answer if this one fails.",
+            code="invalid_value",
+        )
+    falls_back = key.falls_back and wish is None
+    allowed = [other for other in model.fallbacks if key.may_use(other.name) and other.name != model.name]
+    return msgspec.structs.replace(model, fallbacks=tuple(allowed) if falls_back else ())

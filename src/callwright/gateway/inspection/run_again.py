@@ -58,7 +58,7 @@ class RunAgain:
         ids: list[str] = []
         inspecting = self._inspector.observer(again_of=id_, told=ids.append)
         async with self._model(seen, asked) as (label, model):
-            model = self._watch.observed(label, msgspec.structs.replace(model, observers=()), inspecting)
+            model = self._watch.observed(label, msgspec.structs.replace(model, observers=(), fallbacks=()), inspecting)
             turn = run_turn(model, seen.conversation, seen.fields, today=date.today().isoformat())
             try:
                 async with aclosing(turn):
@@ -106,6 +106,7 @@ class RunAgain:
         variant = msgspec.structs.replace(
             given,
             name=model.name,
+            fallback=(),
             model=model.upstream_model,
             mode=mode,
             dialect=dialect,

@@ -13,9 +13,10 @@ from prometheus_client import Counter, Histogram
 
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import NamedTool
-from callwright.errors import UpstreamError
+from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.observability.tallies import Tallies
 from callwright.turn.call_outcome import WITHHELD, call_outcome
+from callwright.turn.fallback import reason_to_fall_back
 from callwright.turn.observe import Ended, Observation, Observer, RequestedTurn
 from callwright.upstreams.affinity import shared_words
 from callwright.upstreams.timings import States
@@ -76,7 +77,11 @@ class TurnMetrics:
             "outcome",
         )
         self.fallbacks = counter(
-            "fallbacks", "How often another server of a pool was asked, or the same one in another way.", "model", "to"
+            "fallbacks",
+            "How often another model or another server of a pool was asked, or the same one in another way.",
+            "model",
+            "to",
+            "reason",
         )
         self.searches = counter("searches", "Searches for tools that models have made.", "model")
         self.choices = counter("choices", "Turns by tool_choice, and whether it was met.", "model", "choice", "kept")
@@ -116,7 +121,7 @@ def _kind_of(seen: Observation) -> tuple[Any, ...] | None:
         return None
     (asked,) = seen.asked
     timings, choice = asked.timings, conversation.tool_choice
-    if asked.again is not None or asked.failure is not None or type(choice) is not str:
+    if asked.again is not None or asked.failure is not None or asked.fallback is not None or type(choice) is not str:
         return None
     called: tuple[bool, bool] | None = None
     for call in calls.values():
@@ -228,13 +233,17 @@ def _increased(metrics: TurnMetrics, model: str, seen: Observation) -> Iterator[
     yield metrics.finished, model, _reason(seen)
     if seen.ambiguous is not None:
         yield metrics.ambiguous, model, seen.ambiguous
-    for number, asked in enumerate(seen.asked):
+    before: RequestedTurn | None = None
+    for asked in seen.asked:
         if asked.again is not None:
             yield metrics.retries, model, asked.again
-        elif number:
-            yield metrics.fallbacks, model, "mode"
+        if before is not None and (other := asked.fallback) is not None and other is not before.fallback:
+            yield metrics.fallbacks, model, other.model, other.reason
+        elif before is not None and asked.again is None:
+            yield metrics.fallbacks, model, "mode", _reason_of(before.failure)
         for _ in range(1, asked.timings.servers):
-            yield metrics.fallbacks, model, "server"
+            yield metrics.fallbacks, model, "server", ""
+        before = asked
     # Also failures that an earlier answer made up for.
     for failure in (*[asked.failure for asked in seen.asked], seen.error if _is_unmet(seen.error) else None):
         if isinstance(failure, UpstreamError):
@@ -248,6 +257,10 @@ def _increased(metrics: TurnMetrics, model: str, seen: Observation) -> Iterator[
         for asked in seen.asked:
             ours = "gateway" if asked.timings.constraint is not None else "none"
             yield metrics.constraints, model, "server" if asked.mode == "native" else ours
+
+
+def _reason_of(failure: UpstreamError | RequestError | None) -> str:
+    return (reason_to_fall_back(failure, is_fallback=False) or "") if failure is not None else ""
 
 
 def _increased_by_calls(metrics: TurnMetrics, model: str, seen: Observation) -> Iterator[tuple[Any, ...]]:

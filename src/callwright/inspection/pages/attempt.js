@@ -17,6 +17,7 @@ export function Attempt({ attempt, number, isOneOfMany }) {
       <h2>Sent to the model before attempt ${number}</h2>
       ${told.map((text) => html`<pre>${marked(text)}</pre>`)}
     </section>`}
+    ${attempt.model && html`<p>Asked <b>${attempt.model}</b> in place of the first model: <code>${attempt.reason}</code>.</p>`}
     ${attempt.error && isOneOfMany && html`<p class="failed" role="alert"><b>This attempt failed.</b> ${attempt.error}</p>`}
     ${prompt &&
     html`<${Fold}

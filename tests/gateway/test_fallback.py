@@ -1,0 +1,117 @@
+"""Another model of the gateway: over each wire, whole and streamed, for each fault of the first server."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from callwright.gateway.access.keys import hash_of
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig
+from tests.support.http_client import CHAT, request
+from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
+from tests.support.servers import Answer, ClosedPort, Gateway, ModelServer, calling, completion, whole
+
+ALL, FEW, NONE = "cw-all-" + "a" * 40, "cw-few-" + "b" * 40, "cw-none-" + "c" * 40
+TOO_LONG: Final = {"error": {"message": "This model's maximum context length is 10 tokens.", "code": 400}}
+FAULTS: Final[dict[str, Answer]] = {
+    "rate_limit_exceeded": whole({"error": {"message": "Slow down."}}, 429),
+    "status": whole({"error": {"message": "Broken."}}, 500),
+    "unavailable": whole({"error": {"message": "Busy."}}, 503),
+    "context_length_exceeded": whole(TOO_LONG, 400),
+    "cut": Answer(("reset",)),
+    "invalid": calling("get_weather", '{"x": 1}'),
+}
+PARAMETERS: Final = TOOLS[0]["function"]["parameters"]
+WIRES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "chat": (CHAT, {"messages": [QUESTION], "tools": [TOOLS[0]], "tool_choice": "required"}),
+    "responses": (
+        "/v1/responses",
+        {
+            "input": QUESTION["content"],
+            "tools": [{"type": "function", "name": "get_weather", "parameters": PARAMETERS}],
+            "tool_choice": "required",
+        },
+    ),
+    "messages": (
+        "/v1/messages",
+        {
+            "max_tokens": 100,
+            "messages": [QUESTION],
+            "tools": [{"name": "get_weather", "input_schema": PARAMETERS}],
+            "tool_choice": {"type": "any"},
+        },
+    ),
+}
+GOOD: Final = f'get_weather", "arguments": {ARGUMENTS}}}\n</tool_call>'  # after the begin that the prompt has
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[tuple[ModelServer, ModelServer]]:
+    first, other = ModelServer(), ModelServer()
+    yield first, other
+    first.stop()
+    other.stop()
+
+
+@pytest.fixture(scope="module")
+def gateway(servers: tuple[ModelServer, ModelServer]) -> Iterator[str]:
+    first, other = servers
+    closed = ClosedPort()
+    small: dict[str, Any] = {"mode": "native", "retries": 0, "fallback": ("big",)}
+    keys = [KeyConfig(name="all", sha256=hash_of(ALL)), KeyConfig(name="none", sha256=hash_of(NONE), fallback=False)]
+    keys.append(KeyConfig(name="few", sha256=hash_of(FEW), models=("small",)))
+    models = (
+        ModelConfig(name="small", upstream=first.url, **small),
+        ModelConfig(name="down", upstream=closed.url, **small),
+        ModelConfig(name="big", upstream=other.url, mode="raw", dialect="hermes", server="vllm", constrain="off"),
+    )
+    served = Gateway(Config(models=models, keys=tuple(keys)))
+    yield served.url
+    served.stop()
+    closed.close()
+
+
+def asked(gateway: str, wire: str, model: str = "small", *, stream: bool = False, key: str = ALL, **more: str) -> Any:
+    path, body = WIRES[wire]
+    headers = {"authorization": f"Bearer {key}", **{name.replace("_", "-"): value for name, value in more.items()}}
+    return request(gateway + path, {"model": model, "stream": stream, **body}, headers=headers)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("fault", ["unreachable", *FAULTS])
+def test_the_other_model_answers_once_and_is_named(
+    gateway: str, servers: tuple[ModelServer, ModelServer], fault: str, wire: str, stream: bool
+) -> None:
+    first, other = servers
+    first.plays(FAULTS.get(fault, FAULTS["status"]))
+    other.plays(completion(GOOD, size=400))
+    reply = asked(gateway, wire, "down" if fault == "unreachable" else "small", stream=stream)
+    assert reply.status == 200, reply.text
+    assert reply.headers["x-callwright-fallback"].startswith("big; reason=")
+    assert len(other.asked) == 1
+    assert json.loads(ARGUMENTS)["city"] in reply.text
+    assert '"big"' not in reply.text  # the answer has the name that was asked for
+    if not stream:
+        assert reply.text.count("get_weather") <= 2  # the call, and the tool that the Responses API repeats
+
+
+@pytest.mark.parametrize(
+    ("key", "headers"), [(FEW, {}), (NONE, {}), (ALL, {"x_callwright_fallback": "none"})], ids=["few", "none", "header"]
+)
+def test_no_other_model_answers_a_client_that_may_not_or_will_not_ask_it(
+    gateway: str, servers: tuple[ModelServer, ModelServer], key: str, headers: dict[str, Any]
+) -> None:
+    first, other = servers
+    first.plays(FAULTS["unavailable"])
+    other.plays(completion(GOOD, size=400))
+    reply = asked(gateway, "chat", key=key, **headers)
+    assert (reply.status, other.asked) == (502, [])
+    assert "x-callwright-fallback" not in reply.headers
+
+
+def test_an_unknown_wish_is_refused(gateway: str) -> None:
+    reply = asked(gateway, "chat", x_callwright_fallback="big")
+    assert reply.status == 400
+    assert "expected 'none', got 'big'" in reply.text
