@@ -1,0 +1,104 @@
+"""`callwright conform`: checks a server or gateway against the published APIs."""
+
+import asyncio
+import os
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+import callwright
+from callwright.cli.progress import status
+from callwright.conform.check import Status
+from callwright.conform.report import Report, badge, lines_of, summary
+from callwright.conform.run import CHECKS, Result, asker_for, choose_checks, first_model, id_of, run
+from callwright.errors import ConfigError, reason_of
+from callwright.eval.wires import WIRES, WireName
+from callwright.gateway.config.urls import check_url
+from callwright.upstreams.base_urls import without_credentials
+
+_COLOURS: Final[dict[Status, str]] = {"holds": "green", "does not": "red", "not shown": "yellow", "not offered": "cyan"}
+_HOST_ONLY: Final = re.compile(r"https?://[^/?#]+/?")
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+def _wires(_ctx: click.Context, _param: click.Parameter, value: str) -> list[WireName]:
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    unknown = [name for name in names if name not in WIRES]
+    if unknown or not names:
+        raise ConfigError(f"--api {value}: expected names out of {', '.join(WIRES)}, separated by commas.")
+    return [wire for wire in WIRES if wire in names]
+
+
+@click.command()
+@click.argument("url", required=False)
+@click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
+@click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
+@click.option("--api", "wires", default=",".join(WIRES), show_default=True, callback=_wires, help="The APIs.")
+@click.option("--only", multiple=True, metavar="ID", help="Only checks whose ids begin so: chat.tool_choice.")
+@click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Also write the report as JSON.")
+@click.option("--badge", "badge_file", type=_FILE, metavar="FILE.svg", help="Also write a badge.")
+@click.option("--list", "list_", is_flag=True, help="Print the ids of all checks, and ask nothing.")
+@click.pass_context
+def conform(
+    ctx: click.Context,
+    url: str | None,
+    model: str | None,
+    api_key_env: str | None,
+    wires: list[WireName],
+    only: Sequence[str],
+    json_file: Path | None,
+    badge_file: Path | None,
+    list_: bool,
+) -> None:
+    """Check tool calling of the server or gateway at URL against OpenAI's and Anthropic's APIs.
+
+    It sends some 250 short requests, four in parallel. The exit status is 0 if all that was shown holds, else 1.
+
+    \b
+    Examples:
+      callwright conform http://localhost:8000/v1
+      callwright conform http://localhost:8000/v1 --api chat --only chat.tool_choice --only chat.stream
+      callwright conform http://localhost:8000/v1 --json report.json --badge conform.svg
+    """
+    checks = choose_checks(wires, only)
+    if list_:
+        for wire, check in checks:
+            click.echo(f"{id_of(wire, check)}  {check.title}")
+        return
+    if url is None:
+        raise ConfigError("Expected the URL of a server, such as http://localhost:8000/v1.")
+    check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
+    base = f"{url.rstrip('/')}/v1" if _HOST_ONLY.fullmatch(url) else url.rstrip("/")
+    key = os.environ.get(api_key_env) if api_key_env else None
+    if api_key_env and not key:
+        raise ConfigError(f"--key-env: the environment variable {api_key_env} is not set.")
+    with status(f"Asking {without_credentials(base)}") as told:
+        report = asyncio.run(_report(base, model, key, checks, lambda result: told(f"{result.id}: {result.status}")))
+    for kind, line in lines_of(report.results):
+        click.echo(click.style(line, fg=_COLOURS[kind]) if kind != "holds" else line)
+    click.echo(f"\n{report.model} at {report.url}: {summary(report)}.")
+    if json_file is not None:
+        _write(json_file, msgspec.json.format(msgspec.json.encode(report.as_json())).decode() + "\n")
+    if badge_file is not None:
+        _write(badge_file, badge(report))
+    ctx.exit(1 if report.counts["does not"] else 0)
+
+
+async def _report(base: str, model: str | None, key: str | None, checks, told) -> Report:  # type: ignore[no-untyped-def]
+    async with asker_for(base, key, len(CHECKS) * 2) as asker:
+        name = model or await first_model(base, asker)
+        results: list[Result] = await run(base, name, checks, asker, told)
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return Report(without_credentials(base), name, when, callwright.__version__, results)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"Cannot write {file}: {reason_of(error)}.") from error
