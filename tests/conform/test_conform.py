@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,19 +12,27 @@ import pytest
 from click.testing import CliRunner, Result
 
 from callwright.cli import main
-from callwright.conform.check import Check, Variant, request_of
+from callwright.conform.check import STATUSES, Check, Variant, request_of
+from callwright.conform.checks.faults import DIALECTS, fault_checks, turn_of
+from callwright.conform.model_server import MODEL as SCRIPTED
+from callwright.conform.model_server import struck_text
 from callwright.conform.run import CHECKS, asker_for, choose_checks, id_of, run
 from callwright.conform.run import Result as Found
+from callwright.dialects.base import get_dialect
 from callwright.doctor.client import Reply
 from callwright.eval.wires import WIRES, WireName
-from callwright.gateway.config.config import ServerConfig, simulated_config
+from callwright.gateway.config.config import Config, ModelConfig, ServerConfig, simulated_config
 from callwright.tolerant_json.codec import encode
+from callwright.upstreams.simulated.faults import FAULTS as SIMULATED_FAULTS
 from tests.conform.planted import FAULTS, Fault
+from tests.support.page_gateway import free_port
 from tests.support.servers import ClosedPort, Gateway, ModelServer, whole
 
 MODEL = "simulated-native"
 ALL = choose_checks(WIRES)
-EACH = [(wire, check, variant) for wire, check in ALL for variant in check.variants]
+OF_MODELS = fault_checks(DIALECTS)
+EACH = [(wire, check, variant) for wire, check in choose_checks(WIRES, faults=OF_MODELS) for variant in check.variants]
+FAULT_IDS = [f"{wire}.faults" for wire in WIRES]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +68,7 @@ class Recorded:
 
     def reply(self, wire: WireName, check: Check, body: dict[str, Any], variant: Variant) -> Reply:
         path, sent = request_of(check, wire, body, MODEL, variant)
-        return self._replies[self._url + path, sent if isinstance(sent, bytes) else encode(sent)]
+        return self._replies.get((self._url + path, sent if isinstance(sent, bytes) else encode(sent)), Reply(200))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +84,7 @@ def test_a_right_server_has_no_finding(recorded: Recorded) -> None:
 
 
 def test_faults_are_planted_for_each_check() -> None:
-    assert {check.name for check in CHECKS} == {*FAULTS}
+    assert {check.name for check in (*CHECKS, *OF_MODELS)} == {*FAULTS}
 
 
 class Planted:
@@ -157,4 +166,66 @@ def test_errors_of_the_caller(gateway: Gateway, monkeypatch: pytest.MonkeyPatch)
 
 def test_all_ids_are_listed_without_asking() -> None:
     lines = conform("--list").output.splitlines()
-    assert [line.split()[0] for line in lines] == [id_of(wire, check) for wire, check in ALL]
+    checks = choose_checks(WIRES, faults=OF_MODELS)
+    assert [line.split()[0] for line in lines] == [id_of(wire, check) for wire, check in checks]
+
+
+# --- the scripted model ---
+
+
+@pytest.mark.parametrize("name", [name for name in SIMULATED_FAULTS if name != "silent"])
+def test_each_fault_changes_the_answer_of_the_scripted_model(name: str) -> None:
+    fault = SIMULATED_FAULTS[name]
+    dialect = fault.dialect or "hermes"
+    before = get_dialect(dialect).write(turn_of(name))
+    # A text has no call to teach, and a server's fault is not in the text.
+    assert fault.server or struck_text(name, dialect) != before
+
+
+def before_the_scripted_model(*arguments: str, **settings: Any) -> list[dict[str, Any]]:
+    """The results of checks of our gateway with the scripted model."""
+    port = free_port()
+    model = ModelConfig(name="m", upstream=f"http://127.0.0.1:{port}/v1", model=SCRIPTED, **settings)
+    gateway = Gateway(Config(models=(model,)))
+    try:
+        with TemporaryDirectory() as folder:
+            report = Path(folder) / "report.json"
+            conform(gateway.url, "--serve-model", str(port), "--json", str(report), *arguments)
+            results: list[dict[str, Any]] = json.loads(report.read_text())["results"]
+    finally:
+        gateway.stop()
+    return results
+
+
+def test_our_gateway_before_the_scripted_model() -> None:
+    only = [part for id_ in FAULT_IDS for part in ("--only", id_)]
+    results = before_the_scripted_model(*only, mode="native")
+    assert len(results) == 2 * len(WIRES) * len(OF_MODELS)
+    odd = {result["id"].split(".", 1)[1] for result in results if result["status"] != "holds"}
+    # A text without its control tokens does not look like a call, if the format of the model is not known.
+    assert odd == {"faults.tokens_stripped"}
+
+
+def test_a_gateway_that_passes_all_on_is_found() -> None:
+    port = free_port()
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        only = ("--only", "chat.faults", "--api", "chat", "--json", str(report))
+        result = conform(f"http://127.0.0.1:{port}/v1", "--model", MODEL, "--serve-model", str(port), *only)
+        results = json.loads(report.read_text())["results"]
+    assert result.exit_code == 1
+    by_status = {status: {one["id"][12:] for one in results if one["status"] == status} for status in STATUSES}
+    assert {"string_numbers", "missing_argument", "unknown_tool", "camel_case", "html", "cut_stream"} <= by_status[
+        "does not"
+    ]
+    assert {"single_quotes", "wrong_channel", "extra_brace", "unfenced"} <= by_status["not offered"]
+    assert {"none", "error_500", "only_said"} <= by_status["holds"]
+
+
+def test_a_gateway_that_forwards_nothing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("callwright.cli.conform._PATIENCE_S", 0.2)
+    monkeypatch.setattr("callwright.cli.conform._PAUSE_S", 0.05)
+    result = conform(gateway.url, "--serve-model", "0")
+    assert (result.exit_code, "forwarded no request to the scripted model" in result.output) == (2, True)
+    taken = conform(gateway.url, "--serve-model", str(gateway.port))
+    assert (taken.exit_code, f"--serve-model {gateway.port}" in taken.output) == (2, True)

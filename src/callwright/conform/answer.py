@@ -1,5 +1,6 @@
 """An answer of one of the three APIs, whole or streamed, as one value, with every deviation from the API's form."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -27,6 +28,8 @@ Rule: TypeAlias = Literal[
 EVENTS: Final = "text/event-stream"
 JSON: Final = "application/json"
 DONE: Final = "[DONE]"
+# In the name of a header, or of a comment in a stream, that reports what was wrong with the model's output.
+PROBLEMS: Final = re.compile(r"^x-\w+-problems\b")
 _SHOWN: Final = 160
 Body: TypeAlias = dict[str, Any]
 
@@ -58,7 +61,7 @@ class MadeCall(Struct, frozen=True):
 
 class Answer(Struct):
     """An answer. `fault`: why it is missing or truncated; `error`: its error object; `problems`: reports about it in
-    a header or a comment.
+    a header `x-…-problems`, or a comment of that name.
     """
 
     wire: WireName
@@ -131,7 +134,7 @@ def events_of(reply: Reply, answer: Answer) -> list[Event]:
             elif key == "data":
                 data.append(value)
             elif not key:
-                answer.problems += value
+                answer.problems += value if PROBLEMS.search(value) else ""
             else:
                 answer.expect(key in ("id", "retry"), "framing", "the fields data and event", line)
         if data:

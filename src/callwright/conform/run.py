@@ -7,10 +7,11 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from callwright.conform import read_chat, read_messages, read_responses
-from callwright.conform.answer import EVENTS, Answer, Body, events_of
+from callwright.conform.answer import EVENTS, PROBLEMS, Answer, Body, events_of
 from callwright.conform.check import Check, Status, Variant, Verdict, has_no_endpoint, request_of, worst
 from callwright.conform.checks import choice, errors, form, history
 from callwright.conform.checks.asks import TEXT
+from callwright.conform.checks.faults import DIALECTS, baseline, fault_checks
 from callwright.doctor.client import Asker, Reply, dig
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.wires import WireName
@@ -18,7 +19,6 @@ from callwright.tolerant_json.codec import encode
 
 CHECKS: Final[tuple[Check, ...]] = (*form.CHECKS, *choice.CHECKS, *history.CHECKS, *errors.CHECKS)
 _READERS: Final = {"chat": read_chat, "responses": read_responses, "messages": read_messages}
-_PROBLEMS: Final = "x-callwright-problems"
 _HEADERS: Final[Mapping[WireName, Mapping[str, str]]] = {"messages": {"anthropic-version": "2023-06-01"}}
 REQUEST_S: Final = 60.0
 
@@ -48,7 +48,7 @@ def read_answer(wire: WireName, variant: Variant, sent: Body | bytes, reply: Rep
     streamed = variant == "streamed"
     body = {} if isinstance(sent, bytes) else sent
     answer = Answer(wire, streamed, body, reply.status, reply.headers, reply.fault)
-    answer.problems = reply.headers.get(_PROBLEMS, "")
+    answer.problems = ", ".join(value for name, value in reply.headers.items() if PROBLEMS.search(name))
     if reply.status >= 400 or (reply.fault and not reply.body):
         answer.body = reply.json if reply.json is not None else reply.body.decode(errors="replace")
         answer.error = dig(answer.body, "error")
@@ -65,9 +65,13 @@ def read_answer(wire: WireName, variant: Variant, sent: Body | bytes, reply: Rep
     return answer
 
 
-def choose_checks(wires: Sequence[WireName], only: Sequence[str] = ()) -> list[tuple[WireName, Check]]:
-    """The checks over these APIs whose ids begin with one of `only`; raises `ConfigError` if it finds nothing."""
-    found = [(wire, check) for wire in wires for check in CHECKS if wire in check.sources]
+def choose_checks(
+    wires: Sequence[WireName], only: Sequence[str] = (), faults: Sequence[Check] = ()
+) -> list[tuple[WireName, Check]]:
+    """The checks over these APIs whose ids begin with one of `only`; raises `ConfigError` if it finds nothing.
+    `faults`: those of a scripted model.
+    """
+    found = [(wire, check) for wire in wires for check in (*CHECKS, *faults) if wire in check.sources]
     if only:
         found = [(wire, check) for wire, check in found if any(id_of(wire, check).startswith(one) for one in only)]
     if not found:
@@ -116,6 +120,13 @@ async def run(
             lacking[wire] = f"POST {path}: HTTP {answer.status}"
     tasks = [judge(wire, check, variant) for wire, check in checks for variant in check.variants]
     return list(await asyncio.gather(*tasks))
+
+
+async def faults_to_check(url: str, model: str, wire: WireName, posts: Posts) -> Sequence[Check]:
+    """The checks of a scripted model's faults: which of them depends on the dialects that the gateway reads."""
+    found = await run(url, model, [(wire, baseline(dialect)) for dialect in DIALECTS], posts, lambda _: None)
+    read = {result.id for result in found if result.variant == "whole" and result.status == "holds"}
+    return fault_checks([dialect for dialect in DIALECTS if id_of(wire, baseline(dialect)) in read])
 
 
 def asker_for(url: str, api_key: str | None, requests: int) -> Asker:
