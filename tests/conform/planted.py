@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from callwright.conform.answer import DONE
 from callwright.conform.check import Variant
 from callwright.conform.checks.asks import CALL, REQUIRED, TEXT, TWO
-from callwright.conform.checks.faults import DIALECTS, fault_checks
+from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks
 from callwright.doctor.client import Reply
 from callwright.eval.wires import WireName
 
@@ -205,7 +205,7 @@ FAULTS: Mapping[str, Sequence[Fault]] = {
             *("unknown_tool", "choice_without_tools"),
         )
     },
-    **{check.name: [CALL, TEXT, reply(200, b"")] for check in fault_checks(DIALECTS)},
+    **{check.name: [CALL, TEXT, reply(200, b"")] for check in fault_checks((NATIVE, *DIALECTS))},
     "faults.only_said": [CALL, reply(200, b"")],
     # A server of one model takes any name.
     "errors.unknown_model": _MILD[1:],

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from callwright.cli import main
 from callwright.conform.check import STATUSES, Check, Variant, request_of
-from callwright.conform.checks.faults import DIALECTS, fault_checks, turn_of
+from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks, turn_of
 from callwright.conform.model_server import MODEL as SCRIPTED
 from callwright.conform.model_server import struck_text
 from callwright.conform.run import CHECKS, asker_for, choose_checks, id_of, run
@@ -30,8 +30,9 @@ from tests.support.servers import ClosedPort, Gateway, ModelServer, whole
 
 MODEL = "simulated-native"
 ALL = choose_checks(WIRES)
-OF_MODELS = fault_checks(DIALECTS)
-EACH = [(wire, check, variant) for wire, check in choose_checks(WIRES, faults=OF_MODELS) for variant in check.variants]
+OF_MODELS = fault_checks((NATIVE, *DIALECTS))
+WITH_FAULTS = choose_checks(WIRES, faults=dict.fromkeys(WIRES, OF_MODELS))
+EACH = [(wire, check, variant) for wire, check in WITH_FAULTS for variant in check.variants]
 FAULT_IDS = [f"{wire}.faults" for wire in WIRES]
 
 
@@ -166,8 +167,7 @@ def test_errors_of_the_caller(gateway: Gateway, monkeypatch: pytest.MonkeyPatch)
 
 def test_all_ids_are_listed_without_asking() -> None:
     lines = conform("--list").output.splitlines()
-    checks = choose_checks(WIRES, faults=OF_MODELS)
-    assert [line.split()[0] for line in lines] == [id_of(wire, check) for wire, check in checks]
+    assert [line.split()[0] for line in lines] == [id_of(wire, check) for wire, check in WITH_FAULTS]
 
 
 # --- the scripted model ---

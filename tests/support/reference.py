@@ -16,7 +16,7 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from callwright import problems
 from callwright.cli import main
-from callwright.conform.checks.faults import DIALECTS, fault_checks
+from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks
 from callwright.conform.run import CHECKS as CONFORM_CHECKS
 from callwright.gateway.config.schema import meanings, tables
 from tests.support.api_page import api_page
@@ -60,7 +60,7 @@ def check_table() -> str:
     """The checks of `callwright conform`, with the pages that they are from."""
     rows = [
         (f"`{check.name}`", check.title, ", ".join(f"[{wire}]({page})" for wire, page in check.sources.items()))
-        for check in (*CONFORM_CHECKS, *fault_checks(DIALECTS))
+        for check in (*CONFORM_CHECKS, *fault_checks((NATIVE, *DIALECTS)))
     ]
     return table(("id", "meaning", "of the API"), rows)
 

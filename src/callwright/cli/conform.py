@@ -17,7 +17,7 @@ from msgspec import Struct
 import callwright
 from callwright.cli.progress import status
 from callwright.conform.check import Check, Status
-from callwright.conform.checks.faults import DIALECTS, fault_checks
+from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
 from callwright.conform.model_server import MODEL, model_server
 from callwright.conform.report import Report, badge, lines_of, summary
 from callwright.conform.run import CHECKS, Result, asker_for, choose_checks, faults_to_check, first_model, id_of, run
@@ -85,7 +85,7 @@ def conform(
       callwright conform http://localhost:4000/v1 --model scripted --serve-model 9000
     """
     if list_:
-        for wire, check in choose_checks(wires, only, fault_checks(DIALECTS)):
+        for wire, check in choose_checks(wires, only, dict.fromkeys(WIRES, fault_checks((NATIVE, *DIALECTS)))):
             click.echo(f"{id_of(wire, check)}  {check.title}")
         return
     if url is None:
@@ -120,7 +120,7 @@ class _Asked(Struct, frozen=True):
 async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
     async with AsyncExitStack() as stack:
         asker = await stack.enter_async_context(asker_for(asked.base, asked.key, 4 * len(CHECKS)))
-        faults: Sequence[Check] = ()
+        faults: dict[WireName, Sequence[Check]] = {}
         name = asked.model
         if asked.port is not None:
             forwarded = asyncio.Event()
@@ -129,7 +129,7 @@ async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
                 f"A scripted model is at {address}, named {MODEL}. Waiting for a request from the gateway", err=True
             )
             name = await _wait_for_gateway(asked, asker, forwarded)
-            faults = await faults_to_check(asked.base, name, asked.wires[0], asker)
+            faults = {wire: await faults_to_check(asked.base, name, wire, asker) for wire in asked.wires}
         name = name or await first_model(asked.base, asker)
         checks = choose_checks(asked.wires, asked.only, faults)
         results = await run(asked.base, name, checks, asker, told)
@@ -140,7 +140,7 @@ async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
 async def _wait_for_gateway(asked: _Asked, asker: Asker, forwarded: asyncio.Event) -> str:
     """Send requests until the gateway forwards one to the scripted model; return the model's name at the gateway."""
     ends = time.monotonic() + _PATIENCE_S
-    check, told = fault_checks(())[0], ""
+    check, told = baseline(NATIVE), ""
     while time.monotonic() < ends:
         try:
             name = asked.model or await first_model(asked.base, asker)

@@ -29,6 +29,7 @@ _USAGE: Final = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18
 _PIECE: Final = 4  # characters
 _CUT: Final = 3  # pieces before a server fails
 _BROKEN: Final = {"error": {"message": "the engine has crashed", "type": "server_error", "param": None, "code": None}}
+_CHAT_ONLY: Final = {"error": {**_BROKEN["error"], "message": "a chat server has no such path", "type": "not_found"}}
 
 
 class _Server(uvicorn.Server):
@@ -50,8 +51,13 @@ async def model_server(port: int, seen: Callable[[], None]) -> AsyncGenerator[st
     inner = create_app(simulated_config(ServerConfig()))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or not scope["path"].endswith("/chat/completions"):
+        if scope["type"] != "http" or scope["method"] != "POST":
             await inner(scope, receive, send)
+            return
+        if not scope["path"].endswith(
+            "/chat/completions"
+        ):  # a gateway that hands the other APIs on would be credited with our work
+            await _send(send, 404, JSON, [encode(_CHAT_ONLY)])
             return
         body, more = bytearray(), True
         while more:

@@ -90,8 +90,8 @@ def _stream_finish(answer: Answer, choices: list[Body]) -> None:
     if answer.error is not None:
         return
     answer.expect(len(ended) == 1, "end", "one finish_reason", [choices[number]["finish_reason"] for number in ended])
-    later = choices[ended[0] + 1 :] if ended else []
-    answer.expect(not later, "end", "no choice after the finish_reason", later)
+    later = [choice for choice in (choices[ended[0] + 1 :] if ended else []) if choice.get("delta")]
+    answer.expect(not later, "end", "no delta after the finish_reason", later)
 
 
 def _stream_usage(answer: Answer, chunks: list[Body]) -> None:

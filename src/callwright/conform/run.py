@@ -11,7 +11,7 @@ from callwright.conform.answer import EVENTS, PROBLEMS, Answer, Body, events_of
 from callwright.conform.check import Check, Status, Variant, Verdict, has_no_endpoint, request_of, worst
 from callwright.conform.checks import choice, errors, form, history
 from callwright.conform.checks.asks import TEXT
-from callwright.conform.checks.faults import DIALECTS, baseline, fault_checks
+from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
 from callwright.doctor.client import Asker, Reply, dig
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.wires import WireName
@@ -66,12 +66,13 @@ def read_answer(wire: WireName, variant: Variant, sent: Body | bytes, reply: Rep
 
 
 def choose_checks(
-    wires: Sequence[WireName], only: Sequence[str] = (), faults: Sequence[Check] = ()
+    wires: Sequence[WireName], only: Sequence[str] = (), faults: Mapping[WireName, Sequence[Check]] | None = None
 ) -> list[tuple[WireName, Check]]:
     """The checks over these APIs whose ids begin with one of `only`; raises `ConfigError` if it finds nothing.
     `faults`: those of a scripted model.
     """
-    found = [(wire, check) for wire in wires for check in (*CHECKS, *faults) if wire in check.sources]
+    of_models = faults or {}
+    found = [(wire, check) for wire in wires for check in (*CHECKS, *of_models.get(wire, ())) if wire in check.sources]
     if only:
         found = [(wire, check) for wire, check in found if any(id_of(wire, check).startswith(one) for one in only)]
     if not found:
@@ -124,9 +125,10 @@ async def run(
 
 async def faults_to_check(url: str, model: str, wire: WireName, posts: Posts) -> Sequence[Check]:
     """The checks of a scripted model's faults: which of them depends on the dialects that the gateway reads."""
-    found = await run(url, model, [(wire, baseline(dialect)) for dialect in DIALECTS], posts, lambda _: None)
+    dialects = (NATIVE, *DIALECTS)
+    found = await run(url, model, [(wire, baseline(dialect)) for dialect in dialects], posts, lambda _: None)
     read = {result.id for result in found if result.variant == "whole" and result.status == "holds"}
-    return fault_checks([dialect for dialect in DIALECTS if id_of(wire, baseline(dialect)) in read])
+    return fault_checks([dialect for dialect in dialects if id_of(wire, baseline(dialect)) in read])
 
 
 def asker_for(url: str, api_key: str | None, requests: int) -> Asker:

@@ -36,7 +36,9 @@ def _judge_refusal(status: int, field: str | dict[WireName, str], *, one_model: 
         if answer.status < 400:
             if one_model:
                 return Verdict("not offered", "", "it has one model, and takes any name")
-            return does_not(f"HTTP {status}", f"HTTP {answer.status}: {answer.text or [*answer.calls]}")
+            return does_not(
+                f"HTTP {status}", f"HTTP {answer.status}: {answer.text or [call.name for call in answer.calls]}"
+            )
         if answer.status != status:
             return does_not(f"HTTP {status}", refusal(answer))
         form = error_form(answer)

@@ -21,6 +21,7 @@ from callwright.upstreams.simulated.faults import FAULTS
 # that any text can have.
 DIALECTS: Final = ("hermes", "json", "harmony")
 NO_FAULT: Final = "none"
+NATIVE: Final = "native"  # the server parses calls
 _SILENT: Final = "silent"  # nothing to judge: how long a gateway waits is its own matter
 _MARK: Final = re.compile(r"\[case (\w+) (\w+)\]")
 _ARGUMENTS: Final = {"guest_name": "Ada Lovelace", "seats": 4, "outdoors": True, "note": "No nuts.\nNo fish."}
@@ -58,24 +59,31 @@ def turn_of(fault: str) -> AssistantTurn:
 
 
 def baseline(dialect: str) -> Check:
-    """The check whether the gateway reads calls in the text of a model, in a dialect."""
+    """The check whether the gateway reads calls in the text of a model, in a dialect; `native`: calls of a server."""
+    if dialect == NATIVE:
+        return _check(NO_FAULT, "A right call, parsed by the server", NO_FAULT, NATIVE)
     return _check(f"none_{dialect}", f"A right call in the text of the model ({dialect})", NO_FAULT, dialect)
 
 
 def fault_checks(readable: Collection[str]) -> Sequence[Check]:
-    """The checks; `readable`: the dialects in which the gateway reads the text of a model."""
+    """The checks; `readable`: the dialects in which the gateway reads the text of a model, and `native` if it forwards
+    a call that the server has parsed.
+    """
     first = next((dialect for dialect in DIALECTS if dialect in readable), "")
-    found = [_check(NO_FAULT, "A right call, parsed by the server", NO_FAULT, "native")]
+    found = [baseline(NATIVE)]
     for name, fault in FAULTS.items():
         if name == _SILENT:
             continue
         title = f"{'Server' if fault.server else 'Model'}: {name.replace('_', ' ')}"
-        if not fault.writing:
-            found.append(_check(name, title, name, first or "native"))
+        if NATIVE not in readable:
+            found.append(_unread(name, title, "it does not forward a right call"))
+        elif not fault.writing:
+            found.append(_check(name, title, name, first or NATIVE))
         elif first and fault.dialect in ("", *readable):
             found.append(_check(name, title, name, fault.dialect or first))
         else:
-            found.append(_unread(name, title, fault.dialect or "any dialect"))
+            why = f"it does not read calls in the text of a model ({fault.dialect or 'in any dialect'})"
+            found.append(_unread(name, title, why))
     return found
 
 
@@ -85,11 +93,11 @@ def _check(name: str, title: str, fault: str, dialect: str) -> Check:
     return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=(body,), judge=_judge(fault), wants="error")
 
 
-def _unread(name: str, title: str, dialect: str) -> Check:
+def _unread(name: str, title: str, why: str) -> Check:
     def judge(_: Answer) -> Verdict:
-        return Verdict("not offered", "", f"it does not read calls in the text of a model ({dialect})")
+        return Verdict("not offered", "", why)
 
-    asks = _check(name, title, NO_FAULT, "native").asks
+    asks = _check(name, title, NO_FAULT, NATIVE).asks
     return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=asks, judge=judge, wants="error")
 
 

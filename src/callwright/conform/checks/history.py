@@ -24,6 +24,8 @@ _PERSON: Final = {
 def _judge_answer(answer: Answer) -> Verdict:
     if answer.text or answer.calls or answer.reasoning or answer.finish == "length":
         return HOLDS
+    if answer.finish:  # a model can choose to say nothing
+        return Verdict("not shown", "a text or a call", "an empty answer")
     return does_not("a text or a call", "an empty answer")
 
 
