@@ -46,11 +46,7 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     answer.error = next((event.get("error") for event in told if event.get("type") == "error"), None)
     starts = [number for number, kind in enumerate(kinds) if kind == "message_start"]
     answer.expect(starts == [0], "start", "message_start first, and once", kinds[:3])
-    message = object_of(told[0].get("message")) if told else {}
-    usage = message.get("usage")
-    if answer.expect(bool(message), "start", "a message in message_start", kinds[:1]):
-        _head(answer, message)
-        answer.expect(message.get("content") == [], "fields", "content: [] in message_start", message.get("content"))
+    usage = _begin(answer, object_of(told[0].get("message")) if told else {})
     blocks = _Blocks(answer)
     for value in told:
         blocks.take(value)
@@ -63,13 +59,21 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     ends = [kind for kind in kinds if kind in ("message_delta", "message_stop")]
     well = ends == ["message_delta", "message_stop"] and kinds[-2:] == ends
     answer.expect(well, "end", "message_delta and message_stop last, each once", kinds[-3:])
-    told_last = last.get("usage") if last is not None else None
-    counts = {**(usage or {}), **(told_last or {})} if isinstance(usage, dict) else None
+    told_last = object_of(last).get("usage")
+    counts = {**usage, **object_of(told_last)} if isinstance(usage, dict) else None
     fits = isinstance(told_last, dict) and type(told_last.get("output_tokens")) is int
     answer.expect(fits, "usage", "usage with output_tokens in message_delta", told_last)
     answer.take_counts(counts, _COUNTS)
     delta = last.get("delta") if last is not None else None
     _finish(answer, delta.get("stop_reason") if isinstance(delta, dict) else None, delta)
+
+
+def _begin(answer: Answer, message: Body) -> Any:
+    """Read the message of `message_start`; return its usage."""
+    if answer.expect(bool(message), "start", "a message in message_start", message):
+        _head(answer, message)
+        answer.expect(message.get("content") == [], "fields", "content: [] in message_start", message.get("content"))
+    return message.get("usage")
 
 
 class _Blocks:

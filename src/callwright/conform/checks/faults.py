@@ -110,22 +110,28 @@ def _judge(fault: str) -> Judge:
                 return does_not("the call", answer.error or answer.body)
             return error_form(answer) if answer.status >= 400 else _has_message(answer.error)
         calls = [(call.name, call.value) for call in answer.calls]
-        right: tuple[str, Any] = ("book_table", _ARGUMENTS)
-        if fault in _IN_TEXT:
-            if calls:
-                return does_not("no call: the model made none", calls)
-            return HOLDS if _REPLY in answer.text else does_not(f"the text {_REPLY}", answer.text)
-        if calls == [right] or (fault in _TWICE and calls == [right, right]):
-            return HOLDS
-        if any(_looks_right(name, value) for name, value in calls):
-            return does_not("the right call, or an error", calls)
-        if answer.finish == "length" or (fault in _ONLY_TEXT and answer.text):
-            return HOLDS
-        if answer.problems and (calls or answer.text):
-            return Verdict("holds", "", f"reported: {answer.problems}")
-        return does_not("the right call, or an error", calls or answer.text or "an empty answer")
+        return _judge_text(answer, calls) if fault in _IN_TEXT else _judge_calls(answer, calls, fault)
 
     return judge
+
+
+def _judge_text(answer: Answer, calls: list[tuple[Any, Any]]) -> Verdict:
+    if calls:
+        return does_not("no call: the model made none", calls)
+    return HOLDS if _REPLY in answer.text else does_not(f"the text {_REPLY}", answer.text)
+
+
+def _judge_calls(answer: Answer, calls: list[tuple[Any, Any]], fault: str) -> Verdict:
+    right: tuple[str, Any] = ("book_table", _ARGUMENTS)
+    if calls == [right] or (fault in _TWICE and calls == [right, right]):
+        return HOLDS
+    if any(_looks_right(name, value) for name, value in calls):
+        return does_not("the right call, or an error", calls)
+    if answer.finish == "length" or (fault in _ONLY_TEXT and answer.text):
+        return HOLDS
+    if answer.problems and (calls or answer.text):
+        return Verdict("holds", "", f"reported: {answer.problems}")
+    return does_not("the right call, or an error", calls or answer.text or "an empty answer")
 
 
 def _looks_right(name: Any, value: Any) -> bool:
