@@ -20,7 +20,7 @@ import pass_through
 from fake_model import MODEL, PATHS, Wire
 from loading import HOST, free_port
 
-__all__ = ["MODES", "Gateway", "callwright", "gateways", "litellm_proxy"]
+__all__ = ["MODES", "Gateway", "callwright", "gateways", "litellm_proxy", "smg_router"]
 
 MODES: Final = {
     "native": "mode = 'native'",
@@ -49,7 +49,7 @@ def gateways(
         found["nginx"] = _nginx(program, folder, upstream)
     else:
         print("nginx is not installed: left out")
-    for name, python, made in (("smg", smg, _smg), ("litellm", litellm, litellm_proxy)):
+    for name, python, made in (("smg", smg, smg_router), ("litellm", litellm, litellm_proxy)):
         if python:
             found[name] = made(python, folder, upstream)
         else:
@@ -121,7 +121,7 @@ server {{
     return Gateway(command)
 
 
-def _smg(python: str, folder: Path, upstream: str) -> Gateway:
+def smg_router(python: str, folder: Path, upstream: str) -> Gateway:
     server = upstream.removesuffix("/v1")
     start = [str(Path(python).with_name("smg")), "launch", "--worker-urls", server, "--host", HOST]
     quiet = ["--log-level", "error", "--disable-health-check", "--disable-load-monitoring", "--history-backend", "none"]

@@ -16,6 +16,8 @@ from msgspec import NODEFAULT, Struct, inspect
 
 from callwright import problems
 from callwright.cli import main
+from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks
+from callwright.conform.run import CHECKS as CONFORM_CHECKS
 from callwright.gateway.config.schema import meanings, tables
 from tests.support.api_page import api_page
 from tests.support.known_templates import MARK, table_of_templates
@@ -24,6 +26,7 @@ from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"
 TABLE = re.compile(r"(?<=<!-- settings: )(?P<name>\w+)(?P<fields>[\w ]*)(?P<mark> -->\n\n)(?:\|.*\n)*")
+CHECKS = "<!-- checks -->\n\n"
 PROBLEM_TABLE = re.compile(r"(?<=<!-- problems: )(?P<name>\w+)(?P<mark> -->\n\n)(?:\|.*\n)*")
 UNITS = {"s": "seconds", "days": "days", "bytes": "bytes", "chars": "characters", "tokens": "tokens"}
 
@@ -41,6 +44,9 @@ def pages() -> dict[Path, str]:
             before, _, behind = written.get(path, text).partition(MARK)
             rest = re.sub(r"\A(?:\|.*\n)*", "", behind)
             written[path] = before + MARK + table_of_templates() + rest
+        if CHECKS in text:
+            before, _, after = written.get(path, text).partition(CHECKS)
+            written[path] = before + CHECKS + check_table() + re.sub(r"\A(?:\|.*\n)*", "", after)
     fields = DOCS / "openai-fields.md"
     return {**written, fields: fields_page(fields.read_text(encoding="utf-8"))}
 
@@ -48,6 +54,15 @@ def pages() -> dict[Path, str]:
 def _filled(found: re.Match[str]) -> str:
     table = settings_table(found["name"], found["fields"].split())
     return found["name"] + found["fields"] + found["mark"] + table
+
+
+def check_table() -> str:
+    """The checks of `callwright conform`, with the pages that they are from."""
+    rows = [
+        (f"`{check.name}`", check.title, ", ".join(f"[{wire}]({page})" for wire, page in check.sources.items()))
+        for check in (*CONFORM_CHECKS, *fault_checks((NATIVE, *DIALECTS)))
+    ]
+    return table(("id", "meaning", "of the API"), rows)
 
 
 def _explained(found: re.Match[str]) -> str:

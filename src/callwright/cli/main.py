@@ -41,6 +41,7 @@ _COMMANDS: Final = tuple(
         ("bulk", "bulk", "Parse, render, check or convert a file of transcripts."),
         ("chat", "chat.command", "Talk to a model with tools."),
         ("config", "config", "Check a configuration file, or print its JSON Schema."),
+        ("conform", "conform", "Check a server or gateway against the published APIs."),
         ("dialects", "dialects", "List the dialects, or say which one a model speaks."),
         ("doctor", "doctor", "Find out what a model server can do, and how to use it."),
         ("eval", "eval.command:measure", "Measure tool-calling accuracy, and compare ways of asking the model."),

@@ -90,9 +90,9 @@ class Asker:
         """GET."""
         return await self._ask("GET", url, None)
 
-    async def post(self, url: str, body: Mapping[str, Any]) -> Reply:
-        """POST a JSON object."""
-        return await self._ask("POST", url, encode(body))
+    async def post(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None = None) -> Reply:
+        """POST a JSON object, or bytes as they are. `headers`: further ones of this request."""
+        return await self._ask("POST", url, body if isinstance(body, bytes) else encode(body), headers)
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None, None]:
@@ -102,13 +102,13 @@ class Asker:
             async with asyncio.timeout(max(0.0, self.left_s)):
                 yield
 
-    async def _ask(self, method: str, url: str, data: bytes | None) -> Reply:
+    async def _ask(self, method: str, url: str, data: bytes | None, more: Mapping[str, str] | None = None) -> Reply:
         async with self._free:
             left_s = self.left_s
             if left_s <= 0:
                 return Reply(fault=_NO_TIME)
             self.requests += 1
-            headers = {"content-type": "application/json"} if data is not None else {}
+            headers = {"content-type": "application/json", **(more or {})} if data is not None else {}
             body, response = bytearray(), None
             try:
                 async with asyncio.timeout(left_s):
@@ -126,7 +126,7 @@ class Asker:
             if isinstance(response.broken, TooLargeError):
                 return Reply(0, response.headers, bytes(body), str(response.broken))
             if response.broken is not None:
-                return Reply(fault=_fault(response.broken))
+                return Reply(0, response.headers, bytes(body), _fault(response.broken))
             for secret in self._secrets:
                 body = body.replace(secret, "…".encode())
             return Reply(response.status, response.headers, bytes(body))

@@ -74,6 +74,11 @@ class WireAsker:
         await self._server.close()
 
 
+def wire_request(wire: WireName, body: Body) -> tuple[str, Body]:
+    """The path of an API below the base URL, and its request for the body of a chat request."""
+    return _WIRES[wire].path, _WIRES[wire].request(body)
+
+
 class Written(Struct, frozen=True):
     """The raw output of a model, including control tokens, and how it ended."""
 

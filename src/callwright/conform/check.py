@@ -1,0 +1,128 @@
+"""Checks: requests, judges of the answers, and the pages that describe the API. All of it is data and pure functions.
+
+A body is that of a chat request; it is converted for the other APIs. So a check is written once for all of them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from callwright.conform.answer import Answer, Body, Rule, show
+from callwright.eval.wires import WireName, wire_request
+
+Status: TypeAlias = Literal["holds", "does not", "not shown", "not offered"]
+STATUSES: Final[tuple[Status, ...]] = ("holds", "does not", "not shown", "not offered")
+Variant: TypeAlias = Literal["whole", "streamed"]
+Change: TypeAlias = Callable[[WireName, Body], Body | bytes]
+_NO_ENDPOINT: Final = (404, 405, 501)
+MAX_TOKENS: Final = 512
+
+
+class Verdict(Struct, frozen=True):
+    """The result of a check: the expected and the received; both empty if it holds."""
+
+    status: Status
+    expected: str = ""
+    got: str = ""
+
+
+HOLDS: Final = Verdict("holds")
+Judge: TypeAlias = Callable[[Answer], Verdict]
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """One thing that an API promises.
+
+    `name`: with the API's name before it, the check's id. `sources`: the page of each API that has it. `asks`:
+    chat bodies, all of which are judged. `change`: of the converted request. `optional`: a server may refuse it with
+    4xx. `wants`: an answer without it is not judged: a call, any answer; `error`: all are judged.
+    """
+
+    name: str
+    title: str
+    sources: Mapping[WireName, str]
+    asks: tuple[Body, ...]
+    judge: Judge
+    change: Change = lambda _, body: body
+    optional: bool = False
+    wants: Literal["call", "answer", "error"] = "answer"
+    variants: tuple[Variant, ...] = ("whole", "streamed")
+
+    def verdict(self, answer: Answer) -> Verdict:
+        """Judge one answer."""
+        if answer.fault:
+            return does_not("an answer", answer.fault)
+        if self.wants == "error":
+            return self.judge(answer)
+        if answer.status >= 400:
+            words = refusal(answer)
+            if self.optional and answer.status < 500:
+                return Verdict("not offered", "", words)
+            return does_not("an answer", words)
+        if answer.error is not None:
+            return does_not("an answer", f"an error in it: {show(answer.error)}")
+        if self.wants == "call" and not answer.calls:
+            return Verdict("not shown", "a call", f"none: {show(answer.text or answer.reasoning)}")
+        if answer.finish == "length" and self.wants == "call":
+            return Verdict("not shown", "a whole call", f"the limit of {MAX_TOKENS} tokens was reached")
+        return self.judge(answer)
+
+
+def does_not(expected: str, got: object) -> Verdict:
+    """The verdict on an answer that is not as expected."""
+    return Verdict("does not", expected, show(got))
+
+
+def worst(verdicts: list[Verdict]) -> Verdict:
+    """The verdict on several answers together."""
+    order: tuple[Status, ...] = ("does not", "not offered", "not shown", "holds")
+    return min(verdicts, key=lambda verdict: order.index(verdict.status))
+
+
+def keeps(*rules: Rule) -> Judge:
+    """Judge by the deviations from the API's form."""
+
+    def judge(answer: Answer) -> Verdict:
+        breach = next((breach for breach in answer.breaches if breach.rule in rules), None)
+        return HOLDS if breach is None else Verdict("does not", breach.expected, breach.got)
+
+    return judge
+
+
+def refusal(answer: Answer) -> str:
+    """The status and the message of an error."""
+    error = answer.error
+    words = error.get("message") if isinstance(error, dict) else error or answer.body
+    return f"HTTP {answer.status}: {show(words)}"
+
+
+def has_no_endpoint(answer: Answer) -> bool:
+    """Whether the server lacks the API."""
+    return answer.status in _NO_ENDPOINT
+
+
+def request_of(check: Check, wire: WireName, body: Body, model: str, variant: Variant) -> tuple[str, Body | bytes]:
+    """The path and the request of a check."""
+    chat = {"model": model, "max_tokens": MAX_TOKENS, "temperature": 0, **body}
+    path, sent = wire_request(wire, chat)
+    if wire == "responses":
+        sent["max_output_tokens"] = chat["max_tokens"]
+    elif wire == "messages":
+        _add_to_messages(sent, chat)
+    if variant == "streamed":
+        sent["stream"] = True
+        if wire == "chat":
+            sent["stream_options"] = {"include_usage": True}
+    return path, check.change(wire, sent)
+
+
+def _add_to_messages(sent: Body, chat: Mapping[str, Any]) -> None:
+    """Add the newer fields of the API."""
+    if chat.get("parallel_tool_calls") is False:
+        sent.setdefault("tool_choice", {"type": "auto"})["disable_parallel_tool_use"] = True
+    for tool, given in zip(sent.get("tools", ()), chat.get("tools", ()), strict=True):
+        if given["function"].get("strict"):
+            tool["strict"] = True
+    if form := chat.get("response_format"):
+        sent["output_config"] = {"format": {"type": "json_schema", "schema": form["json_schema"]["schema"]}}

@@ -1,0 +1,89 @@
+"""Parts of requests that several checks share. They require the calls to judge: a weak model is not a broken server."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from callwright.conform.answer import Body
+from callwright.eval.wires import WireName
+
+_OPENAI: Final = "https://platform.openai.com/docs"
+_ANTHROPIC: Final = "https://platform.claude.com/docs/en"
+CITIES: Final = ("Oslo", "Bergen")
+
+
+def sources(chat: str = "", responses: str = "", messages: str = "") -> Mapping[WireName, str]:
+    """The pages of the APIs that have something, by their paths."""
+    found: dict[WireName, str] = {}
+    if chat:
+        found["chat"] = f"{_OPENAI}/{chat}"
+    if responses:
+        found["responses"] = f"{_OPENAI}/{responses}"
+    if messages:
+        found["messages"] = f"{_ANTHROPIC}/{messages}"
+    return found
+
+
+ANSWERS: Final = sources("api-reference/chat/object", "api-reference/responses/object", "api/messages#body-messages")
+STREAMS: Final = sources(
+    "api-reference/chat-streaming", "api-reference/responses-streaming", "build-with-claude/streaming"
+)
+CALLING: Final = sources(
+    "guides/function-calling?api-mode=chat",
+    "guides/function-calling?api-mode=responses",
+    "agents-and-tools/tool-use/implement-tool-use",
+)
+
+
+def user(text: str) -> Body:
+    """A message of the user."""
+    return {"role": "user", "content": text}
+
+
+def tool(name: str, description: str = "", *, strict: bool | None = None, schema: Any = None) -> Body:
+    """A function tool: by default with a city."""
+    function: Body = {"name": name, "description": description or f"The {name[4:]} in a city now."}
+    function["parameters"] = (
+        schema
+        if schema is not None
+        else {
+            "type": "object",
+            "properties": {"city": {"type": "string", "enum": list(CITIES)}},
+            "required": ["city"],
+            "additionalProperties": False,
+        }
+    )
+    return {"type": "function", "function": function if strict is None else {**function, "strict": strict}}
+
+
+def choice_of(name: str) -> Body:
+    """The choice of a tool by name."""
+    return {"type": "function", "function": {"name": name}}
+
+
+def call(id_: str, city: str = "Oslo", name: str = "get_weather") -> Body:
+    """A call in the history."""
+    return {"id": id_, "type": "function", "function": {"name": name, "arguments": f'{{"city": "{city}"}}'}}
+
+
+def output(id_: str, content: str = "12 degrees, light rain") -> Body:
+    """The result of a call."""
+    return {"role": "tool", "tool_call_id": id_, "content": content}
+
+
+def assistant(*calls: Body, content: str | None = None) -> Body:
+    """A turn of the model with calls."""
+    return {"role": "assistant", "content": content, "tool_calls": list(calls)}
+
+
+WEATHER: Final = tool("get_weather")
+TIME: Final = tool("get_time")
+BOTH: Final = [WEATHER, TIME]
+ASKED: Final = [user("What is the weather in Oslo now? Use a tool.")]
+TEXT: Final[Body] = {"messages": [user("Say hello.")]}
+CALL: Final[Body] = {"messages": ASKED, "tools": BOTH, "tool_choice": choice_of("get_weather")}
+REQUIRED: Final[Body] = {"messages": ASKED, "tools": BOTH, "tool_choice": "required"}
+TWO: Final[Body] = {
+    "messages": [user("What is the weather in Oslo and Bergen? Call the tool once for each city.")],
+    "tools": [WEATHER],
+    "tool_choice": "required",
+}

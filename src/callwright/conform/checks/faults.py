@@ -1,0 +1,144 @@
+"""Faults of models and their servers: the client gets the right call, an error, or a report; nothing invented or lost.
+
+The request has a mark that names the fault. The scripted model server finds it, whatever the gateway under test makes
+of the rest, and answers with the turn below, written wrongly.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from callwright.conform.answer import Answer, Body
+from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not
+from callwright.conform.checks.asks import CALLING, tool, user
+from callwright.conform.checks.errors import error_form
+from callwright.conversation import AssistantTurn, Call, Message, TextPart
+from callwright.schema.validate import validator_of
+from callwright.tolerant_json.codec import encode
+from callwright.upstreams.simulated.faults import FAULTS
+
+# In which a model's text can be, if its server does not parse it: the first that the gateway reads is used for faults
+# that any text can have.
+DIALECTS: Final = ("hermes", "json", "harmony")
+NO_FAULT: Final = "none"
+NATIVE: Final = "native"  # the server parses calls
+_SILENT: Final = "silent"  # nothing to judge: how long a gateway waits is its own matter
+_MARK: Final = re.compile(r"\[case (\w+) (\w+)\]")
+_ARGUMENTS: Final = {"guest_name": "Ada Lovelace", "seats": 4, "outdoors": True, "note": "No nuts.\nNo fish."}
+_TYPES: Final = {str: "string", int: "integer", bool: "boolean"}
+_TOOL: Final = tool(
+    "book_table",
+    "Book a table.",
+    strict=True,
+    schema={
+        "type": "object",
+        "properties": {name: {"type": _TYPES[type(value)]} for name, value in _ARGUMENTS.items()},
+        "required": [*_ARGUMENTS],
+        "additionalProperties": False,
+    },
+)
+_REPLY: Final = "All tables are taken."
+# The model answers with a text: there must not be a call.
+_IN_TEXT: Final = ("teaches", "missing_message_token")
+# It may mean a call, or not.
+_ONLY_TEXT: Final = ("only_said",)
+_TWICE: Final = ("second_call",)
+
+
+def mark_in(text: str) -> tuple[str, str] | None:
+    """The fault and the dialect that a request names, or None."""
+    found = _MARK.search(text)
+    return (found[1], found[2]) if found else None
+
+
+def turn_of(fault: str) -> AssistantTurn:
+    """The turn that the model means."""
+    if fault in _IN_TEXT:
+        return AssistantTurn(None, Message("assistant", (TextPart(_REPLY),)))
+    return AssistantTurn("The user wants a table.", calls=[Call("book_table", encode(_ARGUMENTS).decode())])
+
+
+def baseline(dialect: str) -> Check:
+    """The check whether the gateway reads calls in the text of a model, in a dialect; `native`: calls of a server."""
+    if dialect == NATIVE:
+        return _check(NO_FAULT, "A right call, parsed by the server", NO_FAULT, NATIVE)
+    return _check(f"none_{dialect}", f"A right call in the text of the model ({dialect})", NO_FAULT, dialect)
+
+
+def fault_checks(readable: Collection[str]) -> Sequence[Check]:
+    """The checks; `readable`: the dialects in which the gateway reads the text of a model, and `native` if it forwards
+    a call that the server has parsed.
+    """
+    first = next((dialect for dialect in DIALECTS if dialect in readable), "")
+    found = [baseline(NATIVE)]
+    for name, fault in FAULTS.items():
+        if name == _SILENT:
+            continue
+        title = f"A mistake of the {'server' if fault.server else 'model'}: `{name}`"
+        if NATIVE not in readable:
+            found.append(_unread(name, title, "it does not forward a right call"))
+        elif not fault.writing:
+            found.append(_check(name, title, name, first or NATIVE))
+        elif first and fault.dialect in ("", *readable):
+            found.append(_check(name, title, name, fault.dialect or first))
+        else:
+            why = f"it does not read calls in the text of a model ({fault.dialect or 'in any dialect'})"
+            found.append(_unread(name, title, why))
+    return found
+
+
+def _check(name: str, title: str, fault: str, dialect: str) -> Check:
+    text = f"Book a table for Ada Lovelace: 4 seats outdoors, note 'No nuts. No fish.' [case {fault} {dialect}]"
+    body: Body = {"messages": [user(text)], "tools": [_TOOL]}
+    return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=(body,), judge=_judge(fault), wants="error")
+
+
+def _unread(name: str, title: str, why: str) -> Check:
+    def judge(_: Answer) -> Verdict:
+        return Verdict("not offered", "", why)
+
+    asks = _check(name, title, NO_FAULT, NATIVE).asks
+    return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=asks, judge=judge, wants="error")
+
+
+def _judge(fault: str) -> Judge:
+    """Judge the answer to a request with this fault."""
+
+    def judge(answer: Answer) -> Verdict:
+        if answer.status >= 400 or answer.error is not None:
+            if fault == NO_FAULT:
+                return does_not("the call", answer.error or answer.body)
+            return error_form(answer) if answer.status >= 400 else _has_message(answer.error)
+        calls = [(call.name, call.value) for call in answer.calls]
+        return _judge_text(answer, calls) if fault in _IN_TEXT else _judge_calls(answer, calls, fault)
+
+    return judge
+
+
+def _judge_text(answer: Answer, calls: list[tuple[Any, Any]]) -> Verdict:
+    if calls:
+        return does_not("no call: the model made none", calls)
+    return HOLDS if _REPLY in answer.text else does_not(f"the text {_REPLY}", answer.text)
+
+
+def _judge_calls(answer: Answer, calls: list[tuple[Any, Any]], fault: str) -> Verdict:
+    right: tuple[str, Any] = ("book_table", _ARGUMENTS)
+    if calls == [right] or (fault in _TWICE and calls == [right, right]):
+        return HOLDS
+    if any(_looks_right(name, value) for name, value in calls):
+        return does_not("the right call, or an error", calls)
+    if answer.finish == "length" or (fault in _ONLY_TEXT and answer.text):
+        return HOLDS
+    if answer.problems and (calls or answer.text):
+        return Verdict("holds", "", f"reported: {answer.problems}")
+    return does_not("the right call, or an error", calls or answer.text or "an empty answer")
+
+
+def _looks_right(name: Any, value: Any) -> bool:
+    """Whether a client would run a call."""
+    return name == "book_table" and not validator_of(_TOOL["function"]["parameters"]).faults(value)
+
+
+def _has_message(error: Any) -> Verdict:
+    words = error.get("message") if isinstance(error, dict) else None
+    return HOLDS if isinstance(words, str) and words else does_not("an error with a message", error)

@@ -1,0 +1,116 @@
+"""The form of answers: fields, ids, finish, usage, and the events of a stream."""
+
+import re
+from collections import Counter
+from typing import Final
+
+from callwright.conform.answer import EVENTS, JSON, Answer, Rule
+from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not, keeps
+from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, REQUIRED, STREAMS, TEXT, TWO, sources
+from callwright.eval.wires import WireName
+
+_CALL_ID: Final[dict[WireName, str]] = {
+    "chat": r"\S{1,64}",
+    "responses": r"\S{1,64}",
+    "messages": r"[a-zA-Z0-9_-]{1,128}",
+}
+_REQUEST_ID: Final[dict[WireName, str]] = {
+    "chat": "x-request-id",
+    "responses": "x-request-id",
+    "messages": "request-id",
+}
+
+
+def _content_type(answer: Answer) -> Verdict:
+    expected = EVENTS if answer.streamed else JSON
+    got = answer.headers.get("content-type", "")
+    return HOLDS if got.split(";")[0].strip() == expected else does_not(expected, got)
+
+
+def _request_id(answer: Answer) -> Verdict:
+    name = _REQUEST_ID[answer.wire]
+    return HOLDS if answer.headers.get(name) else does_not(f"the header {name}", ", ".join(answer.headers))
+
+
+def _finish(answer: Answer) -> Verdict:
+    expected = "tool_calls" if answer.calls else "stop"
+    if answer.finish not in (expected, "length"):
+        return does_not(f"a finish of {expected}", answer.finish)
+    return keeps("finish")(answer)
+
+
+def _text(answer: Answer) -> Verdict:
+    if answer.calls:
+        return does_not("a text, without tools", answer.calls[0].name)
+    if not answer.text and answer.finish == "length":
+        return Verdict("not shown", "a text", "the limit was reached before one")
+    return HOLDS if answer.text else does_not("a text", "none")
+
+
+def _call_ids(answer: Answer) -> Verdict:
+    ids = [call.id for call in answer.calls]
+    form = re.compile(_CALL_ID[answer.wire])
+    odd = next((one for one in ids if not isinstance(one, str) or not form.fullmatch(one)), "")
+    if odd != "":
+        return does_not(f"an id as {form.pattern}", odd)
+    twice = [one for one, number in Counter(ids).items() if number > 1]
+    return does_not("another id for each call", twice[0]) if twice else HOLDS
+
+
+def _arguments(answer: Answer) -> Verdict:
+    odd = next((call for call in answer.calls if not isinstance(call.value, dict)), None)
+    return does_not("arguments: one JSON object", odd.arguments) if odd else keeps("arguments")(answer)
+
+
+def _several(answer: Answer) -> Verdict:
+    if len(answer.calls) < 2:
+        return Verdict("not shown", "two calls", "one")
+    return _call_ids(answer)
+
+
+def _stream(name: str, title: str, *rules: Rule, wires: tuple[WireName, ...] = ()) -> Check:
+    where = {wire: source for wire, source in STREAMS.items() if not wires or wire in wires}
+    asks = (TEXT, CALL, TWO)
+    return Check(
+        name=f"stream.{name}", title=title, sources=where, asks=asks, judge=keeps(*rules), variants=("streamed",)
+    )
+
+
+def _answer(name: str, title: str, judge: Judge, *asks: object, wants_call: bool = False) -> Check:
+    return Check(
+        name=name,
+        title=title,
+        sources=CALLING if wants_call else ANSWERS,
+        asks=asks or (TEXT, REQUIRED),  # type: ignore[arg-type]
+        judge=judge,
+        wants="call" if wants_call else "answer",
+    )
+
+
+CHECKS: Final = (
+    _answer("answer.text", "A request without tools is answered with a text", _text, TEXT),
+    _answer("answer.fields", "All fields of the answer, with their types", keeps("fields")),
+    _answer("answer.finish", "The finish reason shows whether there is a call", _finish),
+    _answer("answer.usage", "Tokens are counted, and the counts add up", keeps("usage")),
+    _answer("answer.content_type", "The content type of the answer", _content_type),
+    Check(
+        name="answer.request_id",
+        title="A header with the id of the request",
+        sources=sources("api-reference/debugging-requests", "api-reference/debugging-requests", "api/errors"),
+        asks=(TEXT,),
+        judge=_request_id,
+        variants=("whole",),
+    ),
+    _answer(
+        "call.id", "Each call has an id of the API's form, another for each", _call_ids, CALL, TWO, wants_call=True
+    ),
+    _answer("call.arguments", "The arguments of a call are one JSON object", _arguments, CALL, TWO, wants_call=True),
+    _answer("call.several", "Several calls in one answer", _several, TWO, wants_call=True),
+    _stream("framing", "Each event is one JSON object, named as its type", "framing"),
+    _stream("start", "The stream begins once, as documented", "start"),
+    _stream("end", "The stream ends once, and nothing follows", "end"),
+    _stream("items", "Each item, block or call: one start, one end, indices in order", "items"),
+    _stream("deltas", "The deltas are the whole text", "deltas", wires=("responses", "messages")),
+    _stream("ids", "Ids stay the same in the whole stream", "ids", wires=("chat", "responses")),
+    _stream("sequence", "Events are numbered in steps of one", "sequence", wires=("responses",)),
+)

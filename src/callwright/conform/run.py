@@ -1,0 +1,146 @@
+"""Runs checks against a server: each different request once, a few in parallel, within limits of time and size."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from callwright.conform import read_chat, read_messages, read_responses
+from callwright.conform.answer import EVENTS, PROBLEMS, Answer, Body, events_of
+from callwright.conform.check import Check, Status, Variant, Verdict, has_no_endpoint, request_of, worst
+from callwright.conform.checks import choice, errors, form, history
+from callwright.conform.checks.asks import TEXT
+from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
+from callwright.doctor.client import Asker, Reply, dig
+from callwright.errors import ConfigError, UpstreamError
+from callwright.eval.wires import WireName
+from callwright.tolerant_json.codec import encode
+
+CHECKS: Final[tuple[Check, ...]] = (*form.CHECKS, *choice.CHECKS, *history.CHECKS, *errors.CHECKS)
+_READERS: Final = {"chat": read_chat, "responses": read_responses, "messages": read_messages}
+_HEADERS: Final[Mapping[WireName, Mapping[str, str]]] = {"messages": {"anthropic-version": "2023-06-01"}}
+REQUEST_S: Final = 60.0
+
+
+class Result(Struct, frozen=True):
+    """The verdict on one check over one API, whole or streamed."""
+
+    id: str
+    variant: Variant
+    title: str
+    source: str
+    status: Status
+    expected: str = ""
+    got: str = ""
+
+
+class Posts(Protocol):
+    """Sends requests: an `Asker`."""
+
+    async def post(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None = None) -> Reply:
+        """POST a body."""
+        ...
+
+
+def read_answer(wire: WireName, variant: Variant, sent: Body | bytes, reply: Reply) -> Answer:
+    """Read the answer to a request."""
+    streamed = variant == "streamed"
+    body = {} if isinstance(sent, bytes) else sent
+    answer = Answer(wire, streamed, body, reply.status, reply.headers, reply.fault)
+    answer.problems = ", ".join(value for name, value in reply.headers.items() if PROBLEMS.search(name))
+    if reply.status >= 400 or (reply.fault and not reply.body):
+        answer.body = reply.json if reply.json is not None else reply.body.decode(errors="replace")
+        answer.error = dig(answer.body, "error")
+    elif EVENTS in reply.headers.get("content-type", ""):
+        events = events_of(reply, answer)
+        answer.body = [event.data for event in events]
+        answer.expect(streamed, "fields", "one object, not a stream", answer.body[:1])
+        _READERS[wire].read_stream(answer, events)
+    else:
+        answer.body = reply.json
+        if answer.expect(isinstance(answer.body, dict), "fields", "a JSON object", reply.body.decode(errors="replace")):
+            answer.expect(not streamed, "framing", "a stream of events", answer.body)
+            _READERS[wire].read_whole(answer, answer.body)
+    return answer
+
+
+def choose_checks(
+    wires: Sequence[WireName], only: Sequence[str] = (), faults: Mapping[WireName, Sequence[Check]] | None = None
+) -> list[tuple[WireName, Check]]:
+    """The checks over these APIs whose ids begin with one of `only`; raises `ConfigError` if it finds nothing.
+    `faults`: those of a scripted model.
+    """
+    of_models = faults or {}
+    found = [(wire, check) for wire in wires for check in (*CHECKS, *of_models.get(wire, ())) if wire in check.sources]
+    if only:
+        found = [(wire, check) for wire, check in found if any(id_of(wire, check).startswith(one) for one in only)]
+    if not found:
+        raise ConfigError(f"--only {' '.join(only)}: no check has such an id. `callwright conform --list` prints all.")
+    return found
+
+
+def id_of(wire: WireName, check: Check) -> str:
+    """The id of a check over an API."""
+    return f"{wire}.{check.name}"
+
+
+async def run(
+    url: str, model: str, checks: Sequence[tuple[WireName, Check]], posts: Posts, told: Callable[[Result], None]
+) -> list[Result]:
+    """Run checks against the server at a base URL. Calls `told` with each result; returns all, in their order."""
+    asked: dict[tuple[WireName, Variant, bytes], asyncio.Task[Reply]] = {}
+
+    async def ask(wire: WireName, variant: Variant, path: str, sent: Body | bytes) -> Answer:
+        data = sent if isinstance(sent, bytes) else encode(sent)
+        key = (wire, variant, data)
+        if key not in asked:
+            asked[key] = asyncio.create_task(posts.post(url + path, data, _HEADERS.get(wire)))
+        return read_answer(wire, variant, sent, await asked[key])
+
+    async def judge(wire: WireName, check: Check, variant: Variant) -> Result:
+        if wire in lacking:
+            verdict = Verdict("not offered", "", lacking[wire])
+        else:
+            requests = [request_of(check, wire, body, model, variant) for body in check.asks]
+            answers = [await ask(wire, variant, path, sent) for path, sent in requests]
+            verdict = worst([check.verdict(answer) for answer in answers])
+        found = Result(
+            id_of(wire, check), variant, check.title, check.sources[wire], verdict.status, verdict.expected, verdict.got
+        )
+        told(found)
+        return found
+
+    lacking: dict[WireName, str] = {}
+    for wire in dict.fromkeys(wire for wire, _ in checks):
+        path, sent = request_of(CHECKS[0], wire, TEXT, model, "whole")
+        answer = await ask(wire, "whole", path, sent)
+        if answer.fault:
+            raise UpstreamError(f"{url}{path}: {answer.fault}", fault="unreachable", upstream=url)
+        if has_no_endpoint(answer):
+            lacking[wire] = f"POST {path}: HTTP {answer.status}"
+    tasks = [judge(wire, check, variant) for wire, check in checks for variant in check.variants]
+    return list(await asyncio.gather(*tasks))
+
+
+async def faults_to_check(url: str, model: str, wire: WireName, posts: Posts) -> Sequence[Check]:
+    """The checks of a scripted model's faults: which of them depends on the dialects that the gateway reads."""
+    dialects = (NATIVE, *DIALECTS)
+    found = await run(url, model, [(wire, baseline(dialect)) for dialect in dialects], posts, lambda _: None)
+    read = {result.id for result in found if result.variant == "whole" and result.status == "holds"}
+    return fault_checks([dialect for dialect in dialects if id_of(wire, baseline(dialect)) in read])
+
+
+def asker_for(url: str, api_key: str | None, requests: int) -> Asker:
+    """Connections to a server, with the key in the headers of both vendors."""
+    headers = {"authorization": f"Bearer {api_key}", "x-api-key": api_key} if api_key else {}
+    return Asker(url, headers, request_s=REQUEST_S, total_s=REQUEST_S * max(10, requests))
+
+
+async def first_model(url: str, asker: Asker) -> str:
+    """The first model that the server lists. Raises `ConfigError`."""
+    reply = await asker.get(f"{url}/models")
+    name = dig(reply.json, "data", 0, "id")
+    if not isinstance(name, str):
+        raise ConfigError(f"{url}/models names no model ({reply.summary}). Name one with --model.")
+    return name
