@@ -179,7 +179,7 @@ def test_each_fault_changes_the_answer_of_the_scripted_model(name: str) -> None:
     dialect = fault.dialect or "hermes"
     before = get_dialect(dialect).write(turn_of(name))
     # A text has no call to teach, and a server's fault is not in the text.
-    assert fault.server or struck_text(name, dialect) != before
+    assert fault.failure or struck_text(name, dialect) != before
 
 
 def before_the_scripted_model(*arguments: str, **settings: Any) -> list[dict[str, Any]]:

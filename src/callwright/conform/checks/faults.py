@@ -74,7 +74,7 @@ def fault_checks(readable: Collection[str]) -> Sequence[Check]:
     for name, fault in FAULTS.items():
         if name == _SILENT:
             continue
-        title = f"A mistake of the {'server' if fault.server else 'model'}: `{name}`"
+        title = f"A mistake of the {'server' if fault.failure else 'model'}: `{name}`"
         if NATIVE not in readable:
             found.append(_unread(name, title, "it does not forward a right call"))
         elif not fault.writing:
