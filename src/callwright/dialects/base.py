@@ -23,7 +23,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool, Message, TextPart
 from callwright.dialects.tokenizers import TOKENIZERS, added_tokens
 from callwright.errors import RequestError, nearest
-from callwright.memo.prefixes import fold, once
+from callwright.memo.prefixes import SharedList, fold, once
 from callwright.prompt import Prompt, neutralise
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_format import CallFormat, ParsedBy, ReadBy, read_answer
@@ -222,7 +222,9 @@ def _all_broken(
 
     none: list[dict[str, Any]] = []
     # The first is the system message, which may differ from request to request.
-    return more(none, messages[:1], 0) + fold(tuple(messages[1:]), none, more, (controls, own), "without look-alikes")
+    parts = (tuple(messages[:1]), tuple(messages[1:]))
+    first, later = (fold(part, none, more, (controls, own), "without look-alikes") for part in parts)
+    return SharedList(first + later)
 
 
 def _neutralise_message(message: dict[str, Any], controls: tuple[str, ...], own: tuple[str, ...]) -> dict[str, Any]:

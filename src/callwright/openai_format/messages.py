@@ -25,7 +25,7 @@ from callwright.conversation import (
     shared_item,
 )
 from callwright.errors import RequestError
-from callwright.memo.prefixes import fold
+from callwright.memo.prefixes import SharedList, fold
 from callwright.openai_format.errors import from_validation, missing, quote_list
 from callwright.openai_format.message_types import (
     AssistantMessage,
@@ -221,12 +221,12 @@ def write_messages(conversation: Conversation) -> list[dict[str, Any]]:
     return _instructed([message for turn in conversation.turns() for message in _of_turn(turn, 0)])
 
 
-def shared_messages(items: Sequence[Item]) -> list[dict[str, Any]]:
+def shared_messages(items: Sequence[Item]) -> SharedList:
     """The same for items, for a server, as cached messages that callers must not change. Reasoning has both names:
     vLLM reads `reasoning` only (vllm#38488), as Ollama does, SGLang and llama.cpp `reasoning_content`.
     """
     messages: list[dict[str, Any]] = fold(items, _NO_TURNS, _shared).made
-    return _instructed(messages) if fold(items, False, _has_developer) else [*messages]
+    return SharedList(_instructed(messages) if fold(items, False, _has_developer) else messages)
 
 
 def _has_developer(before: bool, items: Sequence[Item], start: int) -> bool:  # `before`: the result so far

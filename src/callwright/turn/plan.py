@@ -1,7 +1,7 @@
 """Builds the request to the upstream: mode, prompt or messages, tools, constraint. A pure function of its arguments."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from callwright.conversation import (
     Call,
     CallOutput,
     Conversation,
+    FunctionTool,
     Item,
     Message,
     NamedTool,
@@ -22,7 +23,7 @@ from callwright.dialects.base import Dialect, RenderOptions, get_dialect, read_o
 from callwright.dialects.detect import history_form, options_by_name
 from callwright.dialects.prompts.chat_messages import format_note
 from callwright.errors import ConfigError
-from callwright.memo.prefixes import fold, once
+from callwright.memo.prefixes import SharedList, fold, once
 from callwright.openai_format.messages import shared_messages
 from callwright.openai_format.response_format import write_response_format
 from callwright.openai_format.tool_choice import write_tool_choice
@@ -171,7 +172,7 @@ def _native(asked: GenerationRequest, conversation: Conversation, model: Model) 
     reads it instead; the answer is checked here, and asked for again.
     """
     items = apply_history_rules(conversation.items, history_form(asked.model))
-    messages = shared_messages(items)
+    messages: list[dict[str, Any]] = shared_messages(items)
     fields = dict(asked.fields)
     if conversation.response_format is not None:
         if model.format_beside_tools or not conversation.tools or conversation.tool_choice == "none":
@@ -181,17 +182,21 @@ def _native(asked: GenerationRequest, conversation: Conversation, model: Model) 
     if conversation.tools and not conversation.parallel_tool_calls:
         fields["parallel_tool_calls"] = False
     if conversation.prefill:
-        messages.append({"role": "assistant", "content": conversation.prefill})
+        messages = [*messages, {"role": "assistant", "content": conversation.prefill}]
         fields |= _CONTINUES
     choice = conversation.tool_choice
     return replace(
         asked,
         fields=fields,
         messages=list(map(_with_objects, messages)) if model.arguments_as_objects else messages,
-        tools=[tool.openai for tool in conversation.tools] or None,
+        tools=once(conversation.tools, "openai", partial(_shared_tools, conversation.tools)) or None,
         tool_choice=None if choice == "auto" else write_tool_choice(choice),
         unsent=_unshown(conversation, None),
     )
+
+
+def _shared_tools(tools: Sequence[FunctionTool]) -> SharedList:
+    return SharedList([tool.openai for tool in tools])
 
 
 def _with_note(messages: list[dict[str, Any]], note: str) -> list[dict[str, Any]]:

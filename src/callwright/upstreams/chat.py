@@ -16,6 +16,7 @@ from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
 from callwright.errors import UpstreamError
+from callwright.memo.prefixes import SharedList, fold
 from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
@@ -76,7 +77,7 @@ class ChatUpstream(ConstrainedUpstream):
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
-            "messages": generation.messages or [],
+            "messages": _written(generation.messages or []),
             **streaming(generation),
             **_offered(generation, self._server),
             **constraining,
@@ -104,6 +105,20 @@ def streaming(generation: GenerationRequest) -> dict[str, Any]:
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
+def _written(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
+    """Messages or tools as JSON, of which those that are shared with an earlier request are not written again. The
+    first is the system message, which may differ from request to request.
+    """
+    if type(objects) is not SharedList:
+        return objects
+    first, later = (fold(part, b"", _written_so_far) for part in (tuple(objects[:1]), tuple(objects[1:])))
+    return msgspec.Raw(b"[%b%b]" % (first[1:], later))
+
+
+def _written_so_far(before: bytes, objects: Sequence[dict[str, Any]], start: int) -> bytes:
+    return b",".join([before, *map(encode, objects[start:])])
+
+
 def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
     """The fields `tools` and `tool_choice`. A server that ignores a choice is sent only the tools that it allows."""
     if not generation.tools:
@@ -118,7 +133,7 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
-    offered: dict[str, Any] = {"tools": tools} if tools else {}
+    offered: dict[str, Any] = {"tools": _written(tools)} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
 
 

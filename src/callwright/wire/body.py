@@ -84,12 +84,16 @@ def _with_kept_parts(body: bytes | str, limits: Bounds) -> dict[str, Any] | None
 
 def _shared_objects(text: bytes) -> SharedList:
     """The objects of an array. Those with the same bytes as earlier ones are the same objects."""
-    if _SECRETIVE(text):
-        raise _NotToBeKept
-    values = SharedList(intern_all(map(bytes, decode(text, list[msgspec.Raw])), decode, _memory_of))
+    values = SharedList(intern_all(map(bytes, decode(text, list[msgspec.Raw])), _decoded_public, _memory_of))
     if fold(values, 0, _levels) > bounds.MAX_DEPTH - 2:
         raise _NotToBeKept
     return values
+
+
+def _decoded_public(text: bytes) -> object:
+    if _SECRETIVE(text):
+        raise _NotToBeKept
+    return decode(text)
 
 
 def _memory_of(text: bytes) -> int:
