@@ -128,16 +128,9 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
     source.end()
     for _ in get_dialect(name).parse(source, start, tools):
         raise AssertionError("the text is all there")
-    begins: dict[int, str] = {}  # of the arguments of each call
-    odd, asks = 0, False
-    for event in events:
-        if isinstance(event, CallStarted):
-            begins[event.index] = ""
-        elif isinstance(event, ArgumentsDelta):
-            begins[event.index] = begins[event.index] or event.text.lstrip()[:1]
-        elif isinstance(event, Problem):
-            odd += event.kind in _DOUBTS
-            asks = asks or event.kind in _CALLS_IN_TEXT
+    begins = _first_characters(events)
+    kinds = [event.kind for event in events if isinstance(event, Problem)]
+    odd, asks = sum([kind in _DOUBTS for kind in kinds]), not _CALLS_IN_TEXT.isdisjoint(kinds)
     is_whole = any(isinstance(event, CallEnded) and event.complete for event in events)
     # Only a hint: text, or a call of an offered tool that is not valid.
     if is_hinted and is_whole and start == "assistant" and not valid_calls(events, tools):
@@ -146,6 +139,17 @@ def _read(text: str, name: str, at: int, start: str, tools: Toolset, *, is_hinte
         return _Candidate(name, [ContentDelta(text), *problems], 0, 1, True, False, bool(problems))
     settles = bool(begins) and not (odd or is_hinted) and {*begins.values()} <= {"{", ""}
     return _Candidate(name, events, len(begins), odd, is_hinted, settles, asks)
+
+
+def _first_characters(events: Sequence[Event]) -> dict[int, str]:
+    """The first character of the arguments of each call."""
+    begins: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, CallStarted):
+            begins[event.index] = ""
+        elif isinstance(event, ArgumentsDelta):
+            begins[event.index] = begins[event.index] or event.text.lstrip()[:1]
+    return begins
 
 
 def _worth(candidate: _Candidate, tools: Toolset) -> tuple[int, int, int]:

@@ -243,7 +243,11 @@ class TurnLoop:
             more = yield from self._fall_back(reason, reader)
             if more is not None:
                 return more, reader
-        raise error if self._has_sent else self._failure or error
+        first, self._failure = self._failure or error, None
+        try:
+            raise error if self._has_sent else first
+        finally:  # the error holds this frame
+            del error, first
 
     def _fall_back(self, reason: str | None, reader: GenerationReader) -> Generator[Step, Any, Sequence[Item] | None]:
         """Ask the next model in place of an answer that does not hold. Returns the items to do so with: none if nothing

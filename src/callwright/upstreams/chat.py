@@ -106,17 +106,14 @@ def streaming(generation: GenerationRequest) -> dict[str, Any]:
 
 
 def _written(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
-    """Messages or tools as JSON, of which those that are shared with an earlier request are not written again. The
-    first is the system message, which may differ from request to request.
-    """
+    """Messages or tools as JSON, of which those that are shared with an earlier request are not written again."""
     if type(objects) is not SharedList:
         return objects
-    first, later = (fold(part, b"", _written_so_far) for part in (tuple(objects[:1]), tuple(objects[1:])))
-    return msgspec.Raw(b"[%b%b]" % (first[1:], later))
+    return msgspec.Raw(b"[%b]" % fold(objects, b"", _written_so_far))
 
 
 def _written_so_far(before: bytes, objects: Sequence[dict[str, Any]], start: int) -> bytes:
-    return b",".join([before, *map(encode, objects[start:])])
+    return b",".join([*([before] if before else []), *map(encode, objects[start:])])
 
 
 def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:

@@ -112,19 +112,26 @@ def _tasks(tools: Sequence[FunctionTool], asked: str) -> list[tuple[FunctionTool
         if cut:
             begin, is_new = cut.end(), "then" in cut[0].lower()
     if len(found) < 2:  # the whole has more words than its parts
-        named = (tool for tool in tools if tool.parameters is not None and is_all_named(tool.parameters, asked))
-        tool = _best(tools, asked) or next(named, None)
-        return [(tool, asked)] if tool is not None else []
+        return [(tool, asked) for tool in (_best(tools, asked) or _all_named(tools, asked),) if tool is not None]
     parts: list[tuple[FunctionTool, str]] = []
     file = ""
     for (tool, start), (_, end) in pairwise([*found, (found[0][0], len(asked))]):
         part = asked[start:end]
         files = [span.forms[0] for span in spans(part) if span.kind == "path"]
-        if file and not files and any(_FILE in meanings(name_words(key)) for key in required(tool.parameters)):
+        if file and not files and _wants_file(tool):
             part = f"{part} in {file}"  # the file of the part before
         file = files[-1] if files else file
         parts.append((tool, part))
     return parts
+
+
+def _all_named(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:
+    named = (tool for tool in tools if tool.parameters is not None and is_all_named(tool.parameters, asked))
+    return next(named, None)
+
+
+def _wants_file(tool: FunctionTool) -> bool:
+    return any(_FILE in meanings(name_words(key)) for key in required(tool.parameters))
 
 
 def _best(tools: Sequence[FunctionTool], asked: str) -> FunctionTool | None:
