@@ -8,9 +8,10 @@ import pytest
 
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig
+from tests.gateway.test_metrics import settled, value
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
-from tests.support.servers import Answer, ClosedPort, Gateway, ModelServer, calling, completion, whole
+from tests.support.servers import Answer, ClosedPort, Gateway, ModelServer, calling, completion, said, whole
 
 ALL, FEW, NONE = "cw-all-" + "a" * 40, "cw-few-" + "b" * 40, "cw-none-" + "c" * 40
 TOO_LONG: Final = {"error": {"message": "This model's maximum context length is 10 tokens.", "code": 400}}
@@ -23,6 +24,12 @@ FAULTS: Final[dict[str, Answer]] = {
     "invalid": calling("get_weather", '{"x": 1}'),
 }
 PARAMETERS: Final = TOOLS[0]["function"]["parameters"]
+STRICT: Final = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
 WIRES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "chat": (CHAT, {"messages": [QUESTION], "tools": [TOOLS[0]], "tool_choice": "required"}),
     "responses": (
@@ -109,6 +116,36 @@ def test_no_other_model_answers_a_client_that_may_not_or_will_not_ask_it(
     reply = asked(gateway, "chat", key=key, **headers)
     assert (reply.status, other.asked) == (502, [])
     assert "x-callwright-fallback" not in reply.headers
+
+
+def test_a_structured_answer_that_does_not_hold_is_asked_of_the_other_model(
+    gateway: str, servers: tuple[ModelServer, ModelServer]
+) -> None:
+    first, other = servers
+    first.plays(said('{"city": [1, {}]}'))
+    other.plays(completion(ARGUMENTS, size=400))
+    form = {"type": "json_schema", "json_schema": {"name": "place", "schema": STRICT, "strict": True}}
+    body = {"model": "small", "messages": [QUESTION], "response_format": form}
+    reply = request(gateway + CHAT, body, headers={"authorization": f"Bearer {ALL}"})
+    assert reply.status == 200, reply.text
+    assert json.loads(reply.json["choices"][0]["message"]["content"]) == json.loads(ARGUMENTS)
+    assert reply.headers["x-callwright-fallback"].startswith("big; reason=")
+
+
+def test_the_metric_has_the_other_model_and_the_reason(servers: tuple[ModelServer, ModelServer]) -> None:
+    first, other = servers
+    first.plays(FAULTS["unavailable"])
+    other.plays(completion(GOOD, size=400))
+    small = ModelConfig(name="small", upstream=first.url, mode="native", retries=0, fallback=("big",))
+    big = ModelConfig(name="big", upstream=other.url, mode="raw", dialect="hermes", server="vllm", constrain="off")
+    served = Gateway(Config(models=(small, big)))
+    try:
+        reason = asked(served.url, "chat").headers["x-callwright-fallback"].partition("reason=")[2]
+        samples = settled(served.url)
+    finally:
+        served.stop()
+    assert value(samples, "fallbacks_total", model="small", to="big", reason=reason) == 1
+    assert value(samples, "fallbacks_total") == 1
 
 
 def test_an_unknown_wish_is_refused(gateway: str) -> None:
