@@ -150,7 +150,7 @@ class DsmlCalls(TaggedCalls):
             return token
 
         rest = _any_bars(self._token.strip("|｜‖∣")).sub(respelled, tag + held)
-        text.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}", call=text.calls))
+        text.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}"))
         text.markup(blanks)
         text.markup("".join(odd))  # what others begin with
         source, begin = text.source, max(0, text.source.at - len(tag + held))

@@ -183,7 +183,7 @@ class TurnLoop:
             except RequestError as error:
                 if reader is None:  # of the first model: it is the request that is wrong
                     raise
-                more, reader = yield from self._after(error, reader, REFUSED)
+                more, reader = yield from self._after(error, reader, REFUSED, ())
                 continue
             reader = self._reader(generation)
             try:
@@ -191,11 +191,12 @@ class TurnLoop:
             except (RequestError, UpstreamError) as error:
                 if self._seen is not None:
                     self._seen.failed(error)
+                rest = reader.abandoned()
                 if (yield from self._is_made_fit(error)):
                     more = ()
                 else:
                     reason = reason_to_fall_back(error, is_fallback=self._fallback is not None)
-                    more, reader = yield from self._after(error, reader, reason)
+                    more, reader = yield from self._after(error, reader, reason, rest)
                 continue
             is_long = reader.parser is not None and reader.parser.source.pushed > _MANY
             rest = (yield Beside(reader.finish)) if is_long else reader.finish()
@@ -221,10 +222,15 @@ class TurnLoop:
         return not self._retry.has_earlier and self._is_shorter(error)
 
     def _after(
-        self, error: RequestError | UpstreamError, reader: GenerationReader, reason: str | None
+        self,
+        error: RequestError | UpstreamError,
+        reader: GenerationReader,
+        reason: str | None,
+        rest: Sequence[Event],
     ) -> Generator[Step, Any, tuple[Sequence[Item] | None, GenerationReader]]:
         """After a failure: the items to ask another model with, for this `reason`, or None if there is an answer all
-        the same; and the reader of the answer. Raises an error if there is neither.
+        the same; and the reader of the answer. Raises an error if there is neither. `rest`: the last events of the
+        answer that failed.
         """
         if self._retry.fall_back():  # on the answer before a retry, which does not hold
             return (yield from self._fall_back(reason, reader)), reader
@@ -237,7 +243,7 @@ class TurnLoop:
             self._shown, self._told = resort.conversation, resort.told
             self._note(resort.fallback)
             return None, resort.reader
-        if reason != REFUSED and (certain := self.push(reader.abandoned(), reader)):
+        if certain := self.push(rest, reader):
             yield Emit(certain)
         if self._fallbacks and self._retry.break_off() and self._retry.failing is not None:
             more = yield from self._fall_back(reason, reader)

@@ -33,7 +33,7 @@ def possible_base_urls(url: str) -> list[str]:
         path = path.rpartition("/")[0]
         paths.append(path)
     site = f"{parts.scheme}://{parts.netloc}"
-    return [f"{site}{path}{end}" for path in paths for end in ("/v1", "")]
+    return list(dict.fromkeys([f"{site}{path}{end}" for path in paths for end in ("/v1", "")]))
 
 
 def base_url_hint(url: str, path: str) -> str:
