@@ -77,7 +77,7 @@ class ChatUpstream(ConstrainedUpstream):
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
-            "messages": _written(generation.messages or []),
+            "messages": _encode_shared(generation.messages or []),
             **streaming(generation),
             **_offered(generation, self._server),
             **constraining,
@@ -105,14 +105,14 @@ def streaming(generation: GenerationRequest) -> dict[str, Any]:
     return {"stream": True, "stream_options": {"include_usage": True}} if generation.streamed else {"stream": False}
 
 
-def _written(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
+def _encode_shared(objects: list[dict[str, Any]]) -> msgspec.Raw | list[dict[str, Any]]:
     """Messages or tools as JSON, of which those that are shared with an earlier request are not written again."""
     if type(objects) is not SharedList:
         return objects
-    return msgspec.Raw(b"[%b]" % fold(objects, b"", _written_so_far))
+    return msgspec.Raw(b"[%b]" % fold(objects, b"", _encode_more))
 
 
-def _written_so_far(before: bytes, objects: Sequence[dict[str, Any]], start: int) -> bytes:
+def _encode_more(before: bytes, objects: Sequence[dict[str, Any]], start: int) -> bytes:
     return b",".join([*([before] if before else []), *map(encode, objects[start:])])
 
 
@@ -130,7 +130,7 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
-    offered: dict[str, Any] = {"tools": _written(tools)} if tools else {}
+    offered: dict[str, Any] = {"tools": _encode_shared(tools)} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
 
 
