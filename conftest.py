@@ -22,10 +22,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-# Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried.
-settings.register_profile("all", max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-settings.register_profile("brief", settings.get_profile("all"), max_examples=4, derandomize=True)
+# Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried. They are the same in
+# each run, so that a change fails by its own fault; `--all --hypothesis-seed N` tries others, as the nightly run does.
+settings.register_profile(
+    "all", max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+settings.register_profile("brief", settings.get_profile("all"), max_examples=4)
 settings.register_profile("quick", settings.get_profile("brief"), max_examples=4)
+settings.register_profile("seed", settings.get_profile("all"), derandomize=False)
 
 # No test may find a model server on the ports of this machine.
 os.environ["CALLWRIGHT_UPSTREAM"] = "simulated"
@@ -56,7 +60,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_left_out] = {}
     selection = _selection(config)
-    settings.load_profile("brief" if selection == "named" else selection)
+    profile = "brief" if selection == "named" else selection
+    has_seed = profile == "all" and config.getoption("--hypothesis-seed") is not None
+    settings.load_profile("seed" if has_seed else profile)
 
 
 def _selection(config: pytest.Config) -> Selection:

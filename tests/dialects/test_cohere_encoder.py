@@ -26,7 +26,7 @@ TOOLS: Final = [{"type": "function", "function": {"name": "f"}}]
 @examples(400)
 def test_a_prompt_is_what_coheres_own_encoder_makes(version: int, asked: Generated, effort: str | None) -> None:
     results = json.dumps([message["content"] for message in asked.messages if message["role"] == "tool"])
-    assume(version == 4 or "<|" not in results)  # what may be a part of a token stays escaped here
+    assume(version == 4 or "<|" not in results)  # which could begin a token and stays escaped here
     dialect, options = VERSIONS[version]
     told = {} if effort is None else {"reasoning_effort": effort}
     ours = render(asked.messages, tools=asked.tools, dialect=dialect, **options, **told).text

@@ -104,7 +104,8 @@ def _results(out: PromptBuilder, results: Sequence[Result]) -> None:
     for result in results:
         out.control("<cofl:tool_result ").text(f'id="{result.number}" is_error="false">')
         out.control("<cofl:tool_result_item ").text('index="0">')
-        out.text(_escaped(json.dumps({"content": result.text}, ensure_ascii=False)))
+        # Cohere's encoder does not escape `<|` and `|>` here. Without a `<|` no text makes a token, so that one stays.
+        out.text(_escaped(json.dumps({"content": result.text}, ensure_ascii=False)).replace("|&gt;", "|>"))
         out.control("</cofl:tool_result_item>", "</cofl:tool_result>")
     out.control(_RESULTS[1])
 
