@@ -37,6 +37,10 @@ MAX_DEPTH: Final = 128
 
 _BLANKS = re.compile(r"[\s\ufeff]*+").match
 _USUAL_GAP = re.compile(r'[ \n]?(?=[",:{}\[\]\w])').match
+# A member up to its value, in strict JSON and with the usual white space.
+_USUAL_MEMBER = re.compile(
+    r'(?P<before>[ \n]?)(?P<comma>(?:,[ \n]?)?)"(?P<key>[ !#-\[\]-~]*+)"(?P<colon>[ \n]?:[ \n]?)(?=["{\[\w-])'
+).match
 _STRICT_BLANKS = re.compile(r"[ \t\r\n]*+\Z").match
 # By closing quote: a run of string text without that quote, escapes and control characters.
 _RUNS = {quote: re.compile(rf"[^{quote[0]}\\\x00-\x1f]*+").match for quote in ('"', "'", "`", "”", "’", '"""', "'''")}
@@ -157,10 +161,17 @@ class JsonReader:
 
     def member(self, node: Node, *, first: bool) -> Parse[Member | None]:
         """The same in an object."""
+        source = self.source
+        usual = None if self._blanks else _USUAL_MEMBER(source.text, source.at)
+        if usual and (not usual["comma"]) is first:
+            source.at = usual.end()
+            self._notation = JSON
+            key = Node("string", f'"{usual["key"]}"')
+            before, comma, name, colon = usual.groups()
+            return Member(before, comma[1:], Node("missing", "", "null"), key, colon, name)
         lead = yield from self._separator(node, first=first)
         if lead is None:
             return None
-        source = self.source
         quoted = source.text[source.at] in QUOTES
         if quoted:
             pieces: list[str] = []
