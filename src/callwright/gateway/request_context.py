@@ -148,7 +148,7 @@ class RequestContext(Struct, kw_only=True):
     previous_response_id: str | None = None
     span_ended: Callable[[str, int, str | None], None] | None = None
     reasoning_put_back: int = 0
-    given: frozenset[str] = frozenset()
+    given: Mapping[str, Any] = {}
     dropped: frozenset[str] = frozenset()
     not_passed: frozenset[str] = frozenset()
     latest: Observation | None = None
@@ -167,7 +167,7 @@ class RequestContext(Struct, kw_only=True):
         words = _WORDS.get(self.endpoint, {})
         schema = "tools.input_schema" if self.api == "anthropic" else _SCHEMA
         spelled = [words.get(name, name.replace(_SCHEMA, schema)) for name in unsent]
-        return self.not_passed.union(name for name in spelled if name.partition(".")[0] in self.given)
+        return self.not_passed.union(name for name in spelled if self.given.get(name.partition(".")[0]) is not None)
 
     def add(self, seen: Observation) -> None:
         """A turn of it is over."""
@@ -182,7 +182,7 @@ class RequestContext(Struct, kw_only=True):
         """Something in it went wrong. A field that a model's server names is the error's, if the request has it, too:
         its message is about that one.
         """
-        if isinstance(error, RefusedByServerError) and error.field in self.given:
+        if isinstance(error, RefusedByServerError) and self.given.get(error.field) is not None:
             error.param = error.field
         self.message = error.message
         if isinstance(error, UpstreamError):
@@ -242,9 +242,9 @@ def note(response_id: str, conversation_id: str | None, previous_id: str | None)
 
 
 def note_given(fields: Mapping[str, Any]) -> None:
-    """Record the fields of the running request, without those that are null."""
+    """Record the fields of the running request."""
     if (context := _current.get()) is not None:
-        context.given = frozenset([name for name, value in fields.items() if value is not None])
+        context.given = fields
 
 
 def note_dropped(names: frozenset[str]) -> None:

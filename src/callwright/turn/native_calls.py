@@ -194,9 +194,8 @@ class NativeCalls:
             # arguments of a tool that requires some. For other tools many servers send empty arguments.
             said = "".join(call.said).lstrip()
             begun = said.startswith("{") or (not said and self._requires_something(call))
-            name = self._tools.resolve_name(call.name)
             complete = call.whole or not (cut or begun)
-            if complete and not said and self._tools.accepts_nothing(name):
+            if complete and not said and self._tools.accepts_nothing(self._tools.resolve_name(call.name)):
                 if self._tools.words_behind(call.name):  # which may be the arguments
                     complete = False
                 else:
@@ -240,7 +239,8 @@ class NativeCalls:
             elif call.id is not None:
                 self._tell("the id of one call for another, which gets a new one", call.id)
             events.append(CallStarted(call.index, call.name, id=id_))
-        events += [ArgumentsDelta(call.index, text) for text in call.waiting]
+        for text in call.waiting:
+            events.append(ArgumentsDelta(call.index, text))
         call.waiting.clear()
         if is_over and call.held:
             events.append(ArgumentsDelta(call.index, call.held))

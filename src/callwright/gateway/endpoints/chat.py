@@ -194,7 +194,8 @@ def _filter_request(chat: ChatRequest, passes: PassRules) -> ChatRequest:
     """A request as its model's server may get it; the context that runs notes what does not pass."""
     fields, dropped = passes.fields_passed(chat.fields)
     items, inside = passes.items_passed(chat.conversation.items)
-    note_dropped(dropped | inside | chat.unread)
+    if dropped or inside or chat.unread:
+        note_dropped(dropped | inside | chat.unread)
     return msgspec.structs.replace(
         chat, conversation=msgspec.structs.replace(chat.conversation, items=items), fields=fields
     )

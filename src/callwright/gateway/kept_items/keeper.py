@@ -96,12 +96,12 @@ class ItemKeeper:
         """Cache the parts of a finished turn that a later history may lack."""
         if self._store is None or await _shown_reasoning(model) == "none":
             return
-        kept = {key: encode_items(items) for key, items in turn.kept.items()}
         now = self._now()
         try:
             if turn.bare:
                 await self._store.note_bare(model.name, turn.bare, now)
-            if kept:
+            if turn.kept:
+                kept = {key: encode_items(items) for key, items in turn.kept.items()}
                 await self._store.check()
                 await self._store.keep(model.name, kept, now, now - _LASTS_S)
         except StoreError as error:
