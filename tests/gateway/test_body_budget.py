@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callwright.gateway.body_budget import BodyBudget, body_room
+from callwright.gateway.body_budget import BodyBudget, BodyRoom, body_room
 from callwright.gateway.config.config import Config, ModelConfig
 from callwright.settings.bounds import Bounds
 from tests.support.http_client import CHAT, request
@@ -98,7 +98,7 @@ def taken() -> Iterator[Taken]:
     with ExitStack() as stack:
 
         def take(client: str, size: int) -> bool:
-            stack.enter_context(budget.request(client))
+            stack.enter_context(BodyRoom(budget, client))
             room = body_room()
             assert room is not None
             return room.maybe_full(size) is None

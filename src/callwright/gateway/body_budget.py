@@ -26,12 +26,6 @@ class BodyBudget:
         self.of_clients: Counter[str] = Counter()
         self._told = told
 
-    def request(self, client: str) -> "BodyRoom":
-        """Room for the body of one request, to be entered until it is answered. Who has no name (`""`) may take all
-        that there is.
-        """
-        return BodyRoom(self, client)
-
     def change(self, client: str, by: int) -> None:
         """Take bytes, or release them if `by` is negative."""
         if not by:
@@ -44,7 +38,9 @@ class BodyBudget:
 
 
 class BodyRoom(Struct):
-    """What one request has taken: `size` bytes."""
+    """Room for the body of one request until its answer, `size` bytes now. A client without a name (`""`) may take all
+    that there is.
+    """
 
     budget: BodyBudget
     client: str

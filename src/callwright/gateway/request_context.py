@@ -182,7 +182,7 @@ class RequestContext(Struct, kw_only=True):
         """Something in it went wrong. A field that a model's server names is the error's, if the request has it, too:
         its message is about that one.
         """
-        if isinstance(error, RefusedByServerError) and self.given.get(error.field) is not None:
+        if isinstance(error, RefusedByServerError) and error.field and self.given.get(error.field) is not None:
             error.param = error.field
         self.message = error.message
         if isinstance(error, UpstreamError):

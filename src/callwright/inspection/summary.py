@@ -1,8 +1,8 @@
 """One turn in a row of a list: its model, outcome and cost. Of its contents only `asked` and `called`."""
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from callwright.errors import CallwrightError, RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.call_outcome import TurnEnd, TurnOutcome, turn_end, turn_outcome
-from callwright.turn.observe import Observation, SeenCall
+from callwright.turn.observe import Observation
 from callwright.turn.records import Record, words_asked
 
 # The number of called tools in a row, and the characters of each name.
@@ -82,7 +82,8 @@ def end_row(row: TurnSummary, seen: Observation) -> None:
     """The turn is over."""
     row.over = True
     row.mode, row.dialect = seen.mode, seen.dialect
-    row.called = _call_names(list(seen.calls.values())) if row.has_contents and seen.calls else []
+    if row.has_contents:
+        row.called = [call.name[:_NAME_CHARS] for call in islice(seen.calls.values(), _MAX_CALLED)]
     row.calls, row.attempts = len(seen.calls), len(seen.asked)
     row.problems = dict(Counter(problem.kind for problem in seen.problems)) if seen.problems else {}
     row.first_s = None if seen.first_s is None else seen.first_s - seen.begun_s
@@ -128,12 +129,8 @@ def summary_of_record(record: Record, id_: str) -> TurnSummary:
         conversation=record.conversation,
         ended=record.ended,
         asked=record.asked,
-        called=_call_names(record.calls),
+        called=[call.name[:_NAME_CHARS] for call in record.calls[:_MAX_CALLED]],
     )
-
-
-def _call_names(calls: Sequence[SeenCall]) -> list[str]:
-    return [call.name[:_NAME_CHARS] for call in calls[:_MAX_CALLED]]
 
 
 def _code(error: BaseException) -> str | None:

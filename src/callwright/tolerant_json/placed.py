@@ -65,17 +65,12 @@ class _PlacedReader(JsonReader):
             self.placed[number] = self.placed[number]._replace(end=self.source.at)
         return entry
 
-    def _separator(self, node: Node, *, first: bool) -> Parse[tuple[str, str] | None]:
-        lead = yield from super()._separator(node, first=first)
-        self._key_begin = self.source.at
-        return lead
-
     def member(self, node: Node, *, first: bool) -> Parse[Member | None]:
         entry = yield from super().member(node, first=first)
         if entry is not None:
-            written = self.source.text[self._key_begin : self.source.at].rstrip()
-            end = self._key_begin + len(written.rstrip(":=>").rstrip())
-            self.placed.append(PlacedValue(entry.key, self._key_begin, end))
+            written = self.source.text[self.key_at : self.source.at].rstrip()
+            end = self.key_at + len(written.rstrip(":=>").rstrip())
+            self.placed.append(PlacedValue(entry.key, self.key_at, end))
         return entry
 
 

@@ -90,6 +90,7 @@ class JsonReader:
         self.source = source
         self.repairs: dict[JsonRepair, int] = {}
         self.cut = False  # the text ended in the middle of a scalar, a key or a member
+        self.key_at = 0  # the place of the latest key, if the text was all there
         self.tail = ""  # the white space before the closer of the container that ended last
         self._open: list[str] = []  # the opening brackets of all open containers
         self._blanks = ""  # white space after the last unquoted word, which the word's own reader took
@@ -164,7 +165,7 @@ class JsonReader:
         source = self.source
         usual = None if self._blanks else _USUAL_MEMBER(source.text, source.at)
         if usual and (not usual["comma"]) is first:
-            source.at = usual.end()
+            self.key_at, source.at = usual.start("key") - 1, usual.end()
             self._notation = JSON
             key = Node("string", f'"{usual["key"]}"')
             before, comma, name, colon = usual.groups()
@@ -172,6 +173,7 @@ class JsonReader:
         lead = yield from self._separator(node, first=first)
         if lead is None:
             return None
+        self.key_at = source.at
         quoted = source.text[source.at] in QUOTES
         if quoted:
             pieces: list[str] = []

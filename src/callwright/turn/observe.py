@@ -177,7 +177,10 @@ class Observation(Struct):
     @property
     def unsent(self) -> frozenset[str]:
         """The fields of the request that did not go to the server, of any attempt."""
-        return self.asked[0].unsent.union(*[one.unsent for one in self.asked[1:]]) if self.asked else frozenset()
+        unsent: frozenset[str] = frozenset()
+        for asked in self.asked:
+            unsent |= asked.unsent
+        return unsent
 
     @property
     def retries(self) -> int:

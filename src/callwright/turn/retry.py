@@ -118,7 +118,7 @@ class RetryPolicy:
         `in_time`: there is time for a retry. None also if the model repeats the same mistake.
         """
         attempt = self._attempt
-        if not self.holds or attempt.is_cut or attempt.has_refused:
+        if not self.holds or (self._form is None and attempt.is_faultless) or attempt.is_cut or attempt.has_refused:
             return None
         if self._form is not None and not attempt.calls:
             self._judge(attempt, self._form)

@@ -66,7 +66,8 @@ def first_messages(conversation: Conversation, *, only_user: bool = False) -> tu
     for item in conversation.items:
         if type(item) is Message and (item.role == "user" or not only_user):
             words.append(item.role)
-            words += [part.text[:_LOOKED_AT] if type(part) is TextPart else "" for part in item.parts]
+            for part in item.parts:
+                words.append(part.text[:_LOOKED_AT] if type(part) is TextPart else "")
             if item.role == "user":
                 return tuple(words), True
     return tuple(words), False

@@ -15,7 +15,7 @@ from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Client, Clients, for_client
 from callwright.gateway.access.keys import ApiKey, Keys, asking
-from callwright.gateway.body_budget import BodyBudget
+from callwright.gateway.body_budget import BodyBudget, BodyRoom
 from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
 from callwright.gateway.request_context import RequestContexts, current
@@ -81,7 +81,7 @@ class AccessMiddleware:
                 return
             path, method = scope["path"], scope["method"]
             is_watching = path in _ALWAYS or (method == "GET" and path.startswith(_PAGE_DATA))
-            with self._admission.under_way(limited=not is_watching), self._bodies.request(client.name):
+            with self._admission.under_way(limited=not is_watching), BodyRoom(self._bodies, client.name):
                 if who.is_limited and method == "POST" and path not in _ASK_NO_MODEL:
                     await who.begin()
                 is_admitted = True

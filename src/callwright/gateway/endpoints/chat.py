@@ -97,15 +97,17 @@ class ChatEndpoint:
 
         given, model = await off_loop(read, slow=slow)
         note_given(given.given)
-        check_choices(given.body.n or 1, "n")
+        if given.body.n:
+            check_choices(given.body.n, "n")
         model = model or self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
-        opened = await self._servers.open(read_servers(given.given.get("tools") or ()), labels)
-        servers = {label: one.server for label, one in opened.items()}
+        declared = read_servers(given.given.get("tools") or ())
+        opened = await self._servers.open(declared, labels) if declared or labels else {}
+        servers = {label: opened[label].server for label in opened} if opened else {}
         searches = self._search is not None
         chat = await off_loop(partial(read_decoded, given, servers, searches_web=searches), slow=slow)
         chat = _filter_request(chat, model.passes)
-        if keeps := self._keeper.keeps and _may_keep(model, chat):
+        if keeps := self._keeper.keeps and model.keeps_reasoning and chat.fields.get("store") is not False:
             chat = msgspec.structs.replace(chat, conversation=await self._keeper.put_back(chat.conversation, model))
             keeps = bool(chat.conversation.tools)  # the key is the call
 
@@ -143,8 +145,10 @@ class ChatEndpoint:
             return None
 
     async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents, followed: FollowedTurn | None) -> Response:
-        choices: list[list[Event]] = [[] for _ in range(chat.choices)]
-        kept = choices[0]
+        kept: list[Event] = []
+        choices = [kept]
+        while len(choices) < chat.choices:
+            choices.append([])
         usage: Usage | None = None
         async with aclosing(events):
             async for batch in events:
@@ -157,7 +161,7 @@ class ChatEndpoint:
                         kept.append(event)
         if followed is not None:
             await followed.end()
-        turn, *others = [collect(each) for each in choices]
+        turn, *others = map(collect, choices)
         answer = completion(
             turn,
             usage,
@@ -165,8 +169,10 @@ class ChatEndpoint:
             legacy=chat.legacy,
             **self._identity(chat),
         )
-        told = problems_told([problem for each in (turn, *others) for problem in each.problems])
-        return json_response(answer, headers={PROBLEMS_HEADER: told} if told else None)
+        problems = [*turn.problems]
+        for other in others:
+            problems += other.problems
+        return json_response(answer, headers={PROBLEMS_HEADER: problems_told(problems)} if problems else None)
 
     def _chunks(self, chat: ChatRequest) -> ChatChunks | ChoiceChunks:
         how = {
@@ -184,10 +190,6 @@ class ChatEndpoint:
             "model": chat.model,
             "call_id": _call_id,
         }
-
-
-def _may_keep(model: Model, chat: ChatRequest) -> bool:
-    return model.keeps_reasoning and chat.fields.get("store") is not False
 
 
 def _filter_request(chat: ChatRequest, passes: PassRules) -> ChatRequest:

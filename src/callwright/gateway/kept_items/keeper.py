@@ -23,7 +23,7 @@ from callwright.gateway.store.store import Store, StoreError
 from callwright.turn.fair_pool import SLOW
 from callwright.turn.model import Model
 from callwright.turn.past_reasoning import PastReasoning, past_reasoning
-from callwright.turn.plan import is_large, is_slow
+from callwright.turn.plan import is_slow
 from callwright.wire.server_events import TurnEvent
 
 log = logging.getLogger("callwright.gateway")
@@ -33,6 +33,7 @@ _LASTS_S: Final = 3_600.0
 # Items in use stay: their time is renewed after this fraction of `_LASTS_S`.
 _REFRESHED_AFTER: Final = 1 / 8
 _FORGOTTEN_EVERY: Final = 1 / 4
+_MANY_ITEMS: Final = 1_000  # a longer conversation is searched in a thread
 
 
 class ItemKeeper:
@@ -49,7 +50,7 @@ class ItemKeeper:
         """The conversation with its missing reasoning restored, if cached and if the model's template shows it."""
         if self._store is None or (shown := await _shown_reasoning(model)) == "none":
             return conversation
-        slow = is_large(conversation)
+        slow = len(conversation.items) > _MANY_ITEMS
         everywhere = shown == "all" or conversation.keeps_reasoning
         gaps = await off_loop(partial(find_gaps, conversation.items, everywhere=everywhere), slow=slow)
         if not gaps:

@@ -261,9 +261,7 @@ class KnownKeys:
 
     def among(self, owner: str, model: str, keys: Iterable[str], since: float = -math.inf) -> set[str]:
         """Those of the keys that were added since a time."""
-        added = self._added
-        there = [key for key in keys if (owner, model, key) in added]
-        return {key for key in there if added[owner, model, key] > since}
+        return {key for key in keys if self._added.get((owner, model, key), -math.inf) > since}
 
     def remove(self, owner: str, model: str, keys: Iterable[str]) -> None:
         """Take keys out."""
