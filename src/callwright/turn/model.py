@@ -21,6 +21,7 @@ from callwright.upstreams.base import Upstream
 from callwright.wire.pass_rules import PassRules
 
 Mode: TypeAlias = Literal["native", "prompt", "raw"]
+Modality: TypeAlias = Literal["text", "image", "file", "audio"]
 
 MODES: tuple[Mode, ...] = ("native", "prompt", "raw")
 
@@ -69,7 +70,8 @@ class Model(Struct, frozen=True):
     dialect when the model is asked (mode `auto`); until then the mode is `native`. `hints` are parameter aliases.
     `observers` are called for each turn. `passes` lists the parts of a request that may go to the server, `requests` is
     how strictly it is read, `mcp` names the MCP servers whose tools each request has; a service that accepts requests
-    must apply these. `limit`: maximum number of concurrent generations.
+    must apply these. `limit`: maximum number of concurrent generations. `input_modalities`: what its messages may
+    contain, if known.
 
     `fallbacks` are asked in this order, each once, if the model fails or its call or answer does not hold after its
     retries; their own fallbacks are not.
@@ -101,6 +103,7 @@ class Model(Struct, frozen=True):
     requests: RequestRules = STRICT
     mcp: tuple[str, ...] = ()
     limit: Limit | None = None
+    input_modalities: tuple[Modality, ...] | None = None
     fallbacks: "tuple[Model, ...]" = ()
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """A server's information about itself: its models, and its health."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
@@ -16,10 +17,26 @@ class ModelMeta(Struct):
     n_ctx_train: int
 
 
+class ModelArchitecture(Struct):
+    """As OpenRouter has it."""
+
+    modality: str
+    input_modalities: Sequence[str]
+    output_modalities: Sequence[str] = ("text",)
+
+
+class Supported(Struct):
+    """Whether a model has a capability, as Anthropic writes it."""
+
+    supported: bool
+
+
 class ModelCard(Struct, kw_only=True):
     """A model that can be asked, for clients of OpenAI's API and of Anthropic's: it has the same time twice.
 
-    The size of its context window in tokens, if known, is under each of the names that clients look for.
+    The size of its context window in tokens, if known, is under each of the names that clients look for. What is
+    unknown is left out: for a server that renders the prompts itself, whether the model reasons, and what its messages
+    may contain.
     """
 
     id: str
@@ -34,6 +51,11 @@ class ModelCard(Struct, kw_only=True):
     context_window: int | UnsetType = UNSET  # as Groq has it
     max_input_tokens: int | UnsetType = UNSET  # as Anthropic has it, and LiteLLM
     meta: ModelMeta | UnsetType = UNSET
+    mode: str
+    dialect: str | UnsetType = UNSET
+    supported_parameters: Sequence[str]  # as OpenRouter has it
+    architecture: ModelArchitecture | UnsetType = UNSET
+    capabilities: Sequence[str] | Mapping[str, Supported]  # as Ollama and LM Studio have it, or as Anthropic has it
 
 
 class ModelList(Struct, kw_only=True):

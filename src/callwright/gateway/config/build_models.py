@@ -166,6 +166,7 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
         requests=RequestRules(is_lenient=given.requests == "lenient"),
         passes=_pass_rules(given, bool(config.keys)),
         mcp=given.mcp,
+        input_modalities=given.input_modalities,
     )
     if given.dialect is None or given.dialect == AUTO:
         return model

@@ -15,7 +15,7 @@ from msgspec import Meta
 from callwright.errors import ConfigError
 from callwright.settings.bounds import Bounds
 from callwright.settings.errors import SlipError, read_settings
-from callwright.turn.model import SIMULATED, Mode
+from callwright.turn.model import SIMULATED, Modality, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
 from callwright.upstreams.embedded.gguf import PACKAGED, is_file, packaged_file
@@ -230,6 +230,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     context_length: _Count | None = None
     """The context window in tokens, prompt and answer together, for the [list of models](apis.md#context-windows); by
     default the server's.
+    """
+    input_modalities: tuple[Modality, ...] | None = None
+    """What its messages may contain, such as `["text", "image"]`, for the list of models:
+    [what a model can do](apis.md#what-a-model-can-do). Without it this is unknown; in mode raw it is text.
     """
     max_requests: _Count | None = None
     """Parallel requests to its server; others wait. Divided among several workers."""

@@ -2,11 +2,12 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,12 +16,17 @@ from callwright.gateway.access.keys import Keys, caller
 from callwright.gateway.config.config import ANY_MODEL
 from callwright.gateway.http import FALLBACK_HEADER, json_response
 from callwright.gateway.model_windows import ModelWindows
-from callwright.gateway.request_context import current
-from callwright.turn.model import Model
-from callwright.wire.server import ModelCard, ModelList, ModelMeta
+from callwright.gateway.request_context import Api, current
+from callwright.turn.model import AUTO, Model
+from callwright.wire.server import ModelArchitecture, ModelCard, ModelList, ModelMeta, Supported
 
 log = logging.getLogger("callwright.gateway")
 _MAX_SHOWN: Final = 100
+# The parameters of a chat request that hold for each model, by OpenRouter's names.
+_PARAMETERS: Final = (
+    *("max_tokens", "stop", "tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs"),
+)
+_OF_REASONING: Final = frozenset(("thinking", "reasoning_effort"))
 
 
 class ModelsEndpoint:
@@ -66,7 +72,7 @@ class ModelsEndpoint:
                 log.debug("the upstream says: %.500r", str(error))
         allowed = [name for name in names if caller().may_use(name)]
         windows = await self._windows.of(allowed)
-        cards = [self._card(name, windows.get(name)) for name in allowed]
+        cards = [self._card(name, windows.get(name), _api()) for name in allowed]
         first, last = (cards[0].id, cards[-1].id) if cards else (None, None)
         return json_response(ModelList(data=cards, first_id=first, last_id=last, web_search=self._searches))
 
@@ -74,15 +80,52 @@ class ModelsEndpoint:
         """A model that can be asked."""
         name = request.path_params["name"]
         self.find(name)
-        return json_response(self._card(name, (await self._windows.of([name])).get(name)))
+        return json_response(self._card(name, (await self._windows.of([name])).get(name), _api()))
 
-    def _card(self, name: str, window: int | None) -> ModelCard:
-        created_at = datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        card = ModelCard(id=name, created=self._started, display_name=name, created_at=created_at)
+    def _card(self, name: str, window: int | None, api: Api) -> ModelCard:
+        model = self._models.get(name) or self._models[ANY_MODEL].for_model(name)
+        reasons = _reasons(model)
+        inputs = model.input_modalities or (("text",) if model.mode == "raw" else None)
+        parameters = [*_PARAMETERS, *["reasoning"] * bool(reasons), *["web_search_options"] * self._searches]
+        card = ModelCard(
+            id=name,
+            created=self._started,
+            display_name=name,
+            created_at=datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            mode=model.mode if model.mode_selector is None else AUTO,
+            dialect=model.dialect or UNSET,
+            supported_parameters=parameters,
+            capabilities=_capabilities(api, inputs, reasons=reasons),
+        )
+        if inputs is not None:
+            card.architecture = ModelArchitecture(f"{'+'.join(inputs)}->text", inputs)
         if window is not None:
             card.max_model_len = card.context_length = card.context_window = card.max_input_tokens = window
             card.meta = ModelMeta(window, window)
         return card
+
+
+def _api() -> Api:
+    context = current()
+    return "openai" if context is None else context.api
+
+
+def _reasons(model: Model) -> bool | None:
+    """Whether a model can reason before its answer, by the options of its dialect; None if its server renders."""
+    if model.mode == "native" or model.mode_selector is not None:
+        return None
+    return not _OF_REASONING.isdisjoint(type(model.options).__struct_fields__)
+
+
+def _capabilities(
+    api: Api, inputs: Sequence[str] | None, *, reasons: bool | None
+) -> Sequence[str] | Mapping[str, Supported]:
+    """What a model can do, in the words of the client's API. Tools are offered to every model: see the modes."""
+    sees = None if inputs is None else "image" in inputs
+    if api == "anthropic":
+        known = {"structured_outputs": True, "image_input": sees, "thinking": reasons}
+        return {name: Supported(can) for name, can in known.items() if can is not None}
+    return ["completion", "tools", "tool_use", *["vision"] * bool(sees), *["thinking"] * bool(reasons)]
 
 
 def _with_allowed_fallbacks(model: Model) -> Model:
