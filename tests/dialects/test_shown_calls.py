@@ -110,6 +110,35 @@ def test_a_call_without_its_control_tokens_is_named(name: str) -> None:
         assert turn.calls or turn.problems
 
 
+@pytest.mark.parametrize("before", ["", "analysisThe guest waits.", "I'll ring it.", "The guest waits.\n\n"])
+@pytest.mark.parametrize("header", ["assistantcommentary to=functions.{} json", "commentary to=functions.{}"])
+@names
+def test_a_harmony_call_without_its_control_tokens_is_read_or_named(name: str, header: str, before: str) -> None:
+    if before and name in _WITH_HEADERS:
+        pytest.skip("a text has a header of its own")
+    output = f'{before}{header.format("ring_bell")}{{"tower": "north"}}'
+    for written in (output, list(output)):
+        turn = callwright.parse(written, dialect=name, tools=_TOOLS)
+        assert turn.problems
+        assert [call.name for call in turn.calls] in ([], ["ring_bell"])
+        assert turn.calls or "north" in str(turn.content)
+
+
+@pytest.mark.parametrize(
+    ("output", "is_named"),
+    [
+        ('The guest waits, and the tower is open.\n\nring_bell{"tower": "north"}', True),
+        ('The guest waits, and the tower is open.\nring_bell json{ "tower": "north"}', False),
+        ('The log has this line:\nring_bell{"tower": "north"}\nNothing else is in it.', False),
+        ('The log has ring_bell{"tower": "north"}', False),
+    ],
+)
+def test_a_call_without_its_control_tokens_is_named_at_the_end_of_a_text(output: str, is_named: bool) -> None:
+    turn = callwright.parse(output, dialect="hermes", tools=_TOOLS)
+    assert (turn.content, turn.calls) == (output, ())
+    assert [problem.kind for problem in turn.problems] == ["malformed_call"] * is_named
+
+
 @pytest.mark.parametrize(
     "prose",
     [

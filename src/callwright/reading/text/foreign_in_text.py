@@ -143,8 +143,8 @@ class ForeignInText:
         if (
             self.left
             and not text.calls
-            and text.unread is None
-            and (name := self._formats.stripped_call(text.begun, text.tools))
+            and not (text.unread or text.is_settled)
+            and (name := self._formats.stripped_call(text.begun, text.before, text.tools))
         ):
             text.unread = Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
         if text.unread is not None:
