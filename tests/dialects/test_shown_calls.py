@@ -82,6 +82,16 @@ def test_a_call_that_is_shown_is_not_run(name: str) -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize(
+    "frame", ["Such a call is written so:\n```\n{}\n```\nThat is all.", "A sample.\n```xml\n{}\n```"]
+)
+@names
+def test_a_call_in_a_code_block_after_words_is_not_run(name: str, frame: str) -> None:
+    if name in _WITH_HEADERS:
+        pytest.skip("a text has a header of its own")
+    assert not _calls(frame.format(_call(name)), name)
+
+
 @names
 def test_a_call_that_is_meant_is_run_without_a_question(name: str) -> None:
     if name in {*_WITH_HEADERS, "functionary_v32"}:
@@ -108,6 +118,52 @@ def test_a_call_without_its_control_tokens_is_named(name: str) -> None:
     for output in (bare, list(bare)):
         turn = callwright.parse(output, dialect=name, tools=_TOOLS)
         assert turn.calls or turn.problems
+
+
+@pytest.mark.parametrize("thought", ["<think>The guest waits.</think>{}", "<think>The guest waits.</think>\n\n{}"])
+@pytest.mark.parametrize("call", ['ring_bell\n{"tower": "north"}', "[ring_bell(tower='north')]"])
+@names
+def test_a_call_after_a_thought_is_read_or_named(name: str, call: str, thought: str) -> None:
+    if name in _WITH_HEADERS:
+        pytest.skip("a text has a header of its own")
+    alone = callwright.parse(call, dialect=name, tools=_TOOLS)
+    behind = callwright.parse(thought.format(call), dialect=name, tools=_TOOLS)
+    if behind.reasoning is None:
+        pytest.skip("its thoughts have other tags")
+    assert behind.calls or behind.problems or not (alone.calls or alone.problems)
+
+
+@pytest.mark.parametrize("before", ["", "analysisThe guest waits.", "I'll ring it.", "The guest waits.\n\n"])
+@pytest.mark.parametrize("header", ["assistantcommentary to=functions.{} json", "commentary to=functions.{}"])
+@names
+def test_a_harmony_call_without_its_control_tokens_is_read_or_named(name: str, header: str, before: str) -> None:
+    if before and name in _WITH_HEADERS:
+        pytest.skip("a text has a header of its own")
+    output = f'{before}{header.format("ring_bell")}{{"tower": "north"}}'
+    for written in (output, list(output)):
+        turn = callwright.parse(written, dialect=name, tools=_TOOLS)
+        assert turn.problems
+        assert [call.name for call in turn.calls] in ([], ["ring_bell"])
+        assert turn.calls or "north" in str(turn.content)
+
+
+@pytest.mark.parametrize(
+    ("output", "is_named"),
+    [
+        ('The guest waits, and the tower is open.\n\nring_bell{"tower": "north"}', True),
+        ('The guest waits, and the tower is open.\nring_bell json{ "tower": "north"}', False),
+        ('The log has this line:\nring_bell{"tower": "north"}\nNothing else is in it.', False),
+        ('The log has ring_bell{"tower": "north"}', False),
+        ('```\nring_bell{"tower": "north"}\n```', True),
+        ('```json\nring_bell\n{"tower": "north"}\n```\n', True),
+        ('```\nring_bell{"tower": "north"}\n```\nis in the log.', False),
+        ("```python\ndef ring_bell(tower):\n    ...\n```", False),
+    ],
+)
+def test_a_call_without_its_control_tokens_is_named_at_the_end_of_a_text(output: str, is_named: bool) -> None:
+    turn = callwright.parse(output, dialect="hermes", tools=_TOOLS)
+    assert (turn.content, turn.calls) == (output, ())
+    assert [problem.kind for problem in turn.problems] == ["malformed_call"] * is_named
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,8 @@ _NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
 _TYPES: Final = frozenset(("raw", "json", "dict", "list"))
 _ATTRIBUTES: Final = ("id", "name", "string", "type")
 _ATTRIBUTE: Final = re.compile(r"""(?<!\S)([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
+# A second id of a call changes nothing of it.
+_ONLY_IDS: Final = re.compile(r'(?:\s*id="[^"]*")*').fullmatch
 # The rest of a tag after its name; quoted values may contain line breaks.
 _REST: Final = r"""(?:[^<>\n"']|"[^"<>]*"|'[^'<>]*')*"""
 _HEAD: Final = re.compile(rf"(?P<head>\w+)(?P<rest>(?:\s{_REST})?)>")
@@ -230,7 +232,7 @@ class _Call(NamedCall):
         """Read the values of a call to its end; return whether it is complete."""
         if self._noise:
             self._between(self._noise)
-        self.sink.sure = self.sink.sure and bool(name) and not self._noise
+        self.sink.sure = self.sink.sure and bool(name) and _ONLY_IDS(self._noise) is not None
         return (yield from super().arguments(name))
 
     def _value_of(self, names: tuple[str, ...], schema: object, writer: ArgumentsWriter) -> Parse[str | None]:

@@ -195,9 +195,14 @@ _MARKS: Final = parameter_marks(
 class _Calls(TaggedCalls):
     """Calls in the parts of a message. One that begins ends the thought before it."""
 
+    _shows = False  # a response that begins in a code block is shown, and so is all that follows there
+
     def structure(self, blanks: str, marker: str) -> Parse[bool]:
         """Read the token of a part. A tag with blanks around its name is that tag."""
         text = self.text
+        self._shows = text.code.inside(blanks) and (self._shows or marker == _RESPONSE[0])
+        if self._shows:
+            return False
         if marker in _PARTS:
             text.leave_gap(blanks)
             text.emit(Markup(blanks + marker))

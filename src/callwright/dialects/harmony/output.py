@@ -15,7 +15,7 @@ from callwright.calls.toolset import Toolset
 from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, Bodies, json_value
 from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
-from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START
+from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, STRIPPED
 from callwright.events import Markup, Problem, ProblemKind
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
@@ -50,7 +50,7 @@ _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|c
 Place = Literal["assistant", "start", "boundary"]
 
 
-_OWN = (START, CHANNEL, MESSAGE, CONSTRAIN)
+_OWN = (START, CHANNEL, MESSAGE, CONSTRAIN, *STRIPPED)
 
 
 def parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:

@@ -16,13 +16,15 @@ ENDOFTEXT = "<|endoftext|>"
 CONTROLS = (START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL, ENDOFTEXT, "<|startoftext|>")
 
 CHANNELS = ("analysis", "commentary", "final")
+# The beginnings of a call whose control tokens a server has removed.
+STRIPPED = (*(f"assistant{channel} to=" for channel in CHANNELS), "commentary to=functions.")
 
 _NEXT = f"{END}{START}assistant"
 CALLS: Final = CallLayout(
     begin=f"{CHANNEL}commentary to=functions.${{name}} {CONSTRAIN}json{MESSAGE}",
     stop=CALL,
     several=False,
-    variants=("<|start|>",),
+    variants=("<|start|>", *STRIPPED),
 )
 MARKS: Final = TurnMarks(
     thought=(f"{CHANNEL}analysis{MESSAGE}", _NEXT),

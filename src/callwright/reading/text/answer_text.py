@@ -25,8 +25,9 @@ class AnswerText:
 
     `apart`: a call is between the text so far and the next text. `gap`: the white space between them if it is a
     thought. `make` makes the event of a text, `trial` is set while held text is read as if its tags were meant.
-    `unread` is the problem of a possible call that was not read. `control`: the format's tags are control tokens.
-    `layout` is that of its calls. `alone`: calls of other formats are not searched for.
+    `unread` is the problem of a possible call that was not read, `is_settled` whether one was reported. `control`: the
+    format's tags are control tokens. `layout` is that of its calls. `alone`: calls of other formats are not searched
+    for.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class AnswerText:
         self.make: Callable[[str], TextEvent] = ContentDelta
         self.trial: Trial | None = None
         self.unread: Problem | None = None
+        self.is_settled = False
         self._said = ""  # the end of the text before it
 
     # --- text ---
@@ -107,7 +109,7 @@ class AnswerText:
 
     def settle(self) -> None:
         """The call that was not read has been reported."""
-        self.unread = None
+        self.unread, self.is_settled = None, True
 
     # --- reading ---
 

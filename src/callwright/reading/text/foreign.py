@@ -39,7 +39,7 @@ _TOKEN: Final = re.compile(r"<[^<>\0\2]*>|\[[A-Z_]+\]|\]<\][^<>\0\2]*\[>\[")
 _READ_AS_JSON = re.compile(r'"(?:name|tool)"').search
 _CLOSER: Final = re.compile(r"</[^<>\0]+>")
 _ANY_SLOT: Final = r'[^"\s]{0,40}'
-_MARK: Final = re.compile(r"[\0\2]")
+_MARK: Final = re.compile(r"[\0\2\3]")
 # The most characters between a tool's name and a parameter's name in a call.
 _MAX_PARAMETER: Final = 400
 
@@ -173,14 +173,14 @@ class Formats:
     @cached_property
     def _stripped_calls(self) -> tuple[str, ...]:
         r"""Patterns of the start of calls whose control tokens a server removed, from the name of the tool (`\0`) to
-        that of the first parameter (`\2`), derived from the layouts.
+        that of the first parameter (`\2`) or the first member of an object (`\3`), derived from the layouts.
         """
         found = set[str]()
         for form in self._forms:
             layout = form.layout
             match layout.arguments:
                 case JsonArguments():
-                    first = '{"\2'
+                    first = "{\3"
                 case TaggedArguments(begin=begin):
                     first = _with_marks(begin, "key", "\2").partition("\2")[0] + "\2"
                 case _:
@@ -192,14 +192,20 @@ class Formats:
                 found.add("".join(map(_pattern_of, re.split(r"(\s+|\x01)", left))))
         return tuple(sorted(found))
 
-    def stripped_call(self, begin: str, tools: Toolset) -> str:
-        """The tool with whose call a text begins that has lost its control tokens; `""` for none."""
+    def stripped_call(self, begin: str, end: str, tools: Toolset) -> str:
+        """The tool with whose call an answer begins, or ends on lines of its own, that has lost its control tokens;
+        `""` for none.
+        """
+        last = end.rstrip().endswith(("}", ">", "]"))  # prose after it shows it
         for tool in tools:
-            keys = "|".join(map(re.escape, properties(tool.parameters))) if tool.name in begin else ""
-            named = {"\0": re.escape(tool.name), "\2": f"(?:{keys})"}
-            calls = (_MARK.sub(lambda mark: named[mark[0]], call) for call in self._stripped_calls) if keys else ()  # noqa: B023
-            if any(re.match(rf"\s*{call}", begin) for call in calls):
-                return tool.name
+            if tool.name not in begin and tool.name not in end:
+                continue
+            keys = "|".join(map(re.escape, properties(tool.parameters))) or "(?!)"
+            named = {"\0": re.escape(tool.name), "\2": f"(?:{keys})", "\3": rf'\s*(?:"(?:{keys})|\}}\s*\Z)'}
+            for written in self._stripped_calls:
+                call = rf"\s*{_MARK.sub(lambda mark: named[mark[0]], written)}"  # noqa: B023
+                if re.match(call, begin) or (last and re.search(rf"\n{call}", end)):
+                    return tool.name
         return ""
 
     def unoffered_header(self, said: str, tools: Toolset) -> tuple[Way, ...]:

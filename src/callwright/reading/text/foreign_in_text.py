@@ -1,5 +1,6 @@
 """Calls in the markup of another family, in the text of an answer: read with all that follows them, and judged."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -22,6 +23,8 @@ from callwright.streaming.reader import Parse
 _MAX_NAME_AHEAD: Final = 200
 _MAX_CALL_AHEAD: Final = 600
 _MAX_FOREIGN: Final = 8
+# A code block with which an answer begins.
+_FENCE: Final = re.compile(r"\s*(?P<ticks>```|~~~)[\w+-]*[ \t]*\n\s*")
 # Characters of lookahead for a header at the beginning of an answer.
 _MAX_HEADER: Final = 300
 
@@ -140,12 +143,20 @@ class ForeignInText:
             reading = read_foreign(said, ways, text.tools)
             if reading is not None and (reading.way.is_sure or takes_as_much(reading, text.tools)):
                 self._note("", said, reading)
-        if (
-            self.left
-            and not text.calls
-            and text.unread is None
-            and (name := self._formats.stripped_call(text.begun, text.tools))
-        ):
-            text.unread = Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
+        if self.left and not (text.calls or text.unread or text.is_settled):
+            text.unread = self._name_unmarked()
         if text.unread is not None:
             self._text.emit(text.unread)
+
+    def _name_unmarked(self) -> Problem | None:
+        """The problem of an answer that is, or ends with, what may be a call without its marks."""
+        text, formats = self._text, self._formats
+        if name := formats.stripped_call(text.begun, text.before, text.tools):
+            return Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
+        fence = _FENCE.match(text.begun)
+        if fence and text.before.rstrip().endswith(fence["ticks"]):
+            inner = text.begun[fence.end() :]
+            name = formats.stripped_call(inner, "", text.tools) or formats.header_at(inner, text.tools)[0]
+            if name:
+                return Problem("malformed_call", f"what may be a call in a code block: {name!r}")
+        return None
