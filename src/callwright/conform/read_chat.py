@@ -1,4 +1,4 @@
-"""Answers of Chat Completions: https://platform.openai.com/docs/api-reference/chat and …/chat-streaming."""
+"""Answers of Chat Completions: https://developers.openai.com/api/reference/resources/chat."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Answers of the Responses API: https://platform.openai.com/docs/api-reference/responses and …/responses-streaming."""
+"""Answers of the Responses API: https://developers.openai.com/api/reference/resources/responses."""
 
 from typing import Any, Final
 

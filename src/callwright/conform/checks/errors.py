@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from callwright.conform.answer import JSON, Answer, Body
 from callwright.conform.check import HOLDS, Change, Check, Judge, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, REQUIRED, TEXT, WEATHER, choice_of, sources, tool
+from callwright.conform.checks.asks import ASKED, REQUIRED, TEXT, WEATHER, choice_of, guides, tool
 from callwright.eval.wires import WIRES, WireName
 
-_SOURCES: Final = sources("guides/error-codes", "guides/error-codes", "api/errors")
+_SOURCES: Final = guides("error-codes", "api/errors")
 _OPEN: Final = {"type": "object", "properties": {"city": {"type": "string"}}}
 _TYPES: Final = {400: "invalid_request_error", 404: "not_found_error"}
 

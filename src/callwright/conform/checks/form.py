@@ -96,7 +96,7 @@ CHECKS: Final = (
     Check(
         name="answer.request_id",
         title="A header with the id of the request",
-        sources=sources("api-reference/debugging-requests", "api-reference/debugging-requests", "api/errors"),
+        sources=sources("reference/overview", "reference/overview", "api/errors"),
         asks=(TEXT,),
         judge=_request_id,
         variants=("whole",),
