@@ -77,7 +77,7 @@ def _conversation() -> Generator[Step, Answer, Verdict]:
     return _reads_again(first, second) if named == id_ else does_not(f"conversation {id_}", named)
 
 
-def _refused(headers: Mapping[str, str]) -> Talk:
+def _judge_denial(headers: Mapping[str, str]) -> Talk:
     """Judge whether a request with these headers, and no others of a key, is refused with 401."""
 
     def talk() -> Generator[Step, Answer, Verdict]:
@@ -95,7 +95,7 @@ def _refused(headers: Mapping[str, str]) -> Talk:
     return talk
 
 
-def _taken(headers: Mapping[str, str]) -> Talk:
+def _judge_entry(headers: Mapping[str, str]) -> Talk:
     """Judge whether the right key is taken in this header alone."""
 
     def talk() -> Generator[Step, Answer, Verdict]:
@@ -134,9 +134,9 @@ CHECKS: Final = (
         optional=True,
         variants=("whole",),
     ),
-    _keys("bearer", "The key in Authorization: Bearer", _taken({"authorization": "Bearer {key}"}), _OPENAI_KEYS),
-    _keys("x_api_key", "The key in x-api-key", _taken({"x-api-key": "{key}"}), _ANTHROPIC_KEYS),
-    _keys("wrong", "A wrong key: 401", _refused({"authorization": f"Bearer {_WRONG}"}), _OPENAI_KEYS),
-    _keys("wrong_x_api_key", "A wrong key in x-api-key: 401", _refused({"x-api-key": _WRONG}), _ANTHROPIC_KEYS),
-    _keys("none", "No key: 401", _refused({}), _KEYS),
+    _keys("bearer", "The key in Authorization: Bearer", _judge_entry({"authorization": "Bearer {key}"}), _OPENAI_KEYS),
+    _keys("x_api_key", "The key in x-api-key", _judge_entry({"x-api-key": "{key}"}), _ANTHROPIC_KEYS),
+    _keys("wrong", "A wrong key: 401", _judge_denial({"authorization": f"Bearer {_WRONG}"}), _OPENAI_KEYS),
+    _keys("wrong_x_api_key", "A wrong key in x-api-key: 401", _judge_denial({"x-api-key": _WRONG}), _ANTHROPIC_KEYS),
+    _keys("none", "No key: 401", _judge_denial({}), _KEYS),
 )
