@@ -123,6 +123,11 @@ def _repeat_ids(one: dict[str, Any]) -> None:
             one[key] = "call_same"
 
 
+def _count_tokens(events: Events) -> None:
+    counts = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    next(one for one in events if isinstance(one, dict))["usage"] = counts
+
+
 def _odd_ids(one: dict[str, Any]) -> None:
     for key in ("id", "call_id"):
         if str(one.get(key)).startswith(("call_", "toolu_")):
@@ -163,6 +168,15 @@ FAULTS: Mapping[str, Sequence[Fault]] = {
     "call.id": [objects(_odd_ids), objects(_repeat_ids)],
     "call.arguments": [objects(_list_arguments)],
     "call.several": [objects(_repeat_ids)],
+    "call.new_id": [objects(_repeat_ids), *_LOST[:1]],
+    "stream.usage_off": [stream(_count_tokens)],
+    "history.previous_response": [having(previous_response_id="resp_other"), having(input_tokens=1), *_LOST[:1]],
+    "history.conversation": [having(conversation={"id": "conv_other"}), having(input_tokens=1), *_LOST[:1]],
+    **{f"key.{name}": [reply(403, {"error": {"message": "no"}}), *_LOST[:1]] for name in ("bearer", "x_api_key")},
+    **{
+        f"key.{name}": [reply(400, {"detail": "no"}), reply(401, {"detail": "no"}), *_LOST[:1]]
+        for name in ("wrong", "wrong_x_api_key", "none")
+    },
     "stream.framing": [
         raw(lambda data: b"data: {broken\n\n" + data),
         raw(lambda data: data.replace(b"data: ", b"date: ", 1)),
@@ -201,7 +215,14 @@ FAULTS: Mapping[str, Sequence[Fault]] = {
         f"errors.{name}": _MILD
         for name in (
             *("bad_json", "no_model", "no_messages", "no_max_tokens", "wrong_type", "unknown_role", "tool_name"),
-            *("tool_schema", "duplicate_tools", "strict_schema", "strict_format", "tool_choice_value"),
+            *(
+                "unknown_response",
+                "tool_schema",
+                "duplicate_tools",
+                "strict_schema",
+                "strict_format",
+                "tool_choice_value",
+            ),
             *("unknown_tool", "choice_without_tools"),
         )
     },

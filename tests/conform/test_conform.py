@@ -10,18 +10,20 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from callwright.cli import main
 from callwright.conform.check import STATUSES, Check, Variant, request_of
 from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks, turn_of
 from callwright.conform.model_server import MODEL as SCRIPTED
 from callwright.conform.model_server import struck_text
-from callwright.conform.run import CHECKS, asker_for, choose_checks, id_of, run
+from callwright.conform.run import CHECKS, Access, asker_for, choose_checks, id_of, run
 from callwright.conform.run import Result as Found
 from callwright.dialects.base import get_dialect
 from callwright.doctor.client import Reply
 from callwright.eval.wires import WIRES, WireName
-from callwright.gateway.config.config import Config, ModelConfig, ServerConfig, simulated_config
+from callwright.gateway.access.keys import hash_of
+from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig, simulated_config
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.simulated.faults import FAULTS as SIMULATED_FAULTS
 from tests.conform.planted import FAULTS, Fault
@@ -33,6 +35,10 @@ ALL = choose_checks(WIRES)
 OF_MODELS = fault_checks((NATIVE, *DIALECTS))
 WITH_FAULTS = choose_checks(WIRES, faults=dict.fromkeys(WIRES, OF_MODELS))
 EACH = [(wire, check, variant) for wire, check in WITH_FAULTS for variant in check.variants]
+KEY = "sk-anna-0123456789"
+# Of checks with several requests: the number of the last one that is answered rightly; the first is whether there is
+# such an endpoint.
+STEPS_BEFORE = {"history.previous_response": 2, "history.conversation": 3}
 FAULT_IDS = [f"{wire}.faults" for wire in WIRES]
 
 
@@ -43,38 +49,58 @@ def gateway() -> Iterator[Gateway]:
     gateway.stop()
 
 
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[Gateway]:
+    """A gateway that takes one key, and stores responses."""
+    simulated = simulated_config(ServerConfig())
+    gateway = Gateway(replace(simulated, keys=(KeyConfig(name="anna", sha256=hash_of(KEY)),)))
+    yield gateway
+    gateway.stop()
+
+
 class Recorded:
-    """The answers of a right server, by path and request. Others are asked for."""
+    """The answers of a right server, by path, request and key. Others are asked for."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self._replies: dict[tuple[str, bytes], Reply] = {}
+        self.url = url
+        self._replies: dict[tuple[str, bytes, str], Reply] = {}
 
     def fetch(self) -> list[Found]:
         """Run all checks."""
 
         async def fetch() -> list[Found]:
-            async with asker_for(self._url, None, 500) as asker:
-                self._asker = asker
-                return await run(self._url, MODEL, ALL, self, lambda _: None)
+            async with asker_for(self.url, KEY, 500) as self._asker, asker_for(self.url, None, 50) as self._bare:
+                return await run(self.url, MODEL, ALL, self, lambda _: None, Access(KEY, self))
 
         return asyncio.run(fetch())
 
     async def post(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None = None) -> Reply:
-        assert isinstance(body, bytes)
-        key = (url, body)
+        key = self._key(url, body, headers)
         if key not in self._replies:
-            self._replies[key] = await self._asker.post(url, body, headers)
+            asker = self._asker if isinstance(body, bytes) else self._bare
+            self._replies[key] = await asker.post(url, key[1], headers)
         return self._replies[key]
+
+    def stored(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None) -> Reply | None:
+        return self._replies.get(self._key(url, body, headers))
+
+    @staticmethod
+    def _key(url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None) -> tuple[str, bytes, str]:
+        if isinstance(body, bytes):
+            return url, body, ""
+        # Only the requests of a check of keys are not encoded yet.
+        given = (headers or {}).items()
+        return url, encode(body), f"bare {dict(given)}"
 
     def reply(self, wire: WireName, check: Check, body: dict[str, Any], variant: Variant) -> Reply:
         path, sent = request_of(check, wire, body, MODEL, variant)
-        return self._replies.get((self._url + path, sent if isinstance(sent, bytes) else encode(sent)), Reply(200))
+        data = sent if isinstance(sent, bytes) else encode(sent)
+        return self._replies.get((self.url + path, data, ""), Reply(200))
 
 
 @pytest.fixture(scope="module")
-def recorded(gateway: Gateway) -> Recorded:
-    recorded = Recorded(f"{gateway.url}/v1")
+def recorded(keyed: Gateway) -> Recorded:
+    recorded = Recorded(f"{keyed.url}/v1")
     odd = [found for found in recorded.fetch() if found.status != "holds"]
     assert not odd, odd
     return recorded
@@ -89,22 +115,27 @@ def test_faults_are_planted_for_each_check() -> None:
 
 
 class Planted:
-    """Answers the requests of one check with a fault, others rightly."""
+    """Answers the requests of one check with a fault, others rightly; of a check with several the last."""
 
     def __init__(self, recorded: Recorded, fault: Fault, wire: WireName, check: Check, variant: Variant) -> None:
         self._recorded, self._fault = recorded, fault
         self._at = (wire, check, variant)
+        self._asked = 0
+        self._right = Reply(200)
 
-    async def post(self, _: str, body: Mapping[str, Any] | bytes, __: Mapping[str, str] | None = None) -> Reply:
+    async def post(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None = None) -> Reply:
         wire, check, variant = self._at
-        for ask in check.asks:
-            _, sent = request_of(check, wire, ask, MODEL, variant)
-            if body in (sent, sent if isinstance(sent, bytes) else encode(sent)):
-                if isinstance(self._fault, dict):
-                    return self._recorded.reply(wire, CHECKS[0], self._fault, variant)
-                return self._fault(wire, variant, self._recorded.reply(wire, check, ask, variant))
-        # Whether there is such an endpoint.
-        return self._recorded.reply(wire, CHECKS[0], CHECKS[0].asks[0], "whole")
+        self._asked += 1
+        own = [encode(sent) for _, sent in (request_of(check, wire, ask, MODEL, variant) for ask in check.asks)]
+        if self._asked == 1 and body not in own:  # whether there is such an endpoint
+            return self._recorded.reply(wire, CHECKS[0], CHECKS[0].asks[0], "whole")
+        # After an answer with a fault the next request is another than was recorded.
+        self._right = right = self._recorded.stored(url, body, headers) or self._right
+        if check.talk is not None and self._asked <= STEPS_BEFORE.get(check.name, 1):
+            return right
+        if isinstance(self._fault, dict):
+            return self._recorded.reply(wire, CHECKS[0], self._fault, variant)
+        return self._fault(wire, variant, right)
 
 
 @pytest.mark.parametrize(("wire", "check", "variant"), EACH, ids=[f"{id_of(w, c)}-{v}" for w, c, v in EACH])
@@ -113,8 +144,11 @@ def test_a_check_finds_the_faults_planted_for_it(
 ) -> None:
     for number, fault in enumerate(FAULTS[check.name]):
         planted = Planted(recorded, fault, wire, check, variant)
-        found = asyncio.run(run("http://x/v1", MODEL, [(wire, check)], planted, lambda _: None))
-        status = next(one.status for one in found if one.variant == variant)
+        one_variant = replace(check, variants=(variant,))
+        (found,) = asyncio.run(
+            run(recorded.url, MODEL, [(wire, one_variant)], planted, lambda _: None, Access(KEY, planted))
+        )
+        status = found.status
         assert status == "does not", f"fault {number}: {status}"
 
 
@@ -129,12 +163,12 @@ def test_the_report_as_table_json_and_badge(gateway: Gateway, tmp_path: Path) ->
     )
     assert result.exit_code == 0, result.output
     value = json.loads(report.read_text())
-    assert value["counts"] == {"holds": 5, "does not": 0, "not shown": 0, "not offered": 0}
+    assert value["counts"] == {"holds": 6, "does not": 0, "not shown": 0, "not offered": 0}
     assert (value["model"], value["url"]) == ("simulated", f"{gateway.url}/v1")
     for one in value["results"]:
         assert one["id"] in result.output
         assert one["source"].startswith("https://")
-    assert "5 of 5" in "".join(ElementTree.fromstring(badge.read_text()).itertext())
+    assert "6 of 6" in "".join(ElementTree.fromstring(badge.read_text()).itertext())
 
 
 def test_an_api_that_is_not_there_is_not_offered(tmp_path: Path) -> None:
@@ -200,7 +234,7 @@ def before_the_scripted_model(*arguments: str, **settings: Any) -> list[dict[str
 def test_our_gateway_before_the_scripted_model() -> None:
     only = [part for id_ in FAULT_IDS for part in ("--only", id_)]
     results = before_the_scripted_model(*only, mode="native")
-    assert len(results) == 2 * len(WIRES) * len(OF_MODELS)
+    assert len(results) == sum(len(WIRES) * len(check.variants) for check in OF_MODELS)
     assert {result["id"] for result in results if result["status"] != "holds"} == set()
 
 

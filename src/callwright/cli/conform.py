@@ -20,7 +20,17 @@ from callwright.conform.check import Check, Status
 from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
 from callwright.conform.model_server import MODEL, model_server
 from callwright.conform.report import Report, badge, lines_of, summary
-from callwright.conform.run import CHECKS, Result, asker_for, choose_checks, faults_to_check, first_model, id_of, run
+from callwright.conform.run import (
+    CHECKS,
+    Access,
+    Result,
+    asker_for,
+    choose_checks,
+    faults_to_check,
+    first_model,
+    id_of,
+    run,
+)
 from callwright.doctor.client import Asker
 from callwright.errors import CallwrightError, ConfigError, reason_of
 from callwright.eval.wires import WIRES, WireName
@@ -132,7 +142,11 @@ async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
             faults = {wire: await faults_to_check(asked.base, name, wire, asker) for wire in asked.wires}
         name = name or await first_model(asked.base, asker)
         checks = choose_checks(asked.wires, asked.only, faults)
-        results = await run(asked.base, name, checks, asker, told)
+        access = None
+        if asked.key is not None:
+            bare = await stack.enter_async_context(asker_for(asked.base, None, 4 * len(CHECKS)))
+            access = Access(asked.key, bare)
+        results = await run(asked.base, name, checks, asker, told, access)
     when = datetime.now(UTC).isoformat(timespec="seconds")
     return Report(without_credentials(asked.base), name, when, callwright.__version__, results)
 

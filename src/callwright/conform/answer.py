@@ -72,6 +72,7 @@ class Answer(Struct):
     fault: str = ""
     body: Any = None
     text: str = ""
+    refusal: str = ""
     reasoning: str = ""
     calls: list[MadeCall] = field(default_factory=list)
     finish: str = ""

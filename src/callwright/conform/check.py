@@ -3,7 +3,7 @@
 A body is that of a chat request; it is converted for the other APIs. So a check is written once for all of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -31,19 +31,36 @@ HOLDS: Final = Verdict("holds")
 Judge: TypeAlias = Callable[[Answer], Verdict]
 
 
+class Step(Struct, frozen=True):
+    """A request of a check with several. `fields`: added to the converted request. `path`: of another endpoint, which
+    gets the fields alone. `headers`: instead of those with the key; `{key}` in them is the key.
+    """
+
+    body: Body = {}
+    fields: Body = {}
+    path: str = ""
+    headers: Mapping[str, str] | None = None
+
+
+# Yields requests, gets the answer to each, and returns the verdict.
+Talk: TypeAlias = Callable[[], Generator[Step, Answer, Verdict]]
+
+
 class Check(Struct, frozen=True, kw_only=True):
     """One thing that an API promises.
 
     `name`: with the API's name before it, the check's id. `sources`: the page of each API that has it. `asks`:
-    chat bodies, all of which are judged. `change`: of the converted request. `optional`: a server may refuse it with
-    4xx. `wants`: an answer without it is not judged: a call, any answer; `error`: all are judged.
+    chat bodies, all of which are judged; `talk`: requests that depend on the answers before, instead. `change`: of the
+    converted request. `optional`: a server may refuse it with 4xx. `wants`: an answer without it is not judged: a call,
+    any answer; `error`: all are judged.
     """
 
     name: str
     title: str
     sources: Mapping[WireName, str]
-    asks: tuple[Body, ...]
-    judge: Judge
+    asks: tuple[Body, ...] = ()
+    judge: Judge = lambda _: HOLDS
+    talk: Talk | None = None
     change: Change = lambda _, body: body
     optional: bool = False
     wants: Literal["call", "answer", "error"] = "answer"

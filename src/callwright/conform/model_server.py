@@ -13,7 +13,7 @@ from typing import Any, Final
 import uvicorn
 
 from callwright.conform.answer import DONE, EVENTS, JSON
-from callwright.conform.checks.faults import NO_FAULT, mark_in, turn_of
+from callwright.conform.checks.faults import CUTS, NO_FAULT, REFUSAL, SENDINGS, Sending, mark_in, turn_of
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool
 from callwright.dialects.base import get_dialect
 from callwright.errors import ConfigError, reason_of
@@ -26,7 +26,6 @@ MODEL: Final = "simulated-native"
 _HOST: Final = "127.0.0.1"
 _HEAD: Final = {"id": "chatcmpl-scripted", "created": 1_700_000_000, "model": MODEL}
 _USAGE: Final = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-_PIECE: Final = 4  # characters
 _CUT: Final = 3  # pieces before a server fails
 _BROKEN: Final = {"error": {"message": "the engine has crashed", "type": "server_error", "param": None, "code": None}}
 _CHAT_ONLY: Final = {"error": {**_BROKEN["error"], "message": "a chat server has no such path", "type": "not_found"}}
@@ -96,14 +95,14 @@ async def model_server(port: int, seen: Callable[[], None]) -> AsyncGenerator[st
 def struck_text(fault: str, dialect: str) -> str:
     """The text of the model in a dialect, with a fault."""
     text = get_dialect(dialect).write(struck_turn(fault))
-    writing = FAULTS[fault].writing if fault != NO_FAULT else None
+    writing = FAULTS[fault].writing if fault in FAULTS else None
     return writing(text) if writing else text
 
 
 def struck_turn(fault: str) -> AssistantTurn:
     """The turn of the model, with a fault in its meaning."""
     turn = turn_of(fault)
-    meaning = FAULTS[fault].meaning if fault != NO_FAULT else None
+    meaning = FAULTS[fault].meaning if fault in FAULTS else None
     return meaning(turn, Conversation(tools=(FunctionTool("book_table", ""),))) if meaning else turn
 
 
@@ -113,44 +112,55 @@ async def _answer(body: bytes, fault: str, dialect: str, send: Any) -> None:
         asked = decode(body)
     except NotJsonError:
         asked = {}
-    if fault not in FAULTS:
-        fault = NO_FAULT
     streamed = bool(asked.get("stream"))
     if fault == "error_500" or (fault == "error_event" and not streamed):
         await _send(send, 500, JSON, [encode(_BROKEN)])
     elif fault == "html":
         await _send(send, 502, "text/html", [b"<html><body><h1>Bad gateway</h1></body></html>"])
     else:
-        writes = fault != NO_FAULT and FAULTS[fault].writing is not None
+        writes = fault in FAULTS and FAULTS[fault].writing is not None
         in_text = dialect != "native" and (writes or fault == NO_FAULT or not asked.get("tools"))
-        deltas = _text_deltas(struck_text(fault, dialect)) if in_text else _native_deltas(struck_turn(fault))
-        await (_stream if streamed else _whole)(send, deltas, fault)
+        sending = SENDINGS.get(fault.removeprefix("sent_"), Sending())
+        size, turn = sending.piece, struck_turn(fault)
+        if fault == REFUSAL:
+            deltas = _text_deltas(turn.text, size, "refusal")
+        else:
+            deltas = _text_deltas(struck_text(fault, dialect), size) if in_text else _native_deltas(turn, size)
+        if streamed:
+            await _stream(send, deltas, fault, sending)
+        else:
+            await _whole(send, deltas, fault)
 
 
-def _text_deltas(text: str) -> list[dict[str, Any]]:
-    return [{"content": text[at : at + _PIECE]} for at in range(0, len(text), _PIECE)]
+def _text_deltas(text: str, size: int, field: str = "content") -> list[dict[str, Any]]:
+    return [{field: text[at : at + size]} for at in range(0, len(text), size)]
 
 
-def _native_deltas(turn: AssistantTurn) -> list[dict[str, Any]]:
-    deltas = _text_deltas(turn.text)
+def _native_deltas(turn: AssistantTurn, size: int) -> list[dict[str, Any]]:
+    deltas = _text_deltas(turn.text, size)
     for index, call in enumerate(turn.calls):
         head = {"id": f"call_scripted_{index}", "type": "function", "function": {"name": call.name, "arguments": ""}}
         deltas.append({"tool_calls": [{"index": index, **head}]})
-        for at in range(0, len(call.arguments), _PIECE):
-            piece = {"index": index, "function": {"arguments": call.arguments[at : at + _PIECE]}}
+        for at in range(0, len(call.arguments), size):
+            piece = {"index": index, "function": {"arguments": call.arguments[at : at + size]}}
             deltas.append({"tool_calls": [piece]})
     return deltas
 
 
-async def _stream(send: Any, deltas: Sequence[dict[str, Any]], fault: str) -> None:
-    chunks = [_chunk({"role": "assistant", "content": None}), *map(_chunk, deltas)]
-    if fault in ("cut_stream", "error_event"):
-        end = [_BROKEN] if fault == "error_event" else []
-        await _send(send, 200, EVENTS, map(_event, [*chunks[: _CUT + 1], *end]), cut=True)
-        return
-    finish = "tool_calls" if "tool_calls" in deltas[-1] else "stop"
-    counts = {**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE}
-    await _send(send, 200, EVENTS, [*map(_event, [*chunks, _chunk({}, finish), counts]), _event(DONE)])
+async def _stream(send: Any, deltas: Sequence[dict[str, Any]], fault: str, sending: Sending) -> None:
+    values: list[object] = [_chunk({"role": "assistant", "content": None}), *map(_chunk, deltas)]
+    cut = CUTS.get(fault, _CUT if fault in ("cut_stream", "error_event") else None)
+    if cut is not None:
+        values = [*values[: cut + 1], *([_BROKEN] if fault == "error_event" else [])]
+    else:
+        finish = "tool_calls" if "tool_calls" in deltas[-1] else "stop"
+        counts = {**_HEAD, "object": "chat.completion.chunk", "choices": [], "usage": _USAGE}
+        values += [_chunk({}, finish), counts, DONE]
+    events = [_event(value, sending) for value in values]
+    if sending.packet:
+        data = b"".join(events)
+        events = [data[at : at + sending.packet] for at in range(0, len(data), sending.packet)]
+    await _send(send, 200, EVENTS, events, cut=cut is not None)
 
 
 async def _whole(send: Any, deltas: Sequence[dict[str, Any]], fault: str) -> None:
@@ -160,8 +170,8 @@ async def _whole(send: Any, deltas: Sequence[dict[str, Any]], fault: str) -> Non
             calls.append({"id": piece["id"], "type": "function", "function": dict(piece["function"])})
         else:
             calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
-    content = "".join(delta.get("content", "") for delta in deltas) or None
-    message = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
+    texts = {field: "".join(delta.get(field, "") for delta in deltas) or None for field in ("content", "refusal")}
+    message = {"role": "assistant", **texts, **({"tool_calls": calls} if calls else {})}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
     data = encode({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
     cut = fault == "cut_stream"
@@ -173,8 +183,9 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {**_HEAD, "object": "chat.completion.chunk", "choices": [choice]}
 
 
-def _event(value: object) -> bytes:
-    return b"data: " + (value.encode() if isinstance(value, str) else encode(value)) + b"\n\n"
+def _event(value: object, sending: Sending) -> bytes:
+    data = value if isinstance(value, str) else encode(value).decode()
+    return f"{sending.before}data:{sending.space}{data}\n\n".replace("\n", sending.newline).encode()
 
 
 async def _send(send: Any, status: int, kind: str, pieces: Any, *, cut: bool = False) -> None:

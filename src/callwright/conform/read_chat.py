@@ -1,4 +1,4 @@
-"""Answers of Chat Completions: https://platform.openai.com/docs/api-reference/chat and …/chat-streaming."""
+"""Answers of Chat Completions: https://developers.openai.com/api/reference/resources/chat."""
 
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ def read_whole(answer: Answer, body: Body) -> None:
         content = message.get("content", 0)
         answer.expect(content is None or isinstance(content, str), "fields", "content: a text or null", message)
         answer.text = text_of(content)
-        _read_reasoning(answer, message)
+        _read_besides(answer, message)
         for call in objects(message.get("tool_calls")):
             _take_call(answer, call)
     answer.take_counts(body.get("usage"), _COUNTS, "total_tokens")
@@ -52,7 +52,7 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     _stream_usage(answer, chunks)
     answer.text = "".join(text_of(delta.get("content")) for delta in deltas)
     for delta in deltas:
-        _read_reasoning(answer, delta)
+        _read_besides(answer, delta)
     calls: list[Body] = []
     for piece in (piece for delta in deltas for piece in objects(delta.get("tool_calls"))):
         _take_piece(answer, piece, calls)
@@ -114,8 +114,9 @@ def _head(answer: Answer, body: Body, kind: str) -> None:
         answer.expect(type(body.get(name)) is type_, "fields", f"{name}: {type_.__name__}", body.get(name))
 
 
-def _read_reasoning(answer: Answer, message: Body) -> None:
+def _read_besides(answer: Answer, message: Body) -> None:
     answer.reasoning += text_of(message.get("reasoning_content") or message.get("reasoning"))
+    answer.refusal += text_of(message.get("refusal"))
 
 
 def _take_call(answer: Answer, call: Body) -> None:

@@ -1,4 +1,4 @@
-"""Answers of the Messages API: https://platform.claude.com/docs/en/api/messages and …/build-with-claude/streaming."""
+"""Answers of the Messages API: https://platform.claude.com/docs/en/api/messages/create, and of its streams."""
 
 from typing import Any, Final
 

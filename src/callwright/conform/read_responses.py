@@ -1,4 +1,4 @@
-"""Answers of the Responses API: https://platform.openai.com/docs/api-reference/responses and …/responses-streaming."""
+"""Answers of the Responses API: https://developers.openai.com/api/reference/resources/responses."""
 
 from typing import Any, Final
 
@@ -165,6 +165,7 @@ def _take_item(answer: Answer, item: Body) -> None:
         case "message":
             for part in objects(item.get("content")):
                 answer.text += text_of(part.get("text"))
+                answer.refusal += text_of(part.get("refusal"))
                 if part.get("type") == "output_text":
                     answer.expect(isinstance(part.get("annotations"), list), "fields", "a list of annotations", part)
         case "reasoning":

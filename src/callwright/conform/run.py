@@ -1,15 +1,16 @@
 """Runs checks against a server: each different request once, a few in parallel, within limits of time and size."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.conform import read_chat, read_messages, read_responses
 from callwright.conform.answer import EVENTS, PROBLEMS, Answer, Body, events_of
-from callwright.conform.check import Check, Status, Variant, Verdict, has_no_endpoint, request_of, worst
-from callwright.conform.checks import choice, errors, form, history
+from callwright.conform.check import Check, Status, Step, Variant, Verdict, has_no_endpoint, request_of, worst
+from callwright.conform.checks import choice, errors, form, history, turns
 from callwright.conform.checks.asks import TEXT
 from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
 from callwright.doctor.client import Asker, Reply, dig
@@ -17,7 +18,7 @@ from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.wires import WireName
 from callwright.tolerant_json.codec import encode
 
-CHECKS: Final[tuple[Check, ...]] = (*form.CHECKS, *choice.CHECKS, *history.CHECKS, *errors.CHECKS)
+CHECKS: Final[tuple[Check, ...]] = (*form.CHECKS, *choice.CHECKS, *history.CHECKS, *turns.CHECKS, *errors.CHECKS)
 _READERS: Final = {"chat": read_chat, "responses": read_responses, "messages": read_messages}
 _HEADERS: Final[Mapping[WireName, Mapping[str, str]]] = {"messages": {"anthropic-version": "2023-06-01"}}
 REQUEST_S: Final = 60.0
@@ -41,6 +42,19 @@ class Posts(Protocol):
     async def post(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST a body."""
         ...
+
+
+class Access(Struct, frozen=True):
+    """The server's key, and connections without it."""
+
+    key: str
+    posts: Posts
+
+    async def post(self, url: str, sent: Body | bytes, headers: Mapping[str, str], of_key: Mapping[str, str]) -> Reply:
+        """POST with these headers, in which `{key}` is the key."""
+        given = {name: value.format(key=self.key) for name, value in of_key.items()}
+        reply = await self.posts.post(url, sent, {**headers, **given})
+        return replace(reply, body=reply.body.replace(self.key.encode(), "…".encode()))
 
 
 def read_answer(wire: WireName, variant: Variant, sent: Body | bytes, reply: Reply) -> Answer:
@@ -85,26 +99,74 @@ def id_of(wire: WireName, check: Check) -> str:
     return f"{wire}.{check.name}"
 
 
-async def run(
-    url: str, model: str, checks: Sequence[tuple[WireName, Check]], posts: Posts, told: Callable[[Result], None]
-) -> list[Result]:
-    """Run checks against the server at a base URL. Calls `told` with each result; returns all, in their order."""
-    asked: dict[tuple[WireName, Variant, bytes], asyncio.Task[Reply]] = {}
+class _Run:
+    """The requests of a run: equal ones are sent once, and their answers are read for each check."""
 
-    async def ask(wire: WireName, variant: Variant, path: str, sent: Body | bytes) -> Answer:
+    def __init__(self, url: str, model: str, posts: Posts, access: Access | None) -> None:
+        self._url, self._model, self._posts, self._access = url, model, posts, access
+        self._asked: dict[tuple[WireName, Variant, bytes], asyncio.Task[Reply]] = {}
+
+    async def ask(self, wire: WireName, variant: Variant, path: str, sent: Body | bytes) -> Answer:
+        """The answer to a request."""
         data = sent if isinstance(sent, bytes) else encode(sent)
         key = (wire, variant, data)
-        if key not in asked:
-            asked[key] = asyncio.create_task(posts.post(url + path, data, _HEADERS.get(wire)))
-        return read_answer(wire, variant, sent, await asked[key])
+        if key not in self._asked:
+            self._asked[key] = asyncio.create_task(self._posts.post(self._url + path, data, _HEADERS.get(wire)))
+        return read_answer(wire, variant, sent, await self._asked[key])
+
+    async def judge(self, wire: WireName, check: Check, variant: Variant) -> Verdict:
+        """The verdict on a check."""
+        if check.talk is not None:
+            return await self._converse(wire, check, variant, check.talk())
+        requests = [request_of(check, wire, body, self._model, variant) for body in check.asks]
+        answers = [await self.ask(wire, variant, path, sent) for path, sent in requests]
+        return worst([check.verdict(answer) for answer in answers])
+
+    async def _converse(
+        self, wire: WireName, check: Check, variant: Variant, steps: Generator[Step, Answer, Verdict]
+    ) -> Verdict:
+        step = next(steps)
+        while True:
+            path, sent = request_of(check, wire, step.body or TEXT, self._model, variant)
+            if step.path:
+                path, sent = step.path, {**step.fields}
+            elif isinstance(sent, dict):
+                sent |= step.fields
+            if step.headers is None:
+                answer = await self.ask(wire, variant, path, sent)
+            elif self._access is None:
+                return Verdict("not offered", "", "no key was given")
+            else:
+                reply = await self._access.post(self._url + path, sent, _HEADERS.get(wire, {}), step.headers)
+                answer = read_answer(wire, variant, sent, reply)
+            verdict = check.verdict(answer)
+            if verdict.status != "holds":
+                return verdict
+            try:
+                step = steps.send(answer)
+            except StopIteration as ended:
+                returned: Verdict = ended.value
+                return returned
+
+
+async def run(
+    url: str,
+    model: str,
+    checks: Sequence[tuple[WireName, Check]],
+    posts: Posts,
+    told: Callable[[Result], None],
+    access: Access | None = None,
+) -> list[Result]:
+    """Run checks against the server at a base URL. Calls `told` with each result; returns all, in their order. Without
+    `access` keys are not checked.
+    """
+    asks = _Run(url, model, posts, access)
 
     async def judge(wire: WireName, check: Check, variant: Variant) -> Result:
         if wire in lacking:
             verdict = Verdict("not offered", "", lacking[wire])
         else:
-            requests = [request_of(check, wire, body, model, variant) for body in check.asks]
-            answers = [await ask(wire, variant, path, sent) for path, sent in requests]
-            verdict = worst([check.verdict(answer) for answer in answers])
+            verdict = await asks.judge(wire, check, variant)
         found = Result(
             id_of(wire, check), variant, check.title, check.sources[wire], verdict.status, verdict.expected, verdict.got
         )
@@ -114,7 +176,7 @@ async def run(
     lacking: dict[WireName, str] = {}
     for wire in dict.fromkeys(wire for wire, _ in checks):
         path, sent = request_of(CHECKS[0], wire, TEXT, model, "whole")
-        answer = await ask(wire, "whole", path, sent)
+        answer = await asks.ask(wire, "whole", path, sent)
         if answer.fault:
             raise UpstreamError(f"{url}{path}: {answer.fault}", fault="unreachable", upstream=url)
         if has_no_endpoint(answer):

@@ -6,7 +6,7 @@ from typing import Any, Final
 from callwright.conform.answer import Body
 from callwright.eval.wires import WireName
 
-_OPENAI: Final = "https://platform.openai.com/docs"
+_OPENAI: Final = "https://developers.openai.com/api"
 _ANTHROPIC: Final = "https://platform.claude.com/docs/en"
 CITIES: Final = ("Oslo", "Bergen")
 
@@ -23,15 +23,16 @@ def sources(chat: str = "", responses: str = "", messages: str = "") -> Mapping[
     return found
 
 
-ANSWERS: Final = sources("api-reference/chat/object", "api-reference/responses/object", "api/messages#body-messages")
-STREAMS: Final = sources(
-    "api-reference/chat-streaming", "api-reference/responses-streaming", "build-with-claude/streaming"
-)
-CALLING: Final = sources(
-    "guides/function-calling?api-mode=chat",
-    "guides/function-calling?api-mode=responses",
-    "agents-and-tools/tool-use/implement-tool-use",
-)
+def guides(page: str, messages: str = "", *, responses_only: bool = False) -> Mapping[WireName, str]:
+    """A guide of OpenAI for both of its APIs, and a page of Anthropic."""
+    return sources("" if responses_only else f"docs/guides/{page}", f"docs/guides/{page}", messages)
+
+
+_CHAT: Final = "reference/resources/chat/subresources/completions"
+_RESPONSES: Final = "reference/resources/responses"
+ANSWERS: Final = sources(f"{_CHAT}/methods/create", f"{_RESPONSES}/methods/create", "api/messages/create")
+STREAMS: Final = sources(f"{_CHAT}/streaming-events", f"{_RESPONSES}/streaming-events", "build-with-claude/streaming")
+CALLING: Final = guides("function-calling", "agents-and-tools/tool-use/handle-tool-calls")
 
 
 def user(text: str) -> Body:

@@ -6,6 +6,7 @@ from typing import Final
 from callwright.conform.answer import Answer, Body
 from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not
 from callwright.conform.checks.asks import (
+    ANSWERS,
     ASKED,
     BOTH,
     CALLING,
@@ -15,6 +16,7 @@ from callwright.conform.checks.asks import (
     assistant,
     call,
     choice_of,
+    guides,
     output,
     sources,
     tool,
@@ -23,22 +25,13 @@ from callwright.conform.checks.asks import (
 from callwright.eval.wires import WireName
 from callwright.schema.validate import validator_of
 
-_CHOICE: Final = sources(
-    "api-reference/chat/create#chat_create-tool_choice",
-    "api-reference/responses/create#responses_create-tool_choice",
-    "agents-and-tools/tool-use/implement-tool-use#controlling-claudes-output",
-)
+_CHOICE: Final[Mapping[WireName, str]] = {
+    **ANSWERS,
+    "messages": sources(messages="agents-and-tools/tool-use/define-tools")["messages"],
+}
 _OPENAI_CHOICE: Final[Mapping[WireName, str]] = {wire: page for wire, page in _CHOICE.items() if wire != "messages"}
-_PARALLEL: Final = sources(
-    "guides/function-calling?api-mode=chat#parallel-function-calling",
-    "guides/function-calling?api-mode=responses#parallel-function-calling",
-    "agents-and-tools/tool-use/parallel-tool-use",
-)
-_STRICT: Final = sources(
-    "guides/function-calling?api-mode=chat#strict-mode",
-    "guides/function-calling?api-mode=responses#strict-mode",
-    "agents-and-tools/tool-use/strict-tool-use",
-)
+_PARALLEL: Final = guides("function-calling#parallel-function-calling", "agents-and-tools/tool-use/parallel-tool-use")
+_STRICT: Final = guides("function-calling#strict-mode", "agents-and-tools/tool-use/strict-tool-use")
 _TOOL_SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -174,10 +167,7 @@ CHECKS: Final = (
     Check(
         name="tools.custom",
         title="A custom tool is called with a text",
-        sources=sources(
-            "guides/function-calling?api-mode=chat#custom-tools",
-            "guides/function-calling?api-mode=responses#custom-tools",
-        ),
+        sources=guides("function-calling#custom-tools"),
         asks=(
             {
                 "messages": [user("Write a note that says: buy milk")],

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from callwright.conform.answer import JSON, Answer, Body
 from callwright.conform.check import HOLDS, Change, Check, Judge, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, REQUIRED, TEXT, WEATHER, choice_of, sources, tool
+from callwright.conform.checks.asks import ASKED, REQUIRED, TEXT, WEATHER, choice_of, guides, tool
 from callwright.eval.wires import WIRES, WireName
 
-_SOURCES: Final = sources("guides/error-codes", "guides/error-codes", "api/errors")
+_SOURCES: Final = guides("error-codes", "api/errors")
 _OPEN: Final = {"type": "object", "properties": {"city": {"type": "string"}}}
 _TYPES: Final = {400: "invalid_request_error", 404: "not_found_error"}
 
@@ -126,6 +126,14 @@ CHECKS: Final = (
     _error("unknown_model", "An unknown model: 404", "", TEXT, _with(model="no-such-model-7f3"), 404),
     _error("no_messages", "A request without messages or input", _MESSAGES, TEXT, _without("messages")),
     _error("no_max_tokens", "A request without max_tokens", "", TEXT, _without("max_tokens"), wires=("messages",)),
+    _error(
+        "unknown_response",
+        "previous_response_id names no stored response",
+        "previous_response_id",
+        TEXT,
+        _with(previous_response_id="resp_00000000000000000000000000000000"),
+        wires=("responses",),
+    ),
     _error("wrong_type", "A text for the list of tools", "tools", TEXT, _with(tools="get_weather")),
     _error("unknown_role", "A message of an unknown role", _MESSAGES, TEXT, _unknown_role),
     _tools("tool_name", "A tool whose name has a space", tool("get weather")),

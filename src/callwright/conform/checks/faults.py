@@ -5,11 +5,14 @@ of the rest, and answers with the turn below, written wrongly.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from callwright.conform.answer import Answer, Body
-from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not
+from msgspec import Struct
+from msgspec.structs import replace
+
+from callwright.conform.answer import Answer, Body, show
+from callwright.conform.check import HOLDS, Check, Judge, Variant, Verdict, does_not, keeps
 from callwright.conform.checks.asks import CALLING, tool, user
 from callwright.conform.checks.errors import error_form
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
@@ -24,7 +27,7 @@ NO_FAULT: Final = "none"
 NATIVE: Final = "native"  # the server parses calls
 _SILENT: Final = "silent"  # nothing to judge: how long a gateway waits is its own matter
 _MARK: Final = re.compile(r"\[case (\w+) (\w+)\]")
-_ARGUMENTS: Final = {"guest_name": "Ada Lovelace", "seats": 4, "outdoors": True, "note": "No nuts.\nNo fish."}
+_ARGUMENTS: Final = {"guest_name": "Ada Lovelace", "seats": 4, "outdoors": True, "note": "No nuts 🥜.\nNo fish."}
 _TYPES: Final = {str: "string", int: "integer", bool: "boolean"}
 _TOOL: Final = tool(
     "book_table",
@@ -45,6 +48,48 @@ _ONLY_TEXT: Final = ("only_said",)
 _TWICE: Final = ("second_call",)
 
 
+class Sending(Struct, frozen=True):
+    """How the scripted server sends a stream. `piece`: characters in a delta; `packet`: bytes in a packet, 0 for one
+    event each; `before`: before each event; `space`: after `data:`.
+    """
+
+    piece: int = 4
+    packet: int = 0
+    newline: str = "\n"
+    before: str = ""
+    space: str = " "
+
+
+SENDINGS: Final[Mapping[str, Sending]] = {
+    "characters": Sending(piece=1),
+    "whole": Sending(piece=1_000_000),
+    "bytes": Sending(packet=1),
+    "odd": Sending(piece=3, packet=7),
+    "together": Sending(packet=1_000_000),
+    "crlf": Sending(newline="\r\n", packet=5),
+    "comments": Sending(before=": keep-alive\n\n"),
+    "no_space": Sending(space=""),
+}
+# After how many deltas the server breaks its stream off: none, and all but the finish.
+CUTS: Final[Mapping[str, int]] = {"cut_first": 0, "cut_last": 1_000_000}
+REFUSAL: Final = "refusal"
+_SENT_OTHERWISE: Final = "sent_"
+_SENT: Final = {
+    "characters": "one character in each delta",
+    "whole": "all in one delta",
+    "bytes": "one byte in each packet",
+    "odd": "packets that end within events and characters",
+    "together": "all events in one packet",
+    "crlf": "lines that end in CR LF",
+    "comments": "comments between the events",
+    "no_space": "no space after data:",
+}
+_CUT_TITLES: Final = {
+    "cut_first": "The server fails after the head of a stream, before its first delta",
+    "cut_last": "The server fails after the last delta of a call, before its finish",
+}
+
+
 def mark_in(text: str) -> tuple[str, str] | None:
     """The fault and the dialect that a request names, or None."""
     found = _MARK.search(text)
@@ -53,7 +98,7 @@ def mark_in(text: str) -> tuple[str, str] | None:
 
 def turn_of(fault: str) -> AssistantTurn:
     """The turn that the model means."""
-    if fault in _IN_TEXT:
+    if fault in (*_IN_TEXT, REFUSAL):
         return AssistantTurn(None, Message("assistant", (TextPart(_REPLY),)))
     return AssistantTurn("The user wants a table.", calls=[Call("book_table", encode(_ARGUMENTS).decode())])
 
@@ -84,11 +129,22 @@ def fault_checks(readable: Collection[str]) -> Sequence[Check]:
         else:
             why = f"it does not read calls in the text of a model ({fault.dialect or 'in any dialect'})"
             found.append(_unread(name, title, why))
+    titles = {
+        **{f"sent_{name}": f"The same call from a stream with {how}" for name, how in _SENT.items()},
+        **_CUT_TITLES,
+        REFUSAL: "A refusal of the model: its words, and no call",
+    }
+    for name, title in titles.items():
+        if NATIVE in readable:
+            streamed: tuple[Variant, ...] = ("whole", "streamed") if name == REFUSAL else ("streamed",)
+            found.append(replace(_check(name, title, name, NATIVE), variants=streamed))
+        else:
+            found.append(_unread(name, title, "it does not forward a right call"))
     return found
 
 
 def _check(name: str, title: str, fault: str, dialect: str) -> Check:
-    text = f"Book a table for Ada Lovelace: 4 seats outdoors, note 'No nuts. No fish.' [case {fault} {dialect}]"
+    text = f"Book a table for Ada Lovelace: 4 seats outdoors, note 'No nuts 🥜. No fish.' [case {fault} {dialect}]"
     body: Body = {"messages": [user(text)], "tools": [_TOOL]}
     return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=(body,), judge=_judge(fault), wants="error")
 
@@ -105,11 +161,18 @@ def _judge(fault: str) -> Judge:
     """Judge the answer to a request with this fault."""
 
     def judge(answer: Answer) -> Verdict:
+        sent_rightly = fault in (NO_FAULT, REFUSAL) or fault.startswith(_SENT_OTHERWISE)
         if answer.status >= 400 or answer.error is not None:
-            if fault == NO_FAULT:
-                return does_not("the call", answer.error or answer.body)
-            return error_form(answer) if answer.status >= 400 else _has_message(answer.error)
+            if sent_rightly:
+                return does_not("an answer", answer.error or answer.body)
+            return error_form(answer) if answer.status >= 400 else _late_error(answer)
         calls = [(call.name, call.value) for call in answer.calls]
+        if fault == REFUSAL:
+            return _judge_refusal(answer, calls)
+        if fault.startswith(_SENT_OTHERWISE):
+            form = keeps("framing", "start", "end", "items", "deltas", "ids", "sequence", "finish")(answer)
+            right = calls == [("book_table", _ARGUMENTS)]
+            return form if right else does_not(f"the call with {show(_ARGUMENTS)}", calls or answer.text)
         return _judge_text(answer, calls) if fault in _IN_TEXT else _judge_calls(answer, calls, fault)
 
     return judge
@@ -139,6 +202,22 @@ def _looks_right(name: Any, value: Any) -> bool:
     return name == "book_table" and not validator_of(_TOOL["function"]["parameters"]).faults(value)
 
 
-def _has_message(error: Any) -> Verdict:
+def _judge_refusal(answer: Answer, calls: list[tuple[Any, Any]]) -> Verdict:
+    if calls:
+        return does_not("no call: the model refused", calls)
+    # The Messages API has no field for it.
+    words = answer.text if answer.wire == "messages" else answer.refusal
+    return HOLDS if words == _REPLY else does_not(f"the refusal {_REPLY}", words or answer.text)
+
+
+def _late_error(answer: Answer) -> Verdict:
+    """Judge an error after the first byte."""
+    error = answer.error
     words = error.get("message") if isinstance(error, dict) else None
-    return HOLDS if isinstance(words, str) and words else does_not("an error with a message", error)
+    if not isinstance(words, str) or not words:
+        return does_not("an error with a message", error)
+    if answer.wire != "responses" and not isinstance(error.get("type"), str):
+        return does_not("an error with a type", error)
+    if answer.wire != "responses" and answer.finish:
+        return does_not("no finish after the error", answer.finish)
+    return keeps("framing", "items", "ids")(answer)

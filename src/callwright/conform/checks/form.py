@@ -96,7 +96,7 @@ CHECKS: Final = (
     Check(
         name="answer.request_id",
         title="A header with the id of the request",
-        sources=sources("api-reference/debugging-requests", "api-reference/debugging-requests", "api/errors"),
+        sources=sources("reference/overview", "reference/overview", "api/errors"),
         asks=(TEXT,),
         judge=_request_id,
         variants=("whole",),
@@ -112,5 +112,14 @@ CHECKS: Final = (
     _stream("items", "Each item, block or call: one start, one end, indices in order", "items"),
     _stream("deltas", "The deltas are the whole text", "deltas", wires=("responses", "messages")),
     _stream("ids", "Ids stay the same in the whole stream", "ids", wires=("chat", "responses")),
+    Check(
+        name="stream.usage_off",
+        title="No usage in a stream that does not ask for it",
+        sources={"chat": STREAMS["chat"]},
+        asks=(TEXT,),
+        change=lambda _, sent: {key: value for key, value in sent.items() if key != "stream_options"},
+        judge=keeps("usage"),
+        variants=("streamed",),
+    ),
     _stream("sequence", "Events are numbered in steps of one", "sequence", wires=("responses",)),
 )

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from callwright.conform.answer import Answer, Body
 from callwright.conform.check import HOLDS, Check, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, BOTH, CALLING, assistant, call, output, sources, user
+from callwright.conform.checks.asks import ASKED, BOTH, CALLING, assistant, call, guides, output, user
 from callwright.eval.wires import WireName
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -105,7 +105,7 @@ CHECKS: Final = (
     Check(
         name="history.image",
         title="An image",
-        sources=sources("guides/images-vision", "guides/images-vision", "build-with-claude/vision"),
+        sources=guides("images-vision", "build-with-claude/vision"),
         asks=({"messages": ASKED},),
         change=_with_image,
         judge=_judge_answer,
@@ -115,9 +115,7 @@ CHECKS: Final = (
     Check(
         name="structured.schema",
         title="A text that fits the requested JSON schema",
-        sources=sources(
-            "guides/structured-outputs", "guides/structured-outputs", "build-with-claude/structured-outputs"
-        ),
+        sources=guides("structured-outputs", "build-with-claude/structured-outputs"),
         asks=(
             {
                 "messages": [user("Write a short poem about the sea.")],
