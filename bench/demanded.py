@@ -152,7 +152,9 @@ def main() -> None:
             if given.show and verdict != "valid":
                 print(f"  {verdict}: {way} {dialect} {name} #{number} {took:.1f} s: {shown[-700:]}", flush=True)
         seconds = time.perf_counter() - began
-        counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ("valid", "cut", "invalid", "error", "hanging", "slow"))
+        counts = ", ".join(
+            f"{verdicts[verdict]} {verdict}" for verdict in ("valid", "cut", "invalid", "error", "hanging", "slow")
+        )
         print(f"{way}: {given.calls} demanded calls: {counts}; {seconds:.0f} s", flush=True)
 
 
