@@ -159,7 +159,7 @@ def main() -> None:
 
 
 def _model(way: str, dialect: str, path: str, engine: Any) -> ModelConfig:
-    options = EngineOptions(slots=1, threads=1, context_tokens=2048)
+    options = EngineOptions(slots=1, threads=1, context_tokens=4096)
     if way == "embedded":
         return ModelConfig(name="m", upstream=path, dialect=dialect, retries=0, engine=options)
     url = f"{engine.listening_address}/v1"
