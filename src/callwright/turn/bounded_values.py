@@ -16,7 +16,7 @@ _KEYWORDS = {"characters": "maxLength", "items": "maxItems", "undeclared members
 
 def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]) -> list[Problem]:
     """A problem for each call, of a name and its arguments as JSON, with values that are as large as the grammar of the
-    constraint allows, and their schema does not say so.
+    constraint allows, without a bound in their schema.
     """
     schemas = {tool.name: tool for tool in constraint.tools}
     found: list[Problem] = []
@@ -26,7 +26,7 @@ def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]
         except NotJsonError:
             continue
         schema = arguments_schema(schemas[name]) if name in schemas else {}
-        reached = ", ".join(_reached(value, schema, schema, constraint.limits, ""))
+        reached = ", ".join(_values_at_bounds(value, schema, schema, constraint.limits, ""))
         if reached:
             token_limit = "the default" if constraint.tokens is None else f"about {constraint.tokens}"
             detail = f"{name!r}: {reached}, as many as the grammar allows (for a token limit of {token_limit})"
@@ -34,7 +34,7 @@ def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]
     return found
 
 
-def _reached(value: Any, schema: object, root: Schema, limits: Limits, path: str) -> Iterator[str]:
+def _values_at_bounds(value: Any, schema: object, root: Schema, limits: Limits, path: str) -> Iterator[str]:
     """Words for each value that is as large as the limits allow."""
     choices = branches(schema, root)
     match value:
@@ -44,13 +44,13 @@ def _reached(value: Any, schema: object, root: Schema, limits: Limits, path: str
             kind, size, bounds = "items", len(value), [limits.number(one) for one in choices]
             for number, item in enumerate(value):
                 inner = {"anyOf": [_of_item(one, number) for one in choices]}
-                yield from _reached(item, inner, root, limits, f"{path}[{number}]")
+                yield from _values_at_bounds(item, inner, root, limits, f"{path}[{number}]")
         case dict():
             declared = {key for one in choices for key in properties(one)}
             kind, size, bounds = "undeclared members", len(value.keys() - declared), [limits.members] * len(choices)
             for key, item in value.items():
                 others = [properties(one).get(key, one.get("additionalProperties", {})) for one in choices]
-                yield from _reached(item, {"anyOf": others}, root, limits, f"{path}.{key}" if path else key)
+                yield from _values_at_bounds(item, {"anyOf": others}, root, limits, f"{path}.{key}" if path else key)
         case int() if not isinstance(value, bool):
             kind, size, bounds = "digits", len(str(abs(value))), [MAX_DIGITS] * len(choices)
         case _:
