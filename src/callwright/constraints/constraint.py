@@ -40,7 +40,7 @@ class Constraint(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def limits(self) -> Limits:
-        """The bounds of its grammar, where the schemas of the calls and of the form have none."""
+        """The bounds of its grammar, if the schemas of the calls and of the form have none."""
         schemas = [arguments_schema(tool) for tool in self.tools]
         if self.form is not None and self.form.schema is not None:
             schemas.append(self.form.schema)
