@@ -156,6 +156,12 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "Nothing: nothing of the earlier answer is contradicted. If it is frequent, see why the first model fails.",
         page="operations.md#another-model-when-one-fails",
     ),
+    "output_endless": Explanation(
+        "The model repeated the same text without end and was stopped; the answer ends as at its token limit, and "
+        "`detail` has the text.",
+        "Raise the temperature or a repetition penalty, or set `max_repeated_text` if the repetition was meant.",
+        page="configuration.md#what-becomes-of-a-call",
+    ),
     "search_failed": Explanation(
         "Chat Completions: a web search failed, and the model got the error; `detail` has the reason.",
         "Check the search engine's address and key in the configuration.",

@@ -135,7 +135,7 @@ class _Writer:
     def _until(self, end: str, least: int, most: int | None) -> str:
         """Free text of `least` to about `most` characters up to the first `end`.
 
-        It is counted in units: one character, or a few that `end` could begin with and one that it does not go on with.
+        It is counted in units: one character, or a few that `end` could begin with and one that does not continue it.
         A unit has a rule for each part of `end` that may have been read, and so has the end itself.
         """
         if (end, least, most) in self._ends:
