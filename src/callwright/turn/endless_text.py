@@ -41,9 +41,9 @@ class EndlessText:
             return None
         self._tail = (self._tail + "".join(self._new))[-self.most :]
         self._new, self._number_new = [], 0
-        return self._repeated()
+        return self._find_period()
 
-    def _repeated(self) -> str | None:
+    def _find_period(self) -> str | None:
         """The repeated text, if all of the tail repeats it.
 
         The last characters, as many as the longest period has, occur again one period earlier.
