@@ -1,11 +1,12 @@
 """Demanded calls of a real model: each is valid, or cut by the client's own `max_tokens`; anything else is a fault.
 
-    python bench/demanded.py MODEL.gguf [--calls 200] [--tokens 400] [--ways embedded,llamacpp,prompt]
+    python bench/demanded.py MODEL.gguf [--calls 200] [--from 0] [--tokens 400] [--ways embedded,llamacpp,prompt]
 
 Each call has one of the schemas below, a dialect, a seed and a temperature; every second one is streamed, and some may
 be several at once. `embedded`: the file in the gateway's process; `llamacpp`: llama.cpp's server over HTTP, with the
 gateway in mode raw before it; `prompt`: the same in mode prompt, which sends a JSON schema. No answer is asked for
-again. `slow` are the calls that took longer than a minute.
+again. All ways have one thread of the CPU. `slow` are the calls that took longer than a minute, `hanging` those without
+an answer after five.
 """
 
 import argparse
@@ -27,6 +28,7 @@ DIALECTS: Final = (
     *("harmony", "pythonic", "json"),
 )
 SLOW_S: Final = 60.0
+HANGING_S: Final = 300.0
 TEXT: Final = {"type": "string"}
 WHOLE: Final = {"type": "integer"}
 NUMBER: Final = {"type": "number"}
@@ -127,6 +129,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("model", help="a GGUF file")
     options.add_argument("--calls", type=int, default=200)
+    options.add_argument("--from", type=int, default=0, dest="first", help="the number of the first call")
     options.add_argument("--tokens", type=int, default=400, help="max_tokens of each request")
     options.add_argument("--ways", default="embedded,llamacpp,prompt", help="with commas")
     options.add_argument("--show", action="store_true", help="print what was not valid")
@@ -136,7 +139,7 @@ def main() -> None:
         began = time.perf_counter()
         ports: dict[str, int] = {}
         verdicts: Counter[str] = Counter()
-        for number in range(given.calls):
+        for number in range(given.first, given.first + given.calls):
             dialect = DIALECTS[number % len(DIALECTS)] if way != "prompt" else "json"
             if dialect not in ports:
                 ports[dialect] = serve(_model(way, dialect, given.model, engine))
@@ -149,12 +152,14 @@ def main() -> None:
             if given.show and verdict != "valid":
                 print(f"  {verdict}: {way} {dialect} {name} #{number} {took:.1f} s: {shown[-700:]}", flush=True)
         seconds = time.perf_counter() - began
-        counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ("valid", "cut", "invalid", "error", "slow"))
+        counts = ", ".join(
+            f"{verdicts[verdict]} {verdict}" for verdict in ("valid", "cut", "invalid", "error", "hanging", "slow")
+        )
         print(f"{way}: {given.calls} demanded calls: {counts}; {seconds:.0f} s", flush=True)
 
 
 def _model(way: str, dialect: str, path: str, engine: Any) -> ModelConfig:
-    options = EngineOptions(slots=1, threads=2, context_tokens=2048)
+    options = EngineOptions(slots=1, threads=1, context_tokens=4096)
     if way == "embedded":
         return ModelConfig(name="m", upstream=path, dialect=dialect, retries=0, engine=options)
     url = f"{engine.listening_address}/v1"
@@ -182,11 +187,15 @@ def _asked(port: int, name: str, seed: int, tokens: int) -> tuple[str, str]:
         "seed": seed,
         "stream": seed % 2 == 1,
     }
-    connection = http.client.HTTPConnection(HOST, port, timeout=300)
-    connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
-    response = connection.getresponse()
-    answer = response.read().decode()
-    connection.close()
+    connection = http.client.HTTPConnection(HOST, port, timeout=HANGING_S)
+    try:
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
+        response = connection.getresponse()
+        answer = response.read().decode()
+    except TimeoutError:
+        return "hanging", ""
+    finally:
+        connection.close()
     read = folded(answer) if response.status == 200 else None
     if read is None:
         return "error", answer

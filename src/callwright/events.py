@@ -56,6 +56,7 @@ ProblemKind = Literal[
     "invalid_answer",
     "malformed_call",
     "model_replaced",
+    "output_endless",
     "search_failed",
     "value_bounded",
     "markers_in_value",

@@ -130,7 +130,8 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         page="guarantee.md",
     ),
     "value_bounded": _note(
-        "A text or a list in a call is as long as the grammar allows; the model may have meant to write more.",
+        "A value in a call is as large as the grammar allows, and its schema sets no such bound; the model may have "
+        "meant to write more.",
         "Raise `max_tokens`: the bound grows with it. Or give the schema a `maxLength` or `maxItems` of your own.",
     ),
     "call_unread": _repaired(
@@ -154,6 +155,12 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "Another model answers in place of the one that was asked; `detail` names both, and why.",
         "Nothing: nothing of the earlier answer is contradicted. If it is frequent, see why the first model fails.",
         page="operations.md#another-model-when-one-fails",
+    ),
+    "output_endless": Explanation(
+        "The model repeated the same text without end and was stopped; the answer ends as at its token limit, and "
+        "`detail` has the text.",
+        "Raise the temperature or a repetition penalty, or set `max_repeated_text` if the repetition was meant.",
+        page="configuration.md#what-becomes-of-a-call",
     ),
     "search_failed": Explanation(
         "Chat Completions: a web search failed, and the model got the error; `detail` has the reason.",

@@ -11,8 +11,9 @@ from callwright.constraints.compile import compiled, constraint_key
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.schema_subset import SPACING, Engine, limits_of, projected
-from callwright.constraints.tree import Json
+from callwright.constraints.tree import Json, TextRule, TextUntil
 from callwright.conversation import FunctionTool
+from callwright.prompt import Text
 from callwright.schema import validate
 from tests.constraints.test_schema import of
 from tests.support.grammar_engines import Llguidance, xgrammar_judge
@@ -115,3 +116,30 @@ def test_more_tokens_give_more_room() -> None:
 def test_multiples_of_a_decimal_are_judged_in_decimals(value: float) -> None:
     assert validate.is_valid({"multipleOf": 0.01}, value)
     assert not validate.is_valid({"multipleOf": 0.01}, value + 0.005 if value < 1e6 else 0.005)
+
+
+ENDS: Final = ("<|end|>", "\n</p>\n", "</a></b>", "##", ">")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("end", ENDS)
+def test_a_text_goes_up_to_its_first_end(end: str) -> None:
+    make, random = xgrammar_judge(), Random(end)
+    judge = make(gbnf(TextUntil((Text(end),), TextRule(0, 12))).grammar)
+    for _ in range(300):
+        text = "".join(random.choice(end[:2] + "x" + end) for _ in range(random.randrange(13)))
+        assert judge(text + end) == ((text + end).index(end) == len(text)), text
+    judge = make(gbnf(TextUntil((Text(end),), TextRule(2, 12))).grammar)
+    for text in ("xx", "x" * 12, "é\U0001f600 x"):
+        assert judge(text + end), text
+    for text in ("", "x", "x" * 13):
+        assert not judge(text + end), text
+
+
+@pytest.mark.processes
+def test_a_text_holds_parts_of_its_end() -> None:
+    judge = xgrammar_judge()(gbnf(TextUntil((Text("\n</p>\n"),), TextRule(0, 12))).grammar)
+    for text in ("a\n", "a\n\n\nb\n\n", "</p>", "\n</p", "\n</\n</x\n", "<" * 12):
+        assert judge(f"{text}\n</p>\n"), text
+    assert not judge("\n" * 40 + "\n</p>\n")
+    assert not judge("x\n" * 13 + "\n</p>\n")

@@ -2,13 +2,18 @@
 
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from callwright.constraints.constraint import Constraint
+from callwright.constraints.limits import Limits
+from callwright.conversation import FunctionTool
 from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import Config, ModelConfig
+from callwright.turn.bounded_values import find_bounded_values
 from callwright.upstreams import constrained
 from tests.conftest import Served
 from tests.support.http_client import CHAT, ask, request
@@ -252,6 +257,40 @@ def test_a_text_as_long_as_the_grammar_allows_is_named(
     reply = request(gateway + CHAT, {**body, **fields})
     assert text in reply.text
     assert reply.problems.get("value_bounded", 0) == is_named
+
+
+def _items(of: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": of, **more}
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_NULLS: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "null"}}
+BOUNDED: dict[str, tuple[dict[str, Any], Callable[[Limits], Any], str]] = {
+    "a text": (_TEXT, lambda most: "a" * most.characters, "'v' has 512 characters"),
+    "of two types": ({"type": ["string", "null"]}, lambda most: "a" * most.characters, "'v' has 512 characters"),
+    "by a reference": ({"$ref": "#/$defs/a"}, lambda most: "a" * most.characters, "'v' has 512 characters"),
+    "a shorter one": (_TEXT, lambda most: "a" * (most.characters - 1), ""),
+    "its own bound": ({**_TEXT, "maxLength": 512}, lambda _: "a" * 512, ""),
+    "a constant": ({"const": "a" * 512}, lambda _: "a" * 512, ""),
+    "a list": (_items({"type": "boolean"}), lambda most: [True] * most.items, "'v' has 64 items"),
+    "a list with its own bound": (_items({"type": "boolean"}, maxItems=64), lambda _: [True] * 64, ""),
+    "a number": (_items({"type": "integer"}), lambda _: [1, 10**17], "'v[1]' has 18 digits"),
+    "a short number": ({"type": "integer"}, lambda _: 10**16, ""),
+    "a number with a bound": ({"type": "integer", "maximum": 10**17}, lambda _: 10**17, ""),
+    "a map": (_NULLS, lambda most: dict.fromkeys(map(str, range(most.members))), "'v' has 8 undeclared members"),
+    "a small map": (_NULLS, lambda most: dict.fromkeys(map(str, range(most.members - 1))), ""),
+}
+
+
+@pytest.mark.parametrize("what", BOUNDED)
+def test_values_that_end_at_a_bound_of_the_grammar_are_named(what: str) -> None:
+    schema, value, words = BOUNDED[what]
+    whole = {"type": "object", "properties": {"v": schema}, "required": ["v"], "$defs": {"a": _TEXT}}
+    constraint = Constraint("hermes", (FunctionTool("set", parameters=whole),), tokens=384)
+    arguments = json.dumps({"v": value(constraint.limits)})
+    found = find_bounded_values(constraint, [("set", arguments), ("other", '{"v": 1}'), ("set", "{")])
+    assert [problem.kind for problem in found] == ["value_bounded"] * bool(words)
+    assert not words or words in str(found[0].detail)
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

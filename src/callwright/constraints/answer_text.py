@@ -6,7 +6,7 @@ from callwright.constraints.constraint import AnswerForm, Constraint
 from callwright.constraints.format import Delimited, delimited, splitter_of
 from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text
 from callwright.constraints.limits import Limits
-from callwright.constraints.shape import limits_of_answer, sentence, shape_of
+from callwright.constraints.shape import sentence, shape_of
 from callwright.constraints.tree import (
     Alternatives,
     Concatenation,
@@ -38,7 +38,7 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
         calls = sentence(replace(shape, preamble=None), stop=stop)  # a preamble looks like an answer
         if calls is None:
             return None
-    answer = _form(form, limits_of_answer(constraint))
+    answer = _form(form, constraint.limits)
     if constraint.start != "message":
         dialect = get_dialect(constraint.dialect)
         marks, cut = dialect.prompt.marks, splitter_of(dialect)
@@ -48,7 +48,7 @@ def answer_sentence(constraint: Constraint, form: AnswerForm, *, stop: bool, lex
         if constraint.start == "reasoning" and thought is None:
             return None
         if thought is not None:
-            inner = _until(thought.end, TextRule(most=limits_of_answer(constraint).preamble))
+            inner = _until(thought.end, TextRule(most=constraint.limits.preamble))
             head = (
                 inner if constraint.start == "reasoning" else Optional(Concatenation((Literal(thought.begin), inner)))
             )

@@ -17,7 +17,7 @@ from callwright.constraints.json_schema import calls_schema
 from callwright.constraints.lark import Vocabulary, lark
 from callwright.constraints.limits import rounded
 from callwright.constraints.schema_subset import Engine
-from callwright.constraints.shape import limits_of_answer, marks_answers, sentence, shape_of
+from callwright.constraints.shape import marks_answers, sentence, shape_of
 from callwright.constraints.structural_tag import structural_tag
 from callwright.conversation import Conversation, FunctionTool, NamedTool
 from callwright.prompt import Prompt
@@ -125,7 +125,7 @@ def _compile(constraint: Constraint, target: Target, vocabulary: Vocabulary | No
     if target == "json":
         if constraint.form is not None:
             return None
-        schema = calls_schema(constraint.tools, parallel=constraint.parallel, limits=limits_of_answer(constraint))
+        schema = calls_schema(constraint.tools, parallel=constraint.parallel, limits=constraint.limits)
         return Compiled(encode(schema).decode())
     stop = target == "llguidance" and not (vocabulary and vocabulary.ends)
     if constraint.form is not None:

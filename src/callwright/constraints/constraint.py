@@ -1,8 +1,17 @@
 """The requirements on an answer, independent of any engine."""
 
+from functools import cached_property
+from typing import Final
+
 import msgspec
 
+from callwright.constraints.limits import Limits
+from callwright.constraints.schema_subset import limits_of
 from callwright.conversation import FunctionTool, JsonObject
+from callwright.schema.plain import tool_schema
+
+# A tool that is declared without parameters takes none.
+_NOTHING: Final[JsonObject] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 class AnswerForm(msgspec.Struct, frozen=True):
@@ -12,7 +21,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class Constraint(msgspec.Struct, frozen=True, dict=True):
     """The requirements on an answer, independent of any engine: `tools` are those that may be called.
 
     `demanded`: one of them must be called, otherwise text is an answer, too. `start` and `prefill` are the prompt's;
@@ -28,3 +37,17 @@ class Constraint(msgspec.Struct, frozen=True):
     prefill: str = ""
     form: AnswerForm | None = None
     tokens: int | None = None
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The bounds of its grammar, if the schemas of the calls and of the form have none."""
+        schemas = [arguments_schema(tool) for tool in self.tools]
+        if self.form is not None and self.form.schema is not None:
+            schemas.append(self.form.schema)
+        return limits_of(schemas, self.tokens)
+
+
+def arguments_schema(tool: FunctionTool) -> JsonObject:
+    """The schema of a tool's arguments; always of type object."""
+    schema = tool_schema(tool)
+    return _NOTHING if schema is None else {**schema, "type": "object"}

@@ -37,9 +37,8 @@ from callwright.constraints.tree import (
 from callwright.prompt import Control
 
 _QUOTE: Final = r'"\""'
-# In a text of no more characters than this, one of sixteen may be one that begins its end.
-_SHORT: Final = 1_024
-_CHARACTERS_PER_TRY: Final = 16
+# How often in a row a text may begin its end anew, as blank lines do before an end that begins with a line feed.
+_MAX_RESTARTS: Final = 8
 
 
 class Gbnf(Struct, frozen=True):
@@ -62,7 +61,7 @@ class _Writer:
     def __init__(self) -> None:
         self._rules: dict[str, str] = {}
         self._names: dict[int, str] = {}  # by the node
-        self._ends: dict[tuple[str, int | None], str] = {}  # by the text that ends a free one, and its length
+        self._ends: dict[tuple[str, int, int | None], str] = {}  # by the text that ends a free one, and its lengths
         self._schemas = SchemaRules(self._rules)
 
     def write(self, node: GrammarNode) -> str:
@@ -76,8 +75,9 @@ class _Writer:
             end = "".join(piece.text for piece in node.end if not isinstance(piece, Number))
             words = node.words
             held = self._words(words, in_json=False) if words is not None else None
-            free = self._until(end, words.most if words is not None else None)
-            self._names[id(node)] = free if held is None else f"{held} {gbnf_literal(end)}"
+            rule = words or TextRule()
+            free = f"{held} {gbnf_literal(end)}" if held is not None else self._until(end, rule.least, rule.most)
+            self._names[id(node)] = free
         if id(node) not in self._names:
             self._names[id(node)] = name = f"n{len(self._names)}"
             if isinstance(node, Json):
@@ -132,36 +132,42 @@ class _Writer:
             pass
         return None
 
-    def _until(self, end: str, most: int | None) -> str:
-        """Free text up to the first `end`: a rule for each part of `end` that may have been read.
+    def _until(self, end: str, least: int, most: int | None) -> str:
+        """Free text of `least` to about `most` characters up to the first `end`.
 
-        With `most` there are as many characters at most between two that may begin `end`; in a short text these are
-        counted, too.
+        It is counted in units: one character, or a few that `end` could begin with and one that does not continue it.
+        A unit has a rule for each part of `end` that may have been read, and so has the end itself.
         """
-        if (end, most) in self._ends:
-            return self._ends[end, most]
+        if (end, least, most) in self._ends:
+            return self._ends[end, least, most]
         name = f"u{len(self._ends)}"
-        self._ends[end, most] = first = f"{name}-0-0"
-        fallback = _fallbacks(end)
-        known = sorted(set(end))
+        self._ends[end, least, most] = name
+        fallback, known = _fallbacks(end), sorted(set(end))
+        begin = gbnf_literal(end[0])
         others = class_of(without_characters(IN_TEXTS, known))
-        self._rules[f"{name}-plain"] = class_of(without_characters(IN_TEXTS, end[:1]))
-        plain = f"{name}-plain*" if most is None else repeat_rule(self._rules, f"{name}-plain", 0, most)
-        tries = most // _CHARACTERS_PER_TRY if most is not None and most <= _SHORT else 0
-        for tried in range(tries + 1):
-            again = tried + 1 if tries else tried
-            following = f"{name}-1-{tried}" if len(end) > 1 else ""
-            self._rules[f"{name}-0-{tried}"] = f"{plain} {gbnf_literal(end[0])} {following}".rstrip()
+        ways = [class_of(without_characters(IN_TEXTS, end[:1]))]
+        if len(end) > 1:
+            ways.append(f"{begin} {name}-text-1-0")
+            begin = f"{begin} {name}-end-1-0"
+        self._rules[f"{name}-unit"] = " | ".join(ways)
+        self._rules[name] = f"{repeat_rule(self._rules, f'{name}-unit', least, most)} {begin}"
+        for restarts in range(_MAX_RESTARTS + 1):
             for state in range(1, len(end)):
-                ways = [f"{others} {name}-0-{again}"]
+                texts, ends = [others], []
                 for character in known:
                     after = _after(end, fallback, state, character)
-                    attempt = tried if after == state + 1 else again
-                    rest = "" if after == len(end) else f" {name}-{after}-{attempt}"
-                    ways += [gbnf_literal(character) + rest]
-                kept = [way for way in ways if not way.endswith(f"-{tries + 1}")]
-                self._rules[f"{name}-{state}-{tried}"] = " | ".join(kept)
-        return first
+                    following = f"-{after}-{restarts + (after <= state)}"
+                    read = gbnf_literal(character)
+                    if after == 0:
+                        texts.append(read)
+                    elif after == len(end):
+                        ends.append(read)
+                    elif after > state or restarts < _MAX_RESTARTS:
+                        texts.append(f"{read} {name}-text{following}")
+                        ends.append(f"{read} {name}-end{following}")
+                self._rules[f"{name}-text-{state}-{restarts}"] = " | ".join(texts)
+                self._rules[f"{name}-end-{state}-{restarts}"] = " | ".join(ends)
+        return name
 
 
 def _fallbacks(end: str) -> list[int]:

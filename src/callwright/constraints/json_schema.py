@@ -7,9 +7,9 @@ dialect `json` reads as calls.
 from collections.abc import Sequence
 from typing import Any
 
+from callwright.constraints.constraint import arguments_schema
 from callwright.constraints.limits import Limits
 from callwright.constraints.schema_subset import SPACING, projected
-from callwright.constraints.shape import arguments_schema
 from callwright.conversation import FunctionTool
 
 

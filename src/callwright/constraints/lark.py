@@ -124,7 +124,8 @@ class _Writer:
             self._say(f"{name}_text", f"{name.upper()}_TEXT")
         elif texts:
             times = "*" if most is None else f"{{0,{most}}}"
-            first = f"[^{_escaped(texts[0][0])}]" if words is not None and words.least else ""
+            # narrower than the rule: the least number of characters has none that the end begins with
+            first = f"[^{_escaped(texts[0][0])}]{{{words.least}}}" if words is not None and words.least else ""
             self._say(f"{name}_text[lazy]", f"/{first}(.|\\n){times}{mark}/")
         else:
             self._say(f"{name}_text", _TEXT)

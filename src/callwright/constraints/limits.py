@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from callwright.constraints.number_ranges import BOUNDS, MAX_WHOLE
 from callwright.schema.size import pattern_size
 
 # Without a limit of the request.
@@ -21,12 +22,13 @@ _AMPLE_TOKENS: Final = 512
 _LEVELS: Final = 13
 _FORMATTED: Final = 64  # characters of a text with a format, such as a UUID
 _KEY: Final = 64  # characters of a key that is not declared
-_WHOLE: Final = 10**15
+MAX_DIGITS: Final = 18  # of an integer: engines hold no more than 64 bits
 _FRACTION: Final = 1e-9
 _FINE: Final = 1e-6
 _NUMBER_SIZE: Final = 18
 _MAX_NESTED: Final = 3  # of values whose schema allows anything
 _ANY: Final = "any value"
+_NO_BOUND: Final = 1 << 62
 _GROUPS: Final = ("$defs", "definitions")
 
 
@@ -41,15 +43,28 @@ class Limits(Struct, frozen=True):
     preamble: int
     calls: int
 
-    def text(self, least: int = 0, most: int | None = None) -> int:
-        """The length of a text of at least `least` characters, and at most `most`."""
-        bound = max(self.characters, least)
-        return bound if most is None else min(bound, most)
+    @property
+    def members(self) -> int:
+        """How many members an object may have that are not declared."""
+        return min(self.items, 32)
 
-    def number(self, least: int = 0, most: int | None = None) -> int:
+    def text(self, schema: Mapping[str, Any]) -> int:
+        """The length of the longest text of this schema."""
+        least = [_count(schema.get("minLength"), 0)]
+        if "format" in schema:
+            least.append(_FORMATTED)
+        if isinstance(schema.get("pattern"), str):
+            least.append(2 * pattern_size(schema["pattern"]))
+        return min(max(self.characters, *least), _count(schema.get("maxLength"), _NO_BOUND))
+
+    def number(self, schema: Mapping[str, Any]) -> int:
         """The same for the items of a list."""
-        bound = max(self.items, least)
-        return bound if most is None else min(bound, most)
+        return min(max(self.items, _count(schema.get("minItems"), 0)), _count(schema.get("maxItems"), _NO_BOUND))
+
+
+def _count(value: object, default: int) -> int:
+    """A count in a schema, whose author may have written anything."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
 
 
 def rounded(tokens: int | None) -> int | None:
@@ -146,10 +161,10 @@ class Bounding:
         name = self._names.setdefault((_ANY, nested), f"d{len(self._names)}")
         if name not in self._sizes:
             kinds: list[dict[str, Any]] = [{"type": kind} for kind in ("string", "number", "boolean", "null")]
-            sizes = [self._limits.text()]
+            sizes = [self._limits.characters]
             if nested:
                 inner, size = self._any(nested - 1)
-                most = min(self._limits.items, 32)
+                most = self._limits.members
                 kinds[:0] = [self._others({}, inner, most), {"type": "array", "items": inner, "maxItems": most}]
                 sizes.append(most * (size + _KEY))
             kinds = [self._string(one)[0] if one["type"] == "string" else one for one in kinds]
@@ -175,7 +190,7 @@ class Bounding:
         rest = {name: schema[name] for name in ("type", "required") if name in schema}
         if others is None:
             return {**rest, "properties": declared, "additionalProperties": False}, total
-        most = min(self._limits.items, 32)
+        most = self._limits.members
         return {**rest, **self._others(declared, others[0], most)}, total + most * (others[1] + _KEY)
 
     def _others(self, declared: dict[str, Any], inner: dict[str, Any], most: int) -> dict[str, Any]:
@@ -193,32 +208,26 @@ class Bounding:
             held = [part for part in parts if part is not None]
             whole = {**schema, "prefixItems": [part for part, _ in held]}
             return (whole, sum(size + 2 for _, size in held) + 2) if len(held) == len(parts) else None
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
         item = self._node(schema.get("items", {}), depth)
         if item is None:
-            return ({"type": "array", "maxItems": 0}, 2) if not least else None
-        count = self._limits.number(least, most)
+            return ({"type": "array", "maxItems": 0}, 2) if not schema.get("minItems") else None
+        count = self._limits.number(schema)
         return {**schema, "items": item[0], "maxItems": count}, count * (item[1] + 2) + 2
 
     def _string(self, schema: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-        least = schema.get("minLength", 0)
-        if "format" in schema:
-            least = max(least, _FORMATTED)
-        if "pattern" in schema:
-            least = max(least, 2 * pattern_size(schema["pattern"]))
-        most = self._limits.text(least, schema.get("maxLength"))
+        most = self._limits.text(schema)
         return {**schema, "maxLength": most}, most + 2
 
     def _number(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A number of few digits, unless the schema has bounds of its own that need more."""
-        names = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-        bounds = [abs(schema[name]) for name in names if name in schema]
+        bounds = [abs(schema[name]) for name in BOUNDS if name in schema]
         out = dict(schema)
-        if not any(bound > _WHOLE for bound in bounds):
+        most = 10**MAX_DIGITS - 1 if schema["type"] == "integer" else MAX_WHOLE
+        if not any(bound > most for bound in bounds):
             if "minimum" not in schema and "exclusiveMinimum" not in schema:
-                out["minimum"] = -_WHOLE
+                out["minimum"] = -most
             if "maximum" not in schema and "exclusiveMaximum" not in schema:
-                out["maximum"] = _WHOLE
+                out["maximum"] = most
         if schema["type"] == "number" and not any(0 < bound < _FINE for bound in bounds):
             out.setdefault("multipleOf", _FRACTION)
         return out

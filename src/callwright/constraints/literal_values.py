@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 from callwright.calls.custom_tools import INPUT
 from callwright.constraints.format_pieces import Fixed, Splitter
 from callwright.constraints.gbnf.regex import may_read
-from callwright.constraints.gbnf.schema import integers
 from callwright.constraints.limits import Limits
+from callwright.constraints.number_ranges import has_bounds, integer_pattern, integer_range, number_pattern
 from callwright.constraints.rust_regex import whole_pattern
 from callwright.constraints.schema_subset import projected
 from callwright.constraints.text_values import MemberShape, in_order, input_words
@@ -48,9 +48,7 @@ _LETTERS: Final = (
 )
 _BARE: Final = rf"[{_LETTERS}0-9.$-]{{1,{_KEY}}}"
 _IS_BARE: Final = re.compile(r"[\w.$-]+\Z").match
-_NATURAL: Final = r"(?:0|[1-9][0-9]{0,20})"
-_INTEGER: Final = f"-?{_NATURAL}"
-_NUMBER: Final = rf"{_INTEGER}(?:\.[0-9]{{1,16}})?(?:[eE][+-]?[0-9]{{1,3}})?"
+_NUMBER: Final = r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,16})?(?:[eE][+-]?[0-9]{1,3})?"
 # A character of a string in quotation marks, and those that no short escape can write.
 _PLAIN: Final = r"[^%s\\\x00-\x1F]"
 _ESCAPES: Final = r"\\[\x22'\\/nrtbf]|\\x[0-9a-fA-F][0-9a-fA-F]|\\u[0-9a-ce-fA-CE-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]"
@@ -75,15 +73,14 @@ class Notation:
         self.string = self.text({"maxLength": limits.characters})
         self.boolean = _choice([self.constant(True), self.constant(False)])
         self.null = self.constant(None)
-        self.integer = Pattern(_INTEGER)
-        self.natural = Pattern(_NATURAL)
+        self._matching: dict[str, Pattern] = {}  # by the expression
         self.number = Pattern(_NUMBER)
         self.any: GrammarNode = Alternatives((self.string, self.number, self.boolean, self.null))
         self.object, self.array = self.braces(Literal(())), _literal("[]")
         for _ in range(min(_MAX_NESTED, limits.depth)):
             others = self.member(self.key(None), self.any)
-            self.object = self.braces(in_order([], others, limits.number()))
-            self.array = self.items(self.any, 0, limits.number())
+            self.object = self.braces(in_order([], others, limits.items))
+            self.array = self.items(self.any, 0, limits.items)
             self.any = Alternatives((self.object, self.array, self.string, self.number, self.boolean, self.null))
 
     def arguments(self, schema: JsonObject, tool: FunctionTool) -> GrammarNode:
@@ -113,6 +110,10 @@ class Notation:
         return self.key(name)
 
     # --- nodes built from these ---
+
+    def matching(self, expression: str) -> GrammarNode:
+        """A number that matches."""
+        return self._matching.setdefault(expression, Pattern(expression))
 
     def member(self, key: GrammarNode, value: GrammarNode, *, needed: bool = False) -> MemberShape:
         """A member of an object."""
@@ -274,7 +275,9 @@ class _Arguments:
             case "string":
                 return notation.text(schema) if len(schema) > 1 else notation.string
             case "integer":
-                return self._integer(schema)
+                return notation.matching(integer_pattern(*integer_range(schema)))
+            case "number" if has_bounds(schema):
+                return notation.matching(number_pattern(schema))
             case "number":
                 return notation.number
             case "boolean":
@@ -290,12 +293,6 @@ class _Arguments:
             return Concatenation((_literal("["), row, _literal("]")))
         item = self._value(schema.get("items", {}))
         return self._notation.items(item, schema.get("minItems", 0), schema.get("maxItems"))
-
-    def _integer(self, schema: _Schema) -> GrammarNode:
-        low, few = integers(schema)
-        if few:
-            return _choice([_literal(str(number)) for number in few])
-        return self._notation.natural if low is not None and low >= 0 else self._notation.integer
 
     def _reference(self, reference: str) -> GrammarNode:
         if reference not in self._known:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from callwright.constraints.gbnf.regex import is_sayable
 from callwright.constraints.limits import Bounding, Limits, limits_for
+from callwright.constraints.number_ranges import BOUNDS
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
@@ -38,7 +39,6 @@ FORMAT_PATTERNS: Final[Mapping[str, str]] = {
     "ipv4": r"^((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])$",
     "email": rf"^[A-Za-z0-9_+-]{{1,32}}(\.[A-Za-z0-9_+-]{{1,16}}){{0,3}}@{_LABEL}(\.{_LABEL}){{1,3}}$",
 }
-_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _MAX_INTEGER: Final = 2**63 - 1
 # llama.cpp takes no longer repetition, and reads a longer one as none.
 _MAX_REPEATED: Final = 2_000
@@ -196,11 +196,11 @@ class _Projection:
     def _of_number(self, kind: str, schema: Schema) -> dict[str, Any]:
         step = schema.get("multipleOf")
         steps = {"multipleOf": step} if self._closes and kind == "number" and _is_decimal(step) else {}
-        if kind == "number" and self._engine != "llguidance":
+        if kind == "number" and self._engine == "xgrammar":
             return steps
-        found = {name: schema[name] for name in _BOUNDS if _is_bound(schema.get(name), kind)}
-        low = max((found[name] for name in _BOUNDS[::2] if name in found), default=None)
-        high = min((found[name] for name in _BOUNDS[1::2] if name in found), default=None)
+        found = {name: schema[name] for name in BOUNDS if _is_bound(schema.get(name), kind)}
+        low = max((found[name] for name in BOUNDS[::2] if name in found), default=None)
+        high = min((found[name] for name in BOUNDS[1::2] if name in found), default=None)
         return steps if low is not None and high is not None and low >= high else {**found, **steps}
 
 

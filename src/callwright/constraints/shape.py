@@ -9,12 +9,11 @@ from typing import Final
 
 import msgspec
 
-from callwright.constraints.constraint import Constraint
+from callwright.constraints.constraint import Constraint, arguments_schema
 from callwright.constraints.format import Delimited, delimited, frame_of, splitter_of
 from callwright.constraints.format_pieces import Fixed, Splitter, fixed_text, without_start
 from callwright.constraints.limits import Limits
 from callwright.constraints.literal_values import Notation, notation_of
-from callwright.constraints.schema_subset import limits_of
 from callwright.constraints.text_values import TextCalls, input_words
 from callwright.constraints.tree import (
     Alternatives,
@@ -29,7 +28,7 @@ from callwright.constraints.tree import (
     Triggered,
 )
 from callwright.constraints.tree import Text as FreeText
-from callwright.conversation import FunctionTool, JsonObject
+from callwright.conversation import FunctionTool
 from callwright.dialects.base import get_dialect
 from callwright.layout.calls import (
     CallLayout,
@@ -39,12 +38,9 @@ from callwright.layout.calls import (
     TypedArguments,
 )
 from callwright.prompt import Control, Text
-from callwright.schema.plain import tool_schema
 
 # A text of at least this length is a mark.
 _MARKED: Final = 8
-# A tool that is declared without parameters takes none.
-_NOTHING: Final[JsonObject] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 class CallShape(msgspec.Struct, frozen=True):
@@ -84,7 +80,7 @@ def shape_of(constraint: Constraint) -> AnswerShape | None:
         return None
     dialect = get_dialect(constraint.dialect)
     layout, marks, cut = dialect.calls.layout, dialect.prompt.marks, splitter_of(dialect)
-    limits = limits_of_answer(constraint)
+    limits = constraint.limits
     notation = notation_of(layout, cut, limits)
     calls: list[CallShape] = []
     for tool in constraint.tools:
@@ -115,13 +111,6 @@ def shape_of(constraint: Constraint) -> AnswerShape | None:
     return shape if constraint.demanded or shape.answer or _trigger(shape) else None
 
 
-def limits_of_answer(constraint: Constraint) -> Limits:
-    """The limits of the calls and of the form of an answer."""
-    schemas = [arguments_schema(tool) for tool in constraint.tools]
-    form = constraint.form
-    return limits_of([*schemas, *([form.schema] if form and form.schema is not None else [])], constraint.tokens)
-
-
 def _call(
     layout: CallLayout, cut: Splitter, tool: FunctionTool, notation: Notation | None, limits: Limits
 ) -> CallShape | None:
@@ -149,14 +138,6 @@ def _arguments(
 def _closes(end: Fixed) -> bool:
     """Whether this can end a free text: it is unlikely to occur in one."""
     return any(isinstance(piece, Control) for piece in end) or len(fixed_text(end) or "") >= _MARKED
-
-
-def arguments_schema(tool: FunctionTool) -> JsonObject:
-    """The schema of a tool's arguments; always of type object."""
-    schema = tool_schema(tool)
-    if schema is None:
-        return _NOTHING
-    return {**schema, "type": "object"}
 
 
 def marks_answers(name: str) -> bool:

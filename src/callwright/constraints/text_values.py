@@ -15,7 +15,7 @@ from msgspec import Struct
 from callwright.constraints.format_pieces import Splitter
 from callwright.constraints.limits import Limits
 from callwright.constraints.rust_regex import whole_pattern, without_anchors
-from callwright.constraints.schema_subset import enumerated, projected
+from callwright.constraints.schema_subset import FORMAT_PATTERNS, enumerated, projected
 from callwright.constraints.tree import (
     Alternatives,
     Concatenation,
@@ -34,7 +34,6 @@ from callwright.prompt import Text
 from callwright.schema.keywords import properties, required
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted_type
-from callwright.schema.size import pattern_size
 
 # From this depth of nesting on, lists are empty and objects are not allowed.
 _MAX_DEPTH: Final = 6
@@ -52,7 +51,7 @@ def input_words(tool: FunctionTool, limits: Limits | None = None) -> TextRule | 
     if grammar.syntax == "lark":
         return TextRule(lark=grammar.definition)
     pattern = without_anchors(grammar.definition)
-    return TextRule(most=limits.text(2 * pattern_size(pattern)) if limits else None, pattern=pattern)
+    return TextRule(most=limits.text({"pattern": pattern}) if limits else None, pattern=pattern)
 
 
 class TextCalls:
@@ -155,9 +154,10 @@ class TextCalls:
             return words
         bounds = projected(schema, "llguidance")
         least = bounds.get("minLength", 0)
-        if "pattern" in bounds and (pattern := whole_pattern(bounds["pattern"])) is not None:
-            return TextRule(most=self._limits.text(max(least, 2 * pattern_size(pattern))), pattern=pattern)
-        return TextRule(least, self._limits.text(least, bounds.get("maxLength")))
+        wanted = bounds.get("pattern", FORMAT_PATTERNS.get(str(schema.get("format")), ""))
+        if (pattern := whole_pattern(wanted)) is not None:
+            return TextRule(most=self._limits.text({"minLength": least, "pattern": pattern}), pattern=pattern)
+        return TextRule(least, self._limits.text(bounds))
 
     def _value(self, sides: tuple[str, str], type_: str, branch: JsonObject, depth: int) -> GrammarNode | None:
         before, behind = self._text_before(sides[0]), Literal(self._cut.fixed(self._cut.atoms(sides[1])))
@@ -180,9 +180,7 @@ class TextCalls:
         item = self._parameter(None, items, "", depth)
         if item is None:
             return None
-        least, most = (schema.get(name) for name in ("minItems", "maxItems"))
-        counts = (count if isinstance(count, int) and not isinstance(count, bool) else None for count in (least, most))
-        bound = self._limits.number(next(counts) or 0, next(counts))
+        bound = self._limits.number(schema)
         return Repeat(item, bound) if bound else Literal(())
 
 

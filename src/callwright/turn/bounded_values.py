@@ -3,52 +3,64 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from callwright.constraints.constraint import Constraint
-from callwright.constraints.limits import Limits
-from callwright.constraints.shape import limits_of_answer
+from callwright.constraints.constraint import Constraint, arguments_schema
+from callwright.constraints.limits import MAX_DIGITS, Limits
 from callwright.events import Problem
+from callwright.schema.keywords import properties
+from callwright.schema.resolve import Schema, branches
 from callwright.tolerant_json.codec import NotJsonError, decode
+
+# The keyword with which a schema bounds the same by itself.
+_KEYWORDS = {"characters": "maxLength", "items": "maxItems", "undeclared members": "maxProperties", "digits": "maximum"}
 
 
 def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]) -> list[Problem]:
-    """A problem for each call, of a name and its arguments as JSON, with texts or lists that are as long as the grammar
-    of the constraint allows.
+    """A problem for each call, of a name and its arguments as JSON, with values that are as large as the grammar of the
+    constraint allows, without a bound in their schema.
     """
+    schemas = {tool.name: tool for tool in constraint.tools}
     found: list[Problem] = []
-    limits: Limits | None = None
     for name, arguments in calls:
-        sizes = [(path, kind, size) for path, kind, size in _sizes(_value(arguments), "") if _may_be_bound(size)]
-        if sizes:
-            limits = limits or limits_of_answer(constraint)  # not for each call: it reads all schemas
-            most = {"characters": limits.characters, "items": limits.items}
-            reached = [f"{path!r} has {size} {kind}" for path, kind, size in sizes if size == most[kind]]
-            if reached:
-                detail = f"{name!r}: {', '.join(reached)}, as many as the grammar allows with this token limit"
-                found.append(Problem("value_bounded", detail))
+        try:
+            value = decode(arguments)
+        except NotJsonError:
+            continue
+        schema = arguments_schema(schemas[name]) if name in schemas else {}
+        reached = ", ".join(_values_at_bounds(value, schema, schema, constraint.limits, ""))
+        if reached:
+            token_limit = "the default" if constraint.tokens is None else f"about {constraint.tokens}"
+            detail = f"{name!r}: {reached}, as many as the grammar allows (for a token limit of {token_limit})"
+            found.append(Problem("value_bounded", detail))
     return found
 
 
-def _may_be_bound(size: int) -> bool:
-    """Bounds are powers of two."""
-    return size > 1 and size & (size - 1) == 0
-
-
-def _value(arguments: str) -> Any:
-    try:
-        return decode(arguments)
-    except NotJsonError:
-        return None
-
-
-def _sizes(value: Any, path: str) -> Iterator[tuple[str, str, int]]:
-    """The length of each text and list, with its path."""
+def _values_at_bounds(value: Any, schema: object, root: Schema, limits: Limits, path: str) -> Iterator[str]:
+    """Words for each value that is as large as the limits allow."""
+    choices = branches(schema, root)
     match value:
         case str():
-            yield path, "characters", len(value)
+            kind, size, bounds = "characters", len(value), [limits.text(one) for one in choices]
         case list():
-            yield path, "items", len(value)
+            kind, size, bounds = "items", len(value), [limits.number(one) for one in choices]
             for number, item in enumerate(value):
-                yield from _sizes(item, f"{path}[{number}]")
+                inner = {"anyOf": [_of_item(one, number) for one in choices]}
+                yield from _values_at_bounds(item, inner, root, limits, f"{path}[{number}]")
         case dict():
+            declared = {key for one in choices for key in properties(one)}
+            kind, size, bounds = "undeclared members", len(value.keys() - declared), [limits.members] * len(choices)
             for key, item in value.items():
-                yield from _sizes(item, f"{path}.{key}" if path else key)
+                others = [properties(one).get(key, one.get("additionalProperties", {})) for one in choices]
+                yield from _values_at_bounds(item, {"anyOf": others}, root, limits, f"{path}.{key}" if path else key)
+        case int() if not isinstance(value, bool):
+            kind, size, bounds = "digits", len(str(abs(value))), [MAX_DIGITS] * len(choices)
+        case _:
+            return
+    own = _KEYWORDS[kind]
+    free = [bound for one, bound in zip(choices, bounds, strict=True) if not ({own, "enum", "const"} & one.keys())]
+    if size > 1 and size in free:
+        yield f"{path!r} has {size} {kind}"
+
+
+def _of_item(schema: Schema, number: int) -> object:
+    first = schema.get("prefixItems")
+    return first[number] if isinstance(first, list) and number < len(first) else schema.get("items", {})

@@ -55,6 +55,8 @@ class Model(Struct, frozen=True):
     `max_repeats`: number of times in a row that a call may have the same output before the model is warned, see
     `callwright.turn.repeats`; 0: no limit.
 
+    `max_repeated_text`: an answer that repeats the same text over this many characters is stopped; 0: never.
+
     `describe_media`: a raw prompt has a note in place of an image or file; otherwise such a request is refused.
     `constrain`: send a grammar to a server that accepts one, if a call is required (modes raw and prompt).
     `ask_ambiguous`: ask the model about a text that may be a call and may only show one. `enforces_schema`: the server
@@ -88,6 +90,7 @@ class Model(Struct, frozen=True):
     retries: int = 2
     retry_s: float = 100.0
     max_repeats: int = 0
+    max_repeated_text: int = 0
     describe_media: bool = False
     constrain: bool = True
     ask_ambiguous: bool = True

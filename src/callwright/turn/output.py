@@ -27,6 +27,7 @@ from callwright.events import (
 )
 from callwright.reading.parser import OutputParser, PassThrough
 from callwright.tolerant_json.find import json_places
+from callwright.turn.endless_text import EndlessText
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
@@ -89,6 +90,8 @@ class GenerationReader:
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
         self._trace = trace
+        self._endless = EndlessText(model.max_repeated_text) if model.max_repeated_text else None
+        self.is_stopped = False  # it repeated itself: the rest of the answer is not wanted
         self._upstream = model.upstream
         self._enforces_schema = model.enforces_schema
         self._timings = self._waiting = generation.timings
@@ -168,6 +171,10 @@ class GenerationReader:
                 self.usage = delta
             else:
                 out += self._read_rare(delta)
+        if self._endless is not None and (repeated := self._endless.find(batch)) is not None:
+            detail = f"{repeated[:100]!r} was repeated over {self._endless.most} characters"
+            out.append(Problem("output_endless", detail))
+            self._endless, self._reason, self.is_stopped = None, "length", True
         if self._raw is not None:
             self._raw.add(batch, out)
         return out

@@ -78,7 +78,7 @@ async def run_turn(
                 try:
                     async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
                         working_s = 0.0  # since the last pause; waiting for the server blocks no other task
-                        while place.failure is None:
+                        while place.failure is None and not reader.is_stopped:
                             place.task = asyncio.current_task()
                             batch = await anext(batches, None)
                             place.task = None

@@ -11,6 +11,7 @@ from typing import Any, Final
 from callwright.constraints.gbnf.pieces import repeat_rule
 from callwright.constraints.gbnf.regex import expression
 from callwright.constraints.gbnf.text import gbnf_literal, other_keys
+from callwright.constraints.number_ranges import has_bounds, integer_pattern, integer_range, number_pattern
 from callwright.constraints.rust_regex import whole_pattern
 
 _SHARED: Final = {
@@ -30,8 +31,6 @@ _SHARED: Final = {
 }
 # Steps by their number of digits after the point. The default step is not among them: exponents are allowed with it.
 _DECIMALS: Final = tuple(float(f"1e-{digits}") for digits in range(9))
-# Maximum number of integers that are enumerated.
-_FEW: Final = 256
 _USES: Final = {
     "string": ("char",),
     "key": ("char",),
@@ -43,19 +42,17 @@ _USES: Final = {
 }
 
 
+def _digits(schema: Mapping[str, Any]) -> int | None:
+    """How many digits after the point a step allows; None: no such step."""
+    step = schema.get("multipleOf")
+    return _DECIMALS.index(step) if step in _DECIMALS else None
+
+
 def _members(values: Iterable[object]) -> str:
     """Each of these values, with and without blanks after comma and colon."""
     wide = [json.dumps(value, ensure_ascii=False) for value in values]
     narrow = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
     return " | ".join(map(gbnf_literal, dict.fromkeys(wide + narrow)))
-
-
-def integers(schema: Mapping[str, Any]) -> tuple[int | None, range]:
-    """The least integer of a schema, if there is one, and all of them if they are few."""
-    lows = [schema[name] + more for name, more in (("minimum", 0), ("exclusiveMinimum", 1)) if name in schema]
-    highs = [schema[name] - less for name, less in (("maximum", 0), ("exclusiveMaximum", 1)) if name in schema]
-    few = range(max(lows), min(highs) + 1) if lows and highs else range(0)
-    return max(lows, default=None), few if len(few) <= _FEW else range(0)
 
 
 class SchemaRules:
@@ -122,18 +119,18 @@ class SchemaRules:
                 char, least, most = self.shared("char"), schema.get("minLength", 0), schema.get("maxLength")
                 return rf'"\"" {repeat_rule(self._rules, char, least, most)} "\""'
             case "integer":
-                return self._integer(schema)
+                return self._matching(integer_pattern(*integer_range(schema)))
+            case "number" if has_bounds(schema):
+                return self._matching(number_pattern(schema, _digits(schema)))
             case "number" if schema.get("multipleOf") in _DECIMALS:
-                digits = _DECIMALS.index(schema["multipleOf"])
+                digits = _digits(schema)
                 return self.shared("integer") + (f' ("." [0-9]{{1,{digits}}})?' if digits else "")
             case str(kind):
                 return self.shared(kind)
         return self.shared("value")
 
-    def _integer(self, schema: Mapping[str, Any]) -> str:
-        """Few integers one by one; of many it is held only that they are not negative."""
-        low, few = integers(schema)
-        return _members(few) if few else self.shared("natural" if low is not None and low >= 0 else "integer")
+    def _matching(self, pattern: str) -> str:
+        return expression(pattern, in_json=False, rules=self._rules).text
 
     def _array(self, schema: Mapping[str, Any], name: str) -> str:
         least, most = schema.get("minItems", 0), schema.get("maxItems")

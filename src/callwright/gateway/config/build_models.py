@@ -154,6 +154,7 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
         retries=given.retries,
         retry_s=given.retry_s,
         max_repeats=given.max_repeats,
+        max_repeated_text=given.max_repeated_text,
         describe_media=given.media == "tell",
         constrain=given.constrain == "auto",
         ask_ambiguous=given.ask_ambiguous,

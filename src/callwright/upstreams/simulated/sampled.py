@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from callwright.calls.custom_tools import input_arguments
 from callwright.constraints.compile import compiled, constraint_key
-from callwright.constraints.constraint import Constraint
+from callwright.constraints.constraint import Constraint, arguments_schema
 from callwright.constraints.lark import lark
-from callwright.constraints.shape import arguments_schema, shape_of
+from callwright.constraints.shape import shape_of
 from callwright.constraints.tree import Json
 from callwright.conversation import AssistantTurn, Call, FunctionTool, Message, TextPart
 from callwright.dialects.base import get_dialect
