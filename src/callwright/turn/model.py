@@ -2,17 +2,18 @@
 file.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.calls.aliases import ParameterAliases
+from callwright.conversation import Conversation
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
-from callwright.events import Problem
+from callwright.events import Event, Problem, Usage
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.reading.parser import Reads
 from callwright.turn.observe import Observer
@@ -72,7 +73,7 @@ class Model(Struct, frozen=True):
     must apply these. `limit`: maximum number of concurrent generations.
 
     `fallbacks` are asked in this order, each once, if the model fails or its call or answer does not hold after its
-    retries; their own fallbacks are not.
+    retries; their own fallbacks are not. `hooks` makes the turns of this model.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Model(Struct, frozen=True):
     mcp: tuple[str, ...] = ()
     limit: Limit | None = None
     fallbacks: "tuple[Model, ...]" = ()
+    hooks: "TurnHooks | None" = None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -116,6 +118,23 @@ class Model(Struct, frozen=True):
             detected = by_name(name)
             dialect = detected.dialect if detected else UNKNOWN
         return replace(self, name=name, upstream_model=name, dialect=dialect)
+
+
+class TurnHooks(Protocol):
+    """Makes the turns of a model, to ask about what they do."""
+
+    def turn(
+        self,
+        model: Model,
+        conversation: Conversation,
+        fields: Mapping[str, Any],
+        *,
+        today: str,
+        streamed: bool,
+        fit: Any,
+    ) -> AsyncGenerator[Sequence[Event | Usage], None]:
+        """The events of a turn, see `callwright.turn.run.run_turn`."""
+        ...
 
 
 class ModeSelector(Protocol):

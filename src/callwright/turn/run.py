@@ -26,6 +26,7 @@ from callwright.turn.output import unread_call
 from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
+from callwright.upstreams.base import Delta
 
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
@@ -48,10 +49,15 @@ async def run_turn(
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
+    if model.hooks is not None:
+        hooked = model.hooks.turn(model, conversation, fields, today=today, streamed=streamed, fit=fit)
+        async with aclosing(hooked) as certain_batches:
+            async for certain in certain_batches:
+                yield certain
+        return
     given = conversation.items
-    told: Problem | None = None
-    if model.max_repeats:
-        conversation, told = heed_repeats(conversation, model.max_repeats)
+    told: Problem | None
+    conversation, told = heed_repeats(conversation, model.max_repeats) if model.max_repeats else (conversation, None)
     seen = _observed(model, conversation, given, fields, streamed)
     with seen or nullcontext():
         loop = TurnLoop(
@@ -78,13 +84,12 @@ async def run_turn(
                 try:
                     async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
                         working_s = 0.0  # since the last pause; waiting for the server blocks no other task
-                        while place.failure is None:
+                        batch: Sequence[Delta] | None = ()
+                        while batch is not None and place.failure is None:
                             place.task = asyncio.current_task()
                             batch = await anext(batches, None)
                             place.task = None
-                            if batch is None:
-                                break
-                            for portion in portions(batch):
+                            for portion in () if batch is None else portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
                                 if step.model.mode_selector is not None:
