@@ -3,7 +3,7 @@
 A hook is a function. It takes one of the four inputs below and returns a `Verdict`, or None to allow:
 
 - `RequestInput`: a request, after its key and its form were checked, before anything is asked;
-- `PromptInput`: what is about to go to a model's server, once per attempt;
+- `PromptInput`: a prompt for a model's server, once per attempt;
 - `CallInput`: a checked call, before the client gets it or the gateway runs it;
 - `ResultInput`: the output of a tool, before the model reads it.
 """
@@ -117,7 +117,7 @@ HookInput: TypeAlias = RequestInput | PromptInput | CallInput | ResultInput
 
 @final
 class Verdict(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a hook answers.
+    """The answer of a hook.
 
     `deny` stops the request, leaves the call out, or withholds the result; the client, or the model in place of the
     result, reads `message`. `ask` is the same for a call that a person must approve first. `replace` has the

@@ -5,7 +5,7 @@ from typing import Any
 
 from callwright.hooks import CallInput, HookInput, PromptInput, RequestInput, ResultInput, Verdict
 
-# What hooks were asked, and what lets the one go on that waits.
+# The inputs so far, and the event that ends the hook `wait`.
 ASKED: list[HookInput] = []
 GO_ON = threading.Event()
 
@@ -77,5 +77,5 @@ class Blocklist:
     """A hook with a state."""
 
     def __call__(self, given: HookInput) -> Verdict | None:
-        """Deny what has the word."""
+        """Deny an input with the word."""
         return Verdict("deny", "That word is blocked.") if "blocked" in repr(given) else None

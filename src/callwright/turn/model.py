@@ -121,7 +121,7 @@ class Model(Struct, frozen=True):
 
 
 class TurnHooks(Protocol):
-    """Makes the turns of a model, to ask about what they do."""
+    """Makes the turns of a model, and asks hooks about them."""
 
     def turn(
         self,

@@ -26,12 +26,11 @@ from callwright.turn.output import unread_call
 from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
-from callwright.upstreams.base import Delta
 
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
 
-async def run_turn(
+def run_turn(
     model: Model,
     conversation: Conversation,
     fields: Mapping[str, Any],
@@ -49,15 +48,23 @@ async def run_turn(
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
-    if model.hooks is not None:
-        hooked = model.hooks.turn(model, conversation, fields, today=today, streamed=streamed, fit=fit)
-        async with aclosing(hooked) as certain_batches:
-            async for certain in certain_batches:
-                yield certain
-        return
+    make = _run_turn if model.hooks is None else model.hooks.turn
+    return make(model, conversation, fields, today=today, streamed=streamed, fit=fit)
+
+
+async def _run_turn(
+    model: Model,
+    conversation: Conversation,
+    fields: Mapping[str, Any],
+    *,
+    today: str,
+    streamed: bool,
+    fit: Fit | None,
+) -> Events:
     given = conversation.items
-    told: Problem | None
-    conversation, told = heed_repeats(conversation, model.max_repeats) if model.max_repeats else (conversation, None)
+    told: Problem | None = None
+    if model.max_repeats:
+        conversation, told = heed_repeats(conversation, model.max_repeats)
     seen = _observed(model, conversation, given, fields, streamed)
     with seen or nullcontext():
         loop = TurnLoop(
@@ -84,12 +91,13 @@ async def run_turn(
                 try:
                     async with place, aclosing(step.model.upstream.stream(reader.generation)) as batches:
                         working_s = 0.0  # since the last pause; waiting for the server blocks no other task
-                        batch: Sequence[Delta] | None = ()
-                        while batch is not None and place.failure is None:
+                        while place.failure is None:
                             place.task = asyncio.current_task()
                             batch = await anext(batches, None)
                             place.task = None
-                            for portion in () if batch is None else portions(batch):
+                            if batch is None:
+                                break
+                            for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
                                 if step.model.mode_selector is not None:

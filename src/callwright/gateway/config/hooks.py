@@ -16,7 +16,7 @@ class HookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,64}$")]
     """Its name in errors, logs and metrics."""
     places: Annotated[tuple[Place, ...], Meta(min_length=1)]
-    """Where it is asked: `request`, `prompt`, `call`, `result`."""
+    """Places at which it is asked: `request`, `prompt`, `call`, `result`."""
     function: _Text | None = None
     """A Python function, `package.module:name`, or the name of an entry point in the group `callwright.hooks`."""
     url: _Text | None = None
@@ -53,9 +53,9 @@ class PolicyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     that denies or asks also applies to arguments that cannot be read.
     """
     action: Literal["allow", "deny", "ask"] = "allow"
-    """`deny` leaves the call out of the answer; `ask` too, and says that a person must approve it."""
+    """`deny` leaves the call out of the answer; `ask` too, with a note that a person must approve it."""
     message: str = ""
-    """What the client reads about a call that is not allowed."""
+    """Message for the client about a call that is not allowed."""
     results: Literal["trusted", "untrusted"] = "trusted"
     """`untrusted` marks the results of these tools as data for the model, with instructions that it must not follow.
     """

@@ -30,7 +30,7 @@ def build_hooks(config: Config, counted: Judged) -> HookedTurns | None:
     outcome. Raises `ConfigError`.
     """
 
-    def judged(name: str, place: Place, outcome: Outcome) -> None:
+    def count(name: str, place: Place, outcome: Outcome) -> None:
         counted(name, place, outcome)
         if outcome != "allow" and (context := current()) is not None:
             told = f"{name}.{outcome}"
@@ -39,7 +39,7 @@ def build_hooks(config: Config, counted: Judged) -> HookedTurns | None:
     hooks = []
     if config.policies:
         own = OwnHook(ToolPolicies(config.policies))
-        hooks.append(JudgingHook(_POLICIES, own, places=("call", "result"), judged=judged))
+        hooks.append(JudgingHook(_POLICIES, own, places=("call", "result"), judged=count))
     names = [hook.name for hook in config.hooks]
     for number, given in enumerate(config.hooks):
         if given.name in names[:number] or (given.name == _POLICIES and config.policies):
@@ -49,7 +49,7 @@ def build_hooks(config: Config, counted: Judged) -> HookedTurns | None:
                 given.name,
                 _asks(given),
                 places=given.places,
-                judged=judged,
+                judged=count,
                 models=given.models,
                 keys=given.keys,
                 deadline_s=given.deadline_s,
@@ -106,7 +106,7 @@ def _function(hook: str, given: str) -> Hook:
         found = found()
     if not callable(found):
         raise ConfigError(f"Hook {hook!r}: expected a function at {given!r}, got {type(found).__name__}.")
-    return found  # type: ignore[no-any-return]  # what it answers is checked
+    return found  # type: ignore[no-any-return]  # its answers are checked
 
 
 def _load(hook: str, given: str) -> Any:

@@ -45,7 +45,7 @@ class CallFilter:
     """Takes the events of a turn; `judge` is asked about each call.
 
     A denied call is left out and becomes a problem with the model's text. The numbers of later calls, and the reason
-    why the turn ended, are those of an answer without it. If no call is left, the answer says why in a refusal; where
+    why the turn ended, are those of an answer without it. If no call is left, a refusal has the reason; where
     the request demands a call, it is an error.
     """
 
@@ -65,7 +65,7 @@ class CallFilter:
         now: list[_Some] = []
         for event in batch:
             if type(event) is Finished or type(event) is Usage:
-                now += await self._released()
+                now += await self._release()
                 now += self._ending(event) if type(event) is Finished else [event]
             elif self._is_held(event):
                 if now:
@@ -73,9 +73,9 @@ class CallFilter:
                     now = []
                 self._hold(event)
                 if self._calls and not self._open:
-                    now += await self._released()
+                    now += await self._release()
             else:
-                now.append(self._renumbered(event))
+                now.append(self._renumber(event))
         if now:
             yield now
 
@@ -95,7 +95,7 @@ class CallFilter:
             self._calls[event.index].complete = event.complete
             self._open.discard(event.index)
 
-    async def _released(self) -> list[_Some]:
+    async def _release(self) -> list[_Some]:
         """The held events, after all their calls were judged."""
         held, self._held = self._held, []
         for index, call in self._calls.items():
@@ -105,7 +105,7 @@ class CallFilter:
             else:
                 self._index[index] = self._sent
                 self._sent += 1
-        now = [out for event in held for out in self._judged(event)]
+        now = [out for event in held for out in self._events_of(event)]
         self._calls, self._open = {}, set()
         return now
 
@@ -127,9 +127,9 @@ class CallFilter:
                 arguments = None
         return await self._judge(given, arguments, self._tools.get(started.name))
 
-    def _judged(self, event: _Some) -> list[_Some]:
+    def _events_of(self, event: _Some) -> list[_Some]:
         if not isinstance(event, CallStarted | ArgumentsDelta | CallEnded):
-            return [self._renumbered(event)]
+            return [self._renumber(event)]
         call = self._calls[event.index]
         verdict, index = call.verdict, self._index[event.index]
         assert verdict is not None
@@ -152,7 +152,7 @@ class CallFilter:
         self._denied.append(told)
         return Problem("call_denied", told, text=call.arguments)
 
-    def _renumbered(self, event: _Some) -> _Some:
+    def _renumber(self, event: _Some) -> _Some:
         if type(event) is Problem and event.call is not None:
             return replace(event, call=self._index.get(event.call))
         return event

@@ -81,15 +81,15 @@ class JudgingHook:
     async def judge(self, given: HookInput) -> Verdict:
         """Its verdict, which can be applied. Raises `HookFailed` if it gave none and fails closed."""
         if self._clock() < self._rests_until:
-            return self._failed(given, "not asked, because it failed several times in a row")
+            return self._fail(given, "not asked, because it failed several times in a row")
         try:
             async with asyncio.timeout(self._deadline_s):
                 answer = await self._ask(given)
-            verdict = _checked(given, answer)
+            verdict = _check(given, answer)
         except TimeoutError:
-            return self._failed(given, f"no answer within {self._deadline_s:g} s", counts=True)
+            return self._fail(given, f"no answer within {self._deadline_s:g} s", counts=True)
         except Exception as error:
-            return self._failed(given, str(error) or type(error).__name__, counts=True)
+            return self._fail(given, str(error) or type(error).__name__, counts=True)
         self._failures = 0
         self._judged(self.name, given.place, verdict.action)
         return verdict
@@ -111,7 +111,7 @@ class JudgingHook:
 
         return await self._asks.ask(given, free)
 
-    def _failed(self, given: HookInput, why: str, *, counts: bool = False) -> Verdict:
+    def _fail(self, given: HookInput, why: str, *, counts: bool = False) -> Verdict:
         self._judged(self.name, given.place, "failed")
         if counts:
             self._failures += 1
@@ -129,7 +129,7 @@ def matches(patterns: Sequence[str], name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _checked(given: HookInput, answer: Verdict | None) -> Verdict:
+def _check(given: HookInput, answer: Verdict | None) -> Verdict:
     """An answer that can be applied. Raises `ValueError` for one that cannot."""
     if answer is None:
         return ALLOW

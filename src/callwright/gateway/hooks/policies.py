@@ -44,7 +44,7 @@ class ToolPolicies:
     def _about_result(self, given: ResultInput) -> Verdict | None:
         for rule, validator in self._rules:
             if validator is None and _is_about(rule, given.key, given.model, given.name):
-                return Verdict("replace", text=_marked(given.text)) if rule.results == "untrusted" else None
+                return Verdict("replace", text=_mark(given.text)) if rule.results == "untrusted" else None
         return None
 
 
@@ -65,7 +65,7 @@ def _validator(rule: PolicyConfig, number: int) -> Validator | None:
     return validator
 
 
-def _marked(text: str) -> str:
+def _mark(text: str) -> str:
     """The text between two marks that it cannot know, the same each time: so the start of the prompt stays equal."""
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return _MARK.format(mark=mark, text=text)

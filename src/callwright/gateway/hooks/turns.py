@@ -49,11 +49,11 @@ class HookedTurns:
         streamed: bool,
         fit: Fit | None,
     ) -> Events:
-        """The events of a turn, as `run_turn` has them. Raises `RequestError` for what a hook denies."""
+        """The events of a turn, as `run_turn` has them. Raises `RequestError` if a hook denies it."""
         turn = _Turn(self._hooks, self._results, model)
         conversation = await turn.results(await turn.request(conversation))
-        calls = CallFilter(conversation, turn.judged_call) if turn.has("call") else None
-        events = run_turn(turn.guarded(model), conversation, fields, today=today, streamed=streamed, fit=fit)
+        calls = CallFilter(conversation, turn.judge_call) if turn.has("call") else None
+        events = run_turn(turn.guard(model), conversation, fields, today=today, streamed=streamed, fit=fit)
         async with aclosing(events):
             async for batch in events:
                 if calls is None:
@@ -88,16 +88,16 @@ class _Turn:
         """Whether any hook is asked at this place, whichever of its models answers."""
         return any(place in hook.places and hook.is_for(self._key, self._names) for hook in self._all)
 
-    def guarded(self, model: Model) -> Model:
+    def guard(self, model: Model) -> Model:
         """The model without hooks of its own, which asks no server without those of the place `prompt`."""
-        observers = (*model.observers, self._observed)
+        observers = (*model.observers, self._observe)
         if not self.has("prompt"):
             return replace(model, hooks=None, observers=observers)
         others = tuple(self._with_guard(other) for other in model.fallbacks)
         return replace(self._with_guard(model), fallbacks=others, observers=observers)
 
     def note(self, batch: Sequence[Event | Usage]) -> None:
-        """Tell the observers of the turn which calls were denied or changed."""
+        """Add the calls that were denied or changed to the observation of the turn."""
         if self._seen is not None:
             self._seen.problems += [one for one in batch if type(one) is Problem and one.kind in _OF_HOOKS]
 
@@ -122,7 +122,7 @@ class _Turn:
             items.append(await self._result(item, calls.get(item.call_id)) if type(item) is CallOutput else item)
         return replace(conversation, items=tuple(items))
 
-    async def judged_call(self, call: Call, arguments: Any, tool: FunctionTool | None) -> Verdict:
+    async def judge_call(self, call: Call, arguments: Any, tool: FunctionTool | None) -> Verdict:
         """The verdict about a call: that of the first hook that denies it, or the arguments after all changes."""
         found = ALLOW
         for hook in self._hooks("call", self._answering()):
@@ -169,7 +169,7 @@ class _Turn:
             mode_selector=None if selector is None else _GuardedSelector(selector, self._with_guard),
         )
 
-    def _observed(self, seen: Observation) -> None:
+    def _observe(self, seen: Observation) -> None:
         self._seen = seen
         seen.secrets = self._secrets  # more may be added while the turn runs
 

@@ -1,4 +1,4 @@
-"""Where a hook runs: a Python function in a thread, a server over HTTP, or a rule of this project."""
+"""Three kinds of hook: a Python function in a thread, a server over HTTP, or a rule of this project."""
 
 import asyncio
 import hashlib
@@ -34,7 +34,7 @@ class FunctionHook:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Any] = loop.create_future()
 
-        def done(answer: object, error: BaseException | None) -> None:
+        def end(answer: object, error: BaseException | None) -> None:
             free()
             if answered.done():
                 return
@@ -48,11 +48,11 @@ class FunctionHook:
             try:
                 answer = self._function(given)
                 if inspect.isawaitable(answer):
-                    answer = asyncio.run(_awaited(answer))
+                    answer = asyncio.run(_wait_for(answer))
             except BaseException as error:  # SystemExit, too: it is the hook's failure, not the gateway's end
                 failure = error
             with suppress(RuntimeError):  # the gateway has ended
-                loop.call_soon_threadsafe(done, answer, failure)
+                loop.call_soon_threadsafe(end, answer, failure)
 
         try:
             threading.Thread(target=work, name="callwright-hook", daemon=True).start()
@@ -65,7 +65,7 @@ class FunctionHook:
         """See `Asks`."""
 
 
-async def _awaited(answer: Any) -> Any:
+async def _wait_for(answer: Any) -> Any:
     return await answer
 
 
@@ -83,7 +83,7 @@ class HttpHook:
         """See `Asks`."""
         try:
             body = encode({"version": 1, "place": given.place, **given.as_json()})
-            response = await self._connections.send("POST", self._url, body, self._signed(body), self._deadline_s)
+            response = await self._connections.send("POST", self._url, body, self._signature(body), self._deadline_s)
             async with response:
                 if response.status == _NO_CONTENT:
                     return None
@@ -98,7 +98,7 @@ class HttpHook:
         """See `Asks`."""
         await self._connections.close()
 
-    def _signed(self, body: bytes) -> Mapping[str, str] | None:
+    def _signature(self, body: bytes) -> Mapping[str, str] | None:
         if self._secret is None:
             return None
         at = str(int(time.time()))

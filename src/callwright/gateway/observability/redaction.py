@@ -1,4 +1,4 @@
-"""Secrets in what is recorded and shown of requests: fields with names of credentials are left out, and texts that
+"""Secrets in records and on the pages: fields with names of credentials are left out, and texts that
 have the form of a key are masked.
 
 A mask is as long as its text, so places in a record stay right, and a text that arrived in pieces is masked in each.
@@ -41,8 +41,8 @@ _STREAMED: Final = ("text", "arguments")
 
 
 class Redactor:
-    """Masks texts, and the `secrets` that hooks name. Without a configuration only those. Raises `ConfigError` for a
-    pattern that is none.
+    """Masks texts, and the `secrets` that hooks name. Without a configuration only those. Raises `ConfigError` for an
+    invalid pattern.
     """
 
     def __init__(self, config: RedactConfig | None) -> None:
@@ -59,7 +59,7 @@ class Redactor:
 
     def text(self, text: str, secrets: Collection[str] = ()) -> str:
         """The text with its secrets masked."""
-        for begin, end in self._found(text, secrets):
+        for begin, end in self._find_all(text, secrets):
             text = text[:begin] + _MASK * (end - begin) + text[end:]
         return text
 
@@ -95,7 +95,7 @@ class Redactor:
                 end = at + len(one[field])
                 one[field], at = masked[at:end], end
 
-    def _found(self, text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:
+    def _find_all(self, text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:
         for pattern in self._find:
             yield from [found.span() for found in pattern.finditer(text)]
         for secret in secrets:
