@@ -46,6 +46,8 @@ ProblemKind = Literal[
     "answer_repaired",
     "call_in_text",
     "call_in_thought",
+    "call_changed",
+    "call_denied",
     "call_loop",
     "call_not_allowed",
     "call_missing",

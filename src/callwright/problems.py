@@ -106,6 +106,15 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "The reasoning ended with a call and the answer ended there; it became a call.",
         "Check that this call was meant: it was written as reasoning.",
     ),
+    "call_changed": _note(
+        "A rule of the gateway changed the arguments of the call; `text` has the model's own.",
+        "Nothing: the new arguments match the tool's schema.",
+    ),
+    "call_denied": Explanation(
+        "A rule of the gateway does not allow the call, so it was left out; `detail` has the rule's message.",
+        "Ask for another way, or change the rule.",
+        page="hooks.md",
+    ),
     "call_loop": Explanation(
         "The history ends with a call that had the same output several times in a row; `detail` says whether the "
         "model was warned, or may not make the call.",

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from callwright.cli import main
 from callwright.gateway.config.config import Config, ModelConfig, RecordConfig
 from callwright.gateway.observability import recorder
-from callwright.gateway.observability.recorder import without_keys
+from callwright.gateway.observability.redaction import without_keys
 from callwright.upstreams.simulated.faults import FAULTS
 from tests.conftest import KEY, WAYS
 from tests.support.http_client import CHAT, Live, request

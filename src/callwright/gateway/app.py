@@ -42,6 +42,7 @@ from callwright.gateway.endpoints.models import ModelsEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
 from callwright.gateway.endpoints.websocket import ResponsesSocket
 from callwright.gateway.free_memory import give_back_behind_storms
+from callwright.gateway.hooks.build import build_hooks, with_hooks
 from callwright.gateway.http import cancel_quietly, error_response, json_response
 from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
@@ -213,7 +214,8 @@ class _Gateway:
             given.name: self.watch.observed(given.name, self._behind_lane(model, given))
             for given, model in zip(config.models, models.values(), strict=True)
         }
-        self._models = link_fallbacks(observed, config)
+        self._hooks = build_hooks(config, self.watch.metrics.hook_judged)
+        self._models = with_hooks(link_fallbacks(observed, config), self._hooks)
         self.keys = Keys(config.keys, self._models, counters=counters)
         self._document: bytes | None = None
         store = config.store or StoreConfig(url="sqlite://")
@@ -337,6 +339,8 @@ class _Gateway:
         if self._limits is not None:
             await self._limits.close()
         await self._mcp.close()
+        if self._hooks is not None:
+            await self._hooks.close()
         if self._search is not None:
             await self._search.close()
         if self._shared is not None:

@@ -21,9 +21,9 @@ from callwright.turn.observe import Ended, Observation, Observer
 
 # Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
 # the key; a limit of the key; the limit of the gateway or of a model; the gateway ends; a body that is too large, or
-# takes too long; a server of MCP that cannot be used; anything else in it that is wrong.
+# takes too long; a server of MCP that cannot be used; a hook; anything else in it that is wrong.
 Refusal: TypeAlias = Literal[
-    "key", "origin", "model", "requests", "tokens", "busy", "ending", "size", "slow", "mcp", "invalid"
+    "key", "origin", "model", "requests", "tokens", "busy", "ending", "size", "slow", "mcp", "hook", "invalid"
 ]
 REFUSALS: Final[tuple[Refusal, ...]] = get_args(Refusal)
 # Whose API a client speaks.
@@ -57,6 +57,8 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "/v1/messages": {"reasoning_effort": "output_config.effort", "chat_template_kwargs": "thinking"},
 }
 _NOT_FOUND: Final = 404
+# The codes of errors because of a hook: it denied the request or a required call, or gave no answer.
+HOOK_CODES: Final = ("denied_by_hook", "call_denied", "hook_failed")
 # What sends the middle of an answer, of which nothing is noted, has this key in an ASGI scope.
 SEND_ON: Final = "callwright_send_on"
 _MAX_PATH: Final = 200
@@ -121,7 +123,7 @@ class RequestContext(Struct, kw_only=True):
     sent to no server, `not_passed` those of them that are unknown. `latest` is the turn that runs or ran last.
     `response_id`, `conversation_id` and `previous_response_id` are those of the Responses API. `span_ended` ends
     its span. `body` is set if requests are recorded, or shown. `fallback_wish` is the client's header about other
-    models that may answer.
+    models that may answer. `hooks` are the outcomes of hooks other than to allow, with their numbers.
     """
 
     id: str
@@ -158,6 +160,7 @@ class RequestContext(Struct, kw_only=True):
     keeps_body: bool = False
     body: bytes | str | None = None
     fallback_wish: str | None = None
+    hooks: Mapping[str, int] = {}
 
     @property
     def told_dropped(self) -> frozenset[str]:
@@ -215,6 +218,8 @@ class RequestContext(Struct, kw_only=True):
         if self.first_s:
             told["first_byte_ms"] = round((self.first_s - self.begun_s) * 1_000, 2)
         told |= self.turns.logged()
+        if self.hooks:
+            told["hooks"] = dict(self.hooks)
         if self.reasoning_put_back:
             told["reasoning_put_back"] = self.reasoning_put_back
         if self.has_left:
@@ -369,6 +374,8 @@ def _refusal(error: RequestError) -> Refusal | None:
     """Why a request was refused; None if the error is not the client's."""
     if error.status == _NOT_FOUND and error.code == "model_not_found":
         return "model"
+    if error.code in HOOK_CODES:
+        return "hook"
     known = _OF_A_KEY.get(error.type) or _BY_STATUS.get(error.status)
     return known or ("invalid" if error.status < _OUR_FAULT else None)
 

@@ -2,17 +2,18 @@
 file.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.calls.aliases import ParameterAliases
+from callwright.conversation import Conversation
 from callwright.dialects.base import RenderOptions
 from callwright.dialects.detect import by_name
 from callwright.errors import ConfigError, RequestError, UpstreamError
-from callwright.events import Problem
+from callwright.events import Event, Problem, Usage
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.reading.parser import Reads
 from callwright.turn.observe import Observer
@@ -76,7 +77,7 @@ class Model(Struct, frozen=True):
     contain, if known.
 
     `fallbacks` are asked in this order, each once, if the model fails or its call or answer does not hold after its
-    retries; their own fallbacks are not.
+    retries; their own fallbacks are not. `hooks` makes the turns of this model.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Model(Struct, frozen=True):
     limit: Limit | None = None
     input_modalities: tuple[Modality, ...] | None = None
     fallbacks: "tuple[Model, ...]" = ()
+    hooks: "TurnHooks | None" = None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -122,6 +124,23 @@ class Model(Struct, frozen=True):
             detected = by_name(name)
             dialect = detected.dialect if detected else UNKNOWN
         return replace(self, name=name, upstream_model=name, dialect=dialect)
+
+
+class TurnHooks(Protocol):
+    """Makes the turns of a model, and asks hooks about them."""
+
+    def turn(
+        self,
+        model: Model,
+        conversation: Conversation,
+        fields: Mapping[str, Any],
+        *,
+        today: str,
+        streamed: bool,
+        fit: Any,
+    ) -> AsyncGenerator[Sequence[Event | Usage], None]:
+        """The events of a turn, see `callwright.turn.run.run_turn`."""
+        ...
 
 
 class ModeSelector(Protocol):

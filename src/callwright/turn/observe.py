@@ -9,7 +9,7 @@ the turn continues.
 import logging
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from types import TracebackType
@@ -140,7 +140,8 @@ class Observation(Struct):
     refused to answer.
 
     `operation` is the kind of request, in OpenTelemetry's words; of any other than `chat` only the request, its outcome
-    and its cost are known. `fallback` is the other model that answers now.
+    and its cost are known. `fallback` is the other model that answers now. `secrets` are texts
+    that no record may show.
 
     `mode` and `dialect` are those of the latest attempt. Times are of `time.monotonic`, in seconds; `first_s` is when
     the first event was sent. `error` is the exception that ended the turn: `GeneratorExit` or `CancelledError` if the
@@ -172,6 +173,7 @@ class Observation(Struct):
     ambiguous: AmbiguousOutcome | None = None
     declined: bool = False
     fallback: Fallback | None = None
+    secrets: Collection[str] = ()
     endings: "list[Ended]" = []
 
     @property

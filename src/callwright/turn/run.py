@@ -30,7 +30,7 @@ from callwright.turn.repeats import heed_repeats
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
 
-async def run_turn(
+def run_turn(
     model: Model,
     conversation: Conversation,
     fields: Mapping[str, Any],
@@ -48,6 +48,19 @@ async def run_turn(
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
+    make = _run_turn if model.hooks is None else model.hooks.turn
+    return make(model, conversation, fields, today=today, streamed=streamed, fit=fit)
+
+
+async def _run_turn(
+    model: Model,
+    conversation: Conversation,
+    fields: Mapping[str, Any],
+    *,
+    today: str,
+    streamed: bool,
+    fit: Fit | None,
+) -> Events:
     given = conversation.items
     told: Problem | None = None
     if model.max_repeats:

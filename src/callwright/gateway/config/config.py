@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from callwright.errors import ConfigError
+from callwright.gateway.config.hooks import HookConfig, PolicyConfig, RedactConfig
 from callwright.settings.bounds import Bounds
 from callwright.settings.errors import SlipError, read_settings
 from callwright.turn.model import SIMULATED, Modality, Mode
@@ -355,6 +356,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The servers of tools that are run here."""
     search: SearchConfig | None = None
     """The search engine of the web search."""
+    hooks: tuple[HookConfig, ...] = ()
+    """Rules of one's own."""
+    policies: tuple[PolicyConfig, ...] = ()
+    """Which calls of tools are allowed."""
+    redact: RedactConfig | None = None
+    """Which secrets records and pages do not show."""
 
 
 def path_of(given: str) -> Path:

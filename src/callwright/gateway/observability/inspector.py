@@ -10,7 +10,7 @@ from typing import Any, Final
 import callwright
 from callwright.gateway.config.config import InspectLevel
 from callwright.gateway.observability.conversation_ids import ConversationIds
-from callwright.gateway.observability.recorder import request_without_keys
+from callwright.gateway.observability.redaction import Redactor, request_without_keys
 from callwright.gateway.request_context import RequestContext, current
 from callwright.inspection.kept_turns import KeptTurns
 from callwright.inspection.quality import QualityCounts
@@ -33,7 +33,15 @@ _ASKING: Final = ("POST", "WEBSOCKET")
 class Inspector:
     """Records the turns of one process; `level` is `metadata` or `full`, `worker` its number among the `workers`."""
 
-    def __init__(self, level: InspectLevel, conversations: ConversationIds, worker: int = 0, workers: int = 1) -> None:
+    def __init__(
+        self,
+        level: InspectLevel,
+        conversations: ConversationIds,
+        worker: int = 0,
+        workers: int = 1,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._redactor = redactor or Redactor(None)
         self.level = level
         self._conversations = conversations
         self.counts = QualityCounts()
@@ -49,6 +57,7 @@ class Inspector:
             kept, ended = self.turns.begin(seen, context.body if context is not None else None)
             row = kept.row
             row.again_of = again_of
+            row.asked = self._redactor.text(row.asked, seen.secrets)
             first = self.turns.get(again_of) if again_of is not None else None
             row.conversation = first.row.conversation if first else self._conversations.of(seen, context)
             if context is not None:
@@ -90,9 +99,9 @@ class Inspector:
             return None
         seen, body = kept.seen, kept.body
         if kept.message is not None:
-            return TurnView(
-                row=kept.row, contents="full", request=request_without_keys(body), error=kept.message, attempts=[]
-            )
+            request = self._redactor.value(request_without_keys(body))
+            error = self._redactor.text(kept.message)
+            return TurnView(row=kept.row, contents="full", request=request, error=error, attempts=[])
         if seen is None:
             return bare_view(kept.row, "metadata" if self.level == "metadata" else "gone", kept.attempts)
         about: dict[str, Any] = {"request_id": kept.row.request_id, "endpoint": kept.row.endpoint}
@@ -101,7 +110,7 @@ class Inspector:
             record = record_of(
                 seen, version=callwright.__version__, time=time_, request=request_without_keys(body), **about
             )
-            view = turn_view(kept.row, record)
+            view = turn_view(kept.row, self._redactor.record(record, seen.secrets))
             if not kept.row.over and view.attempts:
                 view.attempts[-1].ended = "running"
             return view

@@ -79,6 +79,7 @@ class Metrics:
         )
         self._mcp_calls = counter("mcp_calls", "Calls of tools of MCP servers.", "server", "outcome")
         self._mcp_seconds = histogram("mcp_seconds", "One call of a tool of an MCP server.", SECONDS, "server")
+        self._hooks = counter("hook_verdicts", "Verdicts of hooks.", "hook", "place", "outcome")
         self._store = counter("store_operations", "Transactions of the store.", "operation", "outcome")
         self._store_seconds = histogram("store_seconds", "One transaction of the store.", _STORE_SECONDS, "operation")
         self._records = counter("records", "Turns for --record.", "outcome")
@@ -141,6 +142,10 @@ class Metrics:
         """A tool of an MCP server was called; `server` is its label in the configuration."""
         self._of[self._mcp_calls, server, outcome].inc()
         self._of[self._mcp_seconds, server].observe(seconds)
+
+    def hook_judged(self, hook: str, place: str, outcome: str) -> None:
+        """A hook was asked; `hook` is its name in the configuration."""
+        self._of[self._hooks, hook, place, outcome].inc()
 
     def store_operation(self, operation: str, seconds: float, *, failed: bool) -> None:
         """The store ran a transaction."""

@@ -15,6 +15,7 @@ from callwright.gateway.observability.logs import is_quiet, log_request
 from callwright.gateway.observability.metrics import Metrics
 from callwright.gateway.observability.metrics_gauges import Left
 from callwright.gateway.observability.recorder import Recorder
+from callwright.gateway.observability.redaction import Redactor
 from callwright.gateway.request_context import RequestContext, RequestContexts, current, observer
 from callwright.turn.model import Model
 from callwright.turn.observe import Observer
@@ -30,13 +31,15 @@ class Observability:
         self.metrics = Metrics(left)
         level = inspect_level(config)
         conversations = ConversationIds()
-        self.inspector = None if level == "off" else Inspector(level, conversations, worker, config.server.workers)
+        redactor = Redactor(config.redact)
+        workers = config.server.workers
+        self.inspector = None if level == "off" else Inspector(level, conversations, worker, workers, redactor)
         keeps = config.record is not None or level == "full"
         self.contexts = RequestContexts(self._on_begin, self._on_end, keeps_bodies=keeps)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
             folder = path_of(record.dir)
-            self._recorder = Recorder(folder, record.max_total_bytes, self.metrics.recorded, conversations)
+            self._recorder = Recorder(folder, record.max_total_bytes, self.metrics.recorded, conversations, redactor)
         self._traces = is_available()
 
     def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:

@@ -1,28 +1,28 @@
 """`--record DIR`: each turn as a line of JSON, in a file that only its owner can read.
 
 A thread writes them, so that no request waits for the disk. If it is too slow, or the disk fails, turns are dropped,
-counted and logged, and requests continue. Headers are not recorded, nor are request fields with names of credentials.
+counted and logged, and requests continue. Headers are not recorded, nor are secrets, see `redaction`.
 """
 
 import logging
 import os
 import queue
-import re
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 import callwright
 from callwright.errors import ConfigError
 from callwright.gateway.observability.conversation_ids import ConversationIds
+from callwright.gateway.observability.redaction import Redactor, request_without_keys
 from callwright.gateway.request_context import RequestContext, current
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import encode
 from callwright.turn.observe import Ended, Observation
 from callwright.turn.records import RecordedAttempt, record_of
 
@@ -38,9 +38,6 @@ _MAX_FILE_BYTES: Final = 67_108_864
 _MAX_WAITING: Final = 1_024
 _MAX_WAITING_BYTES: Final = 67_108_864
 _COMPLAINS_EVERY_S: Final = 60.0
-# Fields with such names may hold a key. Within schemas and messages the names are the user's.
-_KEYS = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
-_NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
 
 
 class _Waiting(Struct):
@@ -57,9 +54,12 @@ class Recorder:
     Raises `ConfigError` if it cannot write there.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, told: Told, conversations: ConversationIds) -> None:
+    def __init__(
+        self, folder: Path, max_bytes: int, told: Told, conversations: ConversationIds, redactor: Redactor
+    ) -> None:
         self._told = told
         self._conversations = conversations
+        self._redactor = redactor
         self._files = _Files(folder, max_bytes)
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue(_MAX_WAITING)
         self._waiting_bytes = 0
@@ -113,7 +113,7 @@ class Recorder:
     def _work(self) -> None:
         while (waiting := self._waiting.get()) is not None:
             try:
-                self._files.write(_line(waiting, _MAX_TURN_BYTES), waiting.time_s)
+                self._files.write(_line(waiting, _MAX_TURN_BYTES, self._redactor), waiting.time_s)
             except Exception as error:
                 self._told("failed")
                 # The message may quote the turn: only the kind of failure is logged.
@@ -203,7 +203,7 @@ class _Files:
                 path.unlink(missing_ok=True)
 
 
-def _line(waiting: _Waiting, most: int) -> bytes:
+def _line(waiting: _Waiting, most: int, redactor: Redactor) -> bytes:
     """The record of a turn as a line of at most `most` bytes: if it is too long, first the request is left out, then
     the answer.
     """
@@ -219,6 +219,7 @@ def _line(waiting: _Waiting, most: int) -> bytes:
         request=request_without_keys(waiting.body),
         conversation=waiting.conversation,
     )
+    record = redactor.record(record, waiting.seen.secrets)
     line = encode(record) + b"\n"
     if len(line) > most:
         record.request = None
@@ -231,27 +232,3 @@ def _line(waiting: _Waiting, most: int) -> bytes:
         record.tools, record.problems = [], []
         line = encode(record) + b"\n"
     return line
-
-
-def request_without_keys(body: bytes | str | None) -> Any:
-    """A request as received, without fields that have names of credentials; None if it is unknown."""
-    if body is None:
-        return None
-    try:
-        return without_keys(decode(body))
-    except NotJsonError:
-        return None
-
-
-def without_keys(body: Any) -> Any:
-    """A request's body without fields that are named like a key, also in its tools and other objects."""
-    if not isinstance(body, dict):
-        return body
-    kept = {
-        name: value if name in _NOT_KEYS else without_keys(value)
-        for name, value in body.items()
-        if not _KEYS.search(name)
-    }
-    if isinstance(tools := kept.get("tools"), list):
-        kept["tools"] = [without_keys(tool) for tool in tools]
-    return kept

@@ -1,0 +1,130 @@
+"""Secrets in records and on the pages: fields with names of credentials are left out, and texts that
+have the form of a key are masked.
+
+A mask is as long as its text, so places in a record stay right, and a text that arrived in pieces is masked in each.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from callwright.errors import ConfigError
+from callwright.gateway.config.hooks import RedactConfig
+from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.turn.records import Record
+
+# Fields with such names may hold a key. Within schemas and messages the names are the user's.
+_KEYS: Final = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
+_NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
+_MASK: Final = "*"
+_KNOWN: Final = (
+    r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b",
+    r"(?i:aws_?secret_?access_?key)[\"'\\\s:=]{1,8}[A-Za-z0-9/+]{40}",
+    r"\bgh[pousr]_[A-Za-z0-9]{30,255}",
+    r"\bgithub_pat_[A-Za-z0-9_]{50,255}",
+    r"\bglpat-[A-Za-z0-9_-]{20,255}",
+    r"\bxox[abeoprs]-[A-Za-z0-9-]{10,255}",
+    r"\bAIza[A-Za-z0-9_-]{35}",
+    r"\bsk-[A-Za-z0-9_-]{20,255}",  # OpenAI, Anthropic, OpenRouter
+    r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",
+    r"\bhf_[A-Za-z0-9]{30,255}",
+    r"\bcw-[A-Za-z0-9_-]{43}",
+    r"\beyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,16384}\.[A-Za-z0-9_-]{0,4096}",
+    r"(?i:\bbearer)[ ]{1,4}[A-Za-z0-9._~+/-]{16,4096}=*",
+    r"-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----(?s:.){0,16384}?(?:-----END [A-Z ]{0,32}PRIVATE KEY-----|\Z)",
+)
+# The fields of deltas and events whose texts arrive in pieces.
+_STREAMED: Final = ("text", "arguments")
+
+
+class Redactor:
+    """Masks texts, and the `secrets` that hooks name. Without a configuration only those. Raises `ConfigError` for an
+    invalid pattern.
+    """
+
+    def __init__(self, config: RedactConfig | None) -> None:
+        given = config or RedactConfig(known=False)
+        for number, pattern in enumerate(given.patterns):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(
+                    f"redact.patterns[{number}]: expected a regular expression, got {pattern!r}: {error}."
+                ) from error
+        patterns = [*(_KNOWN if given.known else ()), *given.patterns]
+        self._find = [re.compile(pattern) for pattern in patterns]
+
+    def text(self, text: str, secrets: Collection[str] = ()) -> str:
+        """The text with its secrets masked."""
+        for begin, end in self._find_all(text, secrets):
+            text = text[:begin] + _MASK * (end - begin) + text[end:]
+        return text
+
+    def value(self, value: Any, secrets: Collection[str] = ()) -> Any:
+        """A JSON value with the secrets in its texts masked."""
+        if isinstance(value, str):
+            return self.text(value, secrets)
+        if isinstance(value, dict):
+            return {self.text(name, secrets): self.value(item, secrets) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item, secrets) for item in value]
+        return value
+
+    def record(self, record: Record, secrets: Collection[str] = ()) -> Record:
+        """A record with its secrets masked, also those in several pieces of the output."""
+        if not (self._find or secrets):
+            return record
+        given = msgspec.to_builtins(record)
+        for attempt in given["attempts"]:
+            self._mask_pieces([delta for _, delta in attempt.get("deltas", ())], secrets)
+            self._mask_pieces(attempt.get("events", ()), secrets)
+        return msgspec.convert(self.value(given, secrets), Record)
+
+    def _mask_pieces(self, typed: Collection[dict[str, Any]], secrets: Collection[str]) -> None:
+        streams: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for one in typed:
+            for field in _STREAMED:
+                if isinstance(one.get(field), str):
+                    streams.setdefault((one["type"], field, one.get("index")), []).append(one)
+        for (_, field, _), pieces in streams.items():
+            masked, at = self.text("".join(one[field] for one in pieces), secrets), 0
+            for one in pieces:
+                end = at + len(one[field])
+                one[field], at = masked[at:end], end
+
+    def _find_all(self, text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:
+        for pattern in self._find:
+            yield from [found.span() for found in pattern.finditer(text)]
+        for secret in secrets:
+            for spelled in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
+                begin = text.find(spelled)
+                while begin >= 0:
+                    yield begin, begin + len(spelled)
+                    begin = text.find(spelled, begin + len(spelled))
+
+
+def request_without_keys(body: bytes | str | None) -> Any:
+    """A request as received, without fields that have names of credentials; None if it is unknown."""
+    if body is None:
+        return None
+    try:
+        return without_keys(decode(body))
+    except NotJsonError:
+        return None
+
+
+def without_keys(body: Any) -> Any:
+    """A request's body without fields that are named like a key, also in its tools and other objects."""
+    if not isinstance(body, dict):
+        return body
+    kept = {
+        name: value if name in _NOT_KEYS else without_keys(value)
+        for name, value in body.items()
+        if not _KEYS.search(name)
+    }
+    if isinstance(tools := kept.get("tools"), list):
+        kept["tools"] = [without_keys(tool) for tool in tools]
+    return kept
