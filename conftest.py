@@ -22,8 +22,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-# Of a hundred examples that a sampled test asks for (`tests.support.examples`), so many are tried. They are the same in
-# each run, so that a change fails by its own fault; `--all --hypothesis-seed N` tries others, as the nightly run does.
+# Of a hundred examples that a sampled test asks for (`tests.support.examples`), this number is tried. They are the same
+# in each run, so that a change fails by its own fault; `--all --hypothesis-seed N` tries others: see nightly.yml.
 settings.register_profile(
     "all", max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )

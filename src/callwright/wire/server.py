@@ -34,8 +34,8 @@ class Supported(Struct):
 class ModelCard(Struct, kw_only=True):
     """A model that can be asked, for clients of OpenAI's API and of Anthropic's: it has the same time twice.
 
-    The size of its context window in tokens, if known, is under each of the names that clients look for. What is
-    unknown is left out: for a server that renders the prompts itself, whether the model reasons, and what its messages
+    The size of its context window in tokens, if known, is under each of the names that clients look for. Unknown
+    things are left out: for a server that renders the prompts itself, whether the model reasons, and what its messages
     may contain.
     """
 

@@ -1,4 +1,4 @@
-"""What the lists of models say of a model: its mode, and what it can do, in the words of each client's API."""
+"""The capabilities of a model in the lists of models, in the words of each client's API, and its mode."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ ANTHROPIC: Final = {"anthropic-version": "2023-06-01"}
 PARAMETERS: Final = {"tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs"}
 TOOLS: Final = {"completion", "tools", "tool_use"}
 SEES: Final[Mapping[str, Any]] = {"input_modalities": ("text", "image")}
-# A model, and what is listed: mode, dialect, inputs, whether it reasons.
+# A model, and its card: mode, dialect, inputs, whether it reasons.
 LISTED: Final[dict[str, tuple[dict[str, Any], str, str | None, list[str] | None, bool | None]]] = {
     "raw, reasons": ({"mode": "raw", "dialect": "harmony"}, "raw", "harmony", ["text"], True),
     "raw, does not": ({"mode": "raw", "dialect": "llama3_json"}, "raw", "llama3_json", ["text"], False),
