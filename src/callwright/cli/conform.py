@@ -83,9 +83,9 @@ def conform(
 ) -> None:
     """Check tool calling of the server or gateway at URL against OpenAI's and Anthropic's APIs.
 
-    It sends some 250 short requests, four in parallel. The exit status is 1 if an answer is not as documented.
+    It runs some 170 checks, four requests in parallel. The exit status is 1 if an answer is not as documented.
     With --serve-model it starts a scripted model server on this port of loopback, waits until the gateway at URL
-    forwards a request to it, and also checks the result of 34 faults of models and servers.
+    forwards a request to it, and also checks the result of 46 faults of models and servers.
 
     \b
     Examples:
