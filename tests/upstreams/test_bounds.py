@@ -79,7 +79,8 @@ def small(model: ModelServer, smaller: None) -> Iterator[str]:
     """A gateway with small limits that keeps nothing of turns, with the model server as `m` and, for mode raw, as
     `raw`.
     """
-    models = (ModelConfig(name="m", upstream=model.url), ModelConfig(name="raw", upstream=model.url, **RAW))
+    given: dict[str, Any] = {"upstream": model.url, "max_repeated_text": 0}
+    models = (ModelConfig(name="m", **given), ModelConfig(name="raw", **given, **RAW))
     gateway = Gateway(Config(server=ServerConfig(inspect="off"), models=models, limits=SMALL))
     yield gateway.url
     gateway.stop()
@@ -284,7 +285,8 @@ def test_what_a_server_sends_is_bounded_at_each_door(model: ModelServer, bound: 
     if door == "library":
         assert bound in asyncio.run(_library_fails(model.url, bounds))
         return
-    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),), limits=bounds))
+    given = ModelConfig(name="m", upstream=model.url, max_repeated_text=0)
+    gateway = Gateway(Config(models=(given,), limits=bounds))
     try:
         assert bound in _told(gateway.url, door, {"model": "m", "input": "Hi"})
     finally:

@@ -97,10 +97,9 @@ class _JsonResponse(Response):
     media_type = "application/json"
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        given = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
         length = b"%d" % len(self.body)
-        self.raw_headers = [(b"content-length", length), (b"content-type", b"application/json")]
-        for name, value in (headers or {}).items():
-            self.raw_headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
+        self.raw_headers = [*given, (b"content-length", length), (b"content-type", b"application/json")]
 
 
 def error_response(error: RequestError | UpstreamError) -> Response:

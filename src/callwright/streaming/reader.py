@@ -241,6 +241,16 @@ def _ignore(_: object) -> None:
     """The parsers of values return them, so their events go nowhere."""
 
 
+def finished(steps: Parse[T]) -> T:
+    """Drive a parse whose text is all there, and return its result."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        answer: T = end.value
+        return answer
+    raise AssertionError("the text is all there")
+
+
 def may_come(atoms: Iterable[str]) -> str:
     """A pattern for a text that is a partial match of a sequence, whose elements are the patterns `atoms`."""
     pattern = ""

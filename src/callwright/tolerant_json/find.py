@@ -11,11 +11,11 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from callwright.streaming.reader import silent_reader
+from callwright.streaming.reader import finished, silent_reader
 from callwright.tolerant_json.certain import doubt
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.tolerant_json.markers import CLOSING_MARKS, JSON_TAGS, MARKS, TRAILING
-from callwright.tolerant_json.reader import JsonReader, JsonRepair, TooDeepError, finished
+from callwright.tolerant_json.reader import JsonReader, JsonRepair, TooDeepError
 from callwright.tolerant_json.tree import Member, Node
 
 Place: TypeAlias = Literal["whole", "fence", "marked", "scan"]

@@ -3,8 +3,8 @@
 import re
 from typing import NamedTuple
 
-from callwright.streaming.reader import Parse, silent_reader
-from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where, finished
+from callwright.streaming.reader import Parse, finished, silent_reader
+from callwright.tolerant_json.reader import JsonReader, TooDeepError, Where
 from callwright.tolerant_json.strings import QUOTES
 from callwright.tolerant_json.tree import Item, Member, Node, name_of
 

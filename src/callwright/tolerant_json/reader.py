@@ -9,9 +9,9 @@ value sets `JsonReader.cut`. Code that turns a value into a call must refuse the
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
-from callwright.streaming.reader import Parse, StreamReader, silent_reader
+from callwright.streaming.reader import Parse, StreamReader, finished, silent_reader
 from callwright.tolerant_json.certain import JsonRepair, doubt
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.escapes import CONTROLS, ESCAPE, UNICODE, escape, may_be_escape
@@ -29,9 +29,7 @@ from callwright.tolerant_json.strings import (
 )
 from callwright.tolerant_json.tree import Item, Member, Node, given_once, name_of
 
-__all__ = ["MAX_DEPTH", "JsonReader", "JsonRepair", "TooDeepError", "Where", "finished", "read_json"]
-
-T = TypeVar("T")
+__all__ = ["MAX_DEPTH", "JsonReader", "JsonRepair", "TooDeepError", "Where", "read_json"]
 
 MAX_DEPTH: Final = 128
 
@@ -71,16 +69,6 @@ def read_json(text: str) -> Node | None:
     if source.text[source.at :].strip() or reader.cut or "missing_closer" in reader.repairs:
         return None
     return None if node.kind != "word" and doubt(reader.repairs, text) else node
-
-
-def finished(steps: Parse[T]) -> T:
-    """Drive a parse whose text is all there, and answer its result."""
-    try:
-        next(steps)
-    except StopIteration as end:
-        answer: T = end.value
-        return answer
-    raise AssertionError("the text is all there")
 
 
 class JsonReader:

@@ -42,8 +42,8 @@ class Place:
             raise error
         return failure
 
-    def spend(self, usage: Usage) -> None:
-        """Count the tokens of the generation."""
+    def spend(self, usage: Usage | None) -> None:
+        """Count the tokens of the generation; None if the server has not counted them."""
 
 
 class Limit(Protocol):

@@ -114,8 +114,7 @@ async def _run_turn(
                     step = steps.throw(place.failed_with(error))
                     continue
                 finally:
-                    if reader.usage is not None:
-                        place.spend(reader.usage)
+                    place.spend(reader.usage)
             else:
                 try:
                     result = await _done(step, seen)

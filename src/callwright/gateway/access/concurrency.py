@@ -70,5 +70,6 @@ class _CountedPlace(Place):
         """End the generation: the gateway shuts down."""
         self.end(stopped(self._limit.name))
 
-    def spend(self, usage: Usage) -> None:
-        caller().spend(usage.prompt_tokens + usage.completion_tokens)
+    def spend(self, usage: Usage | None) -> None:
+        if usage is not None:
+            caller().spend(usage.prompt_tokens + usage.completion_tokens)

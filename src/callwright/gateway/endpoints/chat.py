@@ -97,13 +97,11 @@ class ChatEndpoint:
 
         given, model = await off_loop(read, slow=slow)
         note_given(given.given)
-        if given.body.n:
-            check_choices(given.body.n, "n")
+        check_choices(given.body.n or 1, "n")
         model = model or self._find_model(given.body.model)
         labels = () if given.forbids_calls else model.mcp
-        declared = read_servers(given.given.get("tools") or ())
-        opened = await self._servers.open(declared, labels) if declared or labels else {}
-        servers = {label: opened[label].server for label in opened} if opened else {}
+        opened = await self._servers.open(read_servers(given.given.get("tools") or ()), labels)
+        servers = {label: one.server for label, one in opened.items()}
         searches = self._search is not None
         chat = await off_loop(partial(read_decoded, given, servers, searches_web=searches), slow=slow)
         chat = _filter_request(chat, model.passes)

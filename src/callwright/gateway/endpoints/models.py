@@ -11,6 +11,7 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
+from callwright.doctor.chat_models import can_chat
 from callwright.errors import RequestError, UpstreamError, did_you_mean
 from callwright.gateway.access.keys import Keys, caller
 from callwright.gateway.config.config import ANY_MODEL
@@ -86,6 +87,7 @@ class ModelsEndpoint:
         model = self._models.get(name) or self._models[ANY_MODEL].for_model(name)
         reasons = _reasons(model)
         inputs = model.input_modalities or (("text",) if model.mode == "raw" else None)
+        chats = can_chat(name)
         parameters = [*_PARAMETERS, *["reasoning"] * bool(reasons), *["web_search_options"] * self._searches]
         card = ModelCard(
             id=name,
@@ -94,8 +96,8 @@ class ModelsEndpoint:
             created_at=datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             mode=model.mode if model.mode_selector is None else AUTO,
             dialect=model.dialect or UNSET,
-            supported_parameters=parameters,
-            capabilities=_capabilities(api, inputs, reasons=reasons),
+            supported_parameters=parameters if chats else (),
+            capabilities=_capabilities(api, inputs, reasons=reasons) if chats else {} if api == "anthropic" else (),
         )
         if inputs is not None:
             card.architecture = ModelArchitecture(f"{'+'.join(inputs)}->text", inputs)

@@ -78,23 +78,22 @@ class AnswerReader:
     def _parts(self) -> Parse[None]:
         """Read the parts of an answer, to its end."""
         text = self.text
-        yield from self._begin()
-        while not text.source.done:
+        begins = True  # a call may need no marker here
+        while True:
+            if begins and text.tools.ordered and not (text.before or self._shows):
+                if (yield from self._in_json.begins_held()):
+                    self._again((yield from self._in_json.read_held("", self._marks)))
+                elif ways := (yield from self._foreign.header(self._marks.tags, self.calls.begins)):
+                    yield from self._foreign_calls("", ways)
+            begins = False
+            if text.source.done:
+                return
             blanks, marker = yield from emit_text_until(text.source, self._in_text, text.say)
             if marker:
                 yield from self._part(blanks, marker)
-                if not (text.before or text.calls) and (marker in self._thoughts or marker in self._thoughts.values()):
+                is_thought = marker in self._thoughts or marker in self._thoughts.values()
+                if begins := is_thought and not (text.before or text.calls):
                     yield from self.calls.begin("assistant")
-                    yield from self._begin()
-
-    def _begin(self) -> Parse[None]:
-        """Read calls without a marker with which a text begins."""
-        text = self.text
-        if text.tools.ordered and not (text.before or self._shows):
-            if (yield from self._in_json.begins_held()):
-                self._again((yield from self._in_json.read_held("", self._marks)))
-            elif ways := (yield from self._foreign.header(self._marks.tags, self.calls.begins)):
-                yield from self._foreign_calls("", ways)
 
     def _part(self, blanks: str, marker: str) -> Parse[None]:
         """Read a marker after `blanks`, and the part that it begins."""
