@@ -299,8 +299,7 @@ def test_a_client_that_reads_nothing_is_given_up(started: Started, model: ModelS
 
 
 def test_a_client_that_reads_slowly_is_not(started: Started, model: ModelServer) -> None:
-    given = ModelConfig(name="m", upstream=model.url, max_repeated_text=0)
-    url = started(given, times={"STALL_S": 5, "HEARTBEAT_S": 0.05})
+    url = started(ModelConfig(name="m", upstream=model.url), times={"STALL_S": 5, "HEARTBEAT_S": 0.05})
     model.plays(Answer((*flood().steps[:100], *said("Hi").steps)))
     with post(url, {**BODY, "stream": True}) as live:
         *_, last = live.pieces()

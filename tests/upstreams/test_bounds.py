@@ -79,8 +79,7 @@ def small(model: ModelServer, smaller: None) -> Iterator[str]:
     """A gateway with small limits that keeps nothing of turns, with the model server as `m` and, for mode raw, as
     `raw`.
     """
-    given: dict[str, Any] = {"upstream": model.url, "max_repeated_text": 0}
-    models = (ModelConfig(name="m", **given), ModelConfig(name="raw", **given, **RAW))
+    models = (ModelConfig(name="m", upstream=model.url), ModelConfig(name="raw", upstream=model.url, **RAW))
     gateway = Gateway(Config(server=ServerConfig(inspect="off"), models=models, limits=SMALL))
     yield gateway.url
     gateway.stop()
@@ -285,8 +284,7 @@ def test_what_a_server_sends_is_bounded_at_each_door(model: ModelServer, bound: 
     if door == "library":
         assert bound in asyncio.run(_library_fails(model.url, bounds))
         return
-    given = ModelConfig(name="m", upstream=model.url, max_repeated_text=0)
-    gateway = Gateway(Config(models=(given,), limits=bounds))
+    gateway = Gateway(Config(models=(ModelConfig(name="m", upstream=model.url),), limits=bounds))
     try:
         assert bound in _told(gateway.url, door, {"model": "m", "input": "Hi"})
     finally:

@@ -9,6 +9,8 @@ from typing import Final
 
 from callwright.upstreams.base import Delta, FinishDelta, ReasoningTextDelta, TextDelta, ToolCallDelta
 
+# A shorter loop looks like rows of a table, zeros or padding.
+MOST_REPEATED: Final = 8_192
 _EACH: Final = 512  # characters between two checks
 _MAX_PERIOD: Final = 1_024
 

@@ -56,7 +56,8 @@ class Model(Struct, frozen=True):
     `max_repeats`: number of times in a row that a call may have the same output before the model is warned, see
     `callwright.turn.repeats`; 0: no limit.
 
-    `max_repeated_text`: an answer that repeats the same text over this many characters is stopped; 0: never.
+    `max_repeated_text`: an answer that repeats the same text over this many characters is stopped; 0: never,
+    None: over 8,192 if a grammar was sent.
 
     `describe_media`: a raw prompt has a note in place of an image or file; otherwise such a request is refused.
     `constrain`: send a grammar to a server that accepts one, if a call is required (modes raw and prompt).
@@ -91,7 +92,7 @@ class Model(Struct, frozen=True):
     retries: int = 2
     retry_s: float = 100.0
     max_repeats: int = 0
-    max_repeated_text: int = 0
+    max_repeated_text: int | None = None
     describe_media: bool = False
     constrain: bool = True
     ask_ambiguous: bool = True

@@ -27,7 +27,7 @@ from callwright.events import (
 )
 from callwright.reading.parser import OutputParser, PassThrough
 from callwright.tolerant_json.find import json_places
-from callwright.turn.endless_text import EndlessText
+from callwright.turn.endless_text import MOST_REPEATED, EndlessText
 from callwright.turn.known_texts import KnownTexts
 from callwright.turn.model import Model
 from callwright.turn.native_calls import NativeCalls, PrintedCalls
@@ -90,7 +90,10 @@ class GenerationReader:
         self.usage: Usage | None = None
         self.metadata: AnswerMetadata | None = None
         self._trace = trace
-        self._endless = EndlessText(model.max_repeated_text) if model.max_repeated_text else None
+        most = model.max_repeated_text
+        if most is None:
+            most = MOST_REPEATED if generation.constraint is not None else 0
+        self._endless = EndlessText(most) if most else None
         self.is_stopped = False  # it repeated itself: the rest of the answer is not wanted
         self._upstream = model.upstream
         self._enforces_schema = model.enforces_schema

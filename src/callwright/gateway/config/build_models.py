@@ -18,6 +18,7 @@ from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
 from callwright.settings.bounds import Bounds
+from callwright.turn.endless_text import MOST_REPEATED
 from callwright.turn.model import AUTO, MODES, TEMPLATE, Mode, Model
 from callwright.upstreams.base import NO_CONSTRAINTS, NO_TOOL_CHOICE, Server, Upstream
 from callwright.upstreams.base_urls import possible_base_urls, without_credentials
@@ -154,7 +155,7 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
         retries=given.retries,
         retry_s=given.retry_s,
         max_repeats=given.max_repeats,
-        max_repeated_text=given.max_repeated_text,
+        max_repeated_text=MOST_REPEATED if given.file and given.max_repeated_text is None else given.max_repeated_text,
         describe_media=given.media == "tell",
         constrain=given.constrain == "auto",
         ask_ambiguous=given.ask_ambiguous,

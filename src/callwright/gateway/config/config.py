@@ -195,9 +195,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How often in a row a call may have the same output until the model reads a note about the loop; at twice that
     the call is forbidden, see [loops](guarantee.md#loops). 0: unlimited.
     """
-    max_repeated_text: Annotated[int, Meta(ge=0, le=1_000_000)] = 8192
+    max_repeated_text: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """An answer that repeats the same text over this many characters is stopped, as at its token limit, with the
-    problem [`output_endless`](problems.md). Tables, lists of equal values and code repeat less. 0: never.
+    problem [`output_endless`](problems.md). By default 8,192 if the answer is held to a [grammar](constraints.md) or
+    the model is in a file, else never. 0: never.
     """
     ask_ambiguous: bool = True
     """Whether the model is asked, once per turn, if a text in its answer is a call or only an example; see
