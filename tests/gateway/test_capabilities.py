@@ -17,7 +17,7 @@ SEES: Final[Mapping[str, Any]] = {"input_modalities": ("text", "image")}
 LISTED: Final[dict[str, tuple[dict[str, Any], str, str | None, list[str] | None, bool | None]]] = {
     "raw, reasons": ({"mode": "raw", "dialect": "harmony"}, "raw", "harmony", ["text"], True),
     "raw, does not": ({"mode": "raw", "dialect": "llama3_json"}, "raw", "llama3_json", ["text"], False),
-    "prompt": ({"mode": "prompt", "dialect": "hermes"}, "prompt", "hermes", None, True),
+    "prompt": ({"mode": "prompt", "dialect": "hermes"}, "prompt", "hermes", None, None),
     "prompt, sees": ({"mode": "prompt", "dialect": "json", **SEES}, "prompt", "json", ["text", "image"], False),
     "native": ({"mode": "native"}, "native", None, None, None),
     "native, sees": ({"mode": "native", **SEES}, "native", None, ["text", "image"], None),

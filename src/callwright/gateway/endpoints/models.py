@@ -27,7 +27,6 @@ _MAX_SHOWN: Final = 100
 _PARAMETERS: Final = (
     *("max_tokens", "stop", "tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs"),
 )
-_OF_REASONING: Final = frozenset(("thinking", "reasoning_effort"))
 
 
 class ModelsEndpoint:
@@ -113,10 +112,15 @@ def _api() -> Api:
 
 
 def _reasons(model: Model) -> bool | None:
-    """Whether a model can reason before its answer, by the options of its dialect; None if its server renders."""
+    """Whether a model can reason before its answer, by the options of its dialect; None if its server renders, or if
+    the options leave it to the model.
+    """
     if model.mode == "native" or model.mode_selector is not None:
         return None
-    return not _OF_REASONING.isdisjoint(type(model.options).__struct_fields__)
+    thinking = getattr(model.options, "thinking", None)
+    if thinking is not None:
+        return None if thinking == "model" else thinking == "open"
+    return "reasoning_effort" in type(model.options).__struct_fields__
 
 
 def _capabilities(
