@@ -20,36 +20,44 @@ PLACES: tuple[Place, ...] = get_args(Place)
 Action: TypeAlias = Literal["allow", "deny", "ask", "replace"]
 
 
-@final
-class RequestInput(Struct, frozen=True, kw_only=True):
-    """A request. `key` is the name of the client's key, empty without keys; `model` the name that the client uses."""
+class _Asked(Struct, frozen=True, kw_only=True):
+    """What each input has. `key` is the name of the client's key, empty without keys; `model` the name that the client
+    uses.
+    """
 
     key: str
     model: str
-    conversation: Conversation
     request_id: str = ""
+
+    def _about(self) -> dict[str, Any]:
+        return {"key": self.key, "model": self.model, "request_id": self.request_id}
+
+
+@final
+class RequestInput(_Asked, frozen=True, kw_only=True):
+    """A request."""
+
+    conversation: Conversation
 
     place: ClassVar[Place] = "request"
 
     def as_json(self) -> dict[str, Any]:
         """The body for a hook over HTTP."""
-        return {"key": self.key, "model": self.model, "request_id": self.request_id, **_as_json(self.conversation)}
+        items = [_item(item) for item in self.conversation.items]
+        return {**self._about(), "items": items, "tools": [tool.as_openai() for tool in self.conversation.tools]}
 
 
 @final
-class PromptInput(Struct, frozen=True, kw_only=True):
+class PromptInput(_Asked, frozen=True, kw_only=True):
     """What goes to the server `upstream`, which calls the model `upstream_model`: a rendered `prompt`, or `messages`
     with `tools`.
     """
 
-    key: str
-    model: str
     upstream: str
     upstream_model: str
     prompt: str | None = None
     messages: Sequence[Mapping[str, Any]] | None = None
     tools: Sequence[Mapping[str, Any]] | None = None
-    request_id: str = ""
 
     place: ClassVar[Place] = "prompt"
 
@@ -59,17 +67,14 @@ class PromptInput(Struct, frozen=True, kw_only=True):
 
 
 @final
-class CallInput(Struct, frozen=True, kw_only=True):
+class CallInput(_Asked, frozen=True, kw_only=True):
     """A call. `arguments` is the value of its JSON, or the text of a custom tool; None if it is not JSON. `tool` is the
     tool as the request offers it, None if it does not. An incomplete call (`call.complete`) must not be run.
     """
 
-    key: str
-    model: str
     call: Call
     arguments: Any
     tool: FunctionTool | None = None
-    request_id: str = ""
 
     place: ClassVar[Place] = "call"
 
@@ -77,9 +82,7 @@ class CallInput(Struct, frozen=True, kw_only=True):
         """The body for a hook over HTTP."""
         call = self.call
         return {
-            "key": self.key,
-            "model": self.model,
-            "request_id": self.request_id,
+            **self._about(),
             "call": {
                 "name": call.name,
                 "namespace": call.namespace,
@@ -93,23 +96,19 @@ class CallInput(Struct, frozen=True, kw_only=True):
 
 
 @final
-class ResultInput(Struct, frozen=True, kw_only=True):
+class ResultInput(_Asked, frozen=True, kw_only=True):
     """The output `text` of the tool `name`. `call` is the call that it answers, None if the history has none."""
 
-    key: str
-    model: str
     name: str
     text: str
     call: Call | None = None
-    request_id: str = ""
 
     place: ClassVar[Place] = "result"
 
     def as_json(self) -> dict[str, Any]:
         """The body for a hook over HTTP."""
         arguments = None if self.call is None else self.call.arguments
-        fields = {"key": self.key, "model": self.model, "request_id": self.request_id}
-        return {**fields, "result": {"name": self.name, "text": self.text, "arguments": arguments}}
+        return {**self._about(), "result": {"name": self.name, "text": self.text, "arguments": arguments}}
 
 
 HookInput: TypeAlias = RequestInput | PromptInput | CallInput | ResultInput
@@ -134,13 +133,6 @@ class Verdict(Struct, frozen=True, forbid_unknown_fields=True):
 
 ALLOW = Verdict()
 Hook: TypeAlias = Callable[[HookInput], Verdict | None]
-
-
-def _as_json(conversation: Conversation) -> dict[str, Any]:
-    return {
-        "items": [_item(item) for item in conversation.items],
-        "tools": [tool.as_openai() for tool in conversation.tools],
-    }
 
 
 def _item(item: Item) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.settings import bounds
-from callwright.turn.model import Model
+from callwright.turn.model import Events, Model
 from callwright.turn.place import placed
-from callwright.turn.run import Events, run_turn
+from callwright.turn.run import run_turn
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.simulated.scripted import ScriptedUpstream
 from tests.support.http_client import CHAT, Live, Reply, request

@@ -13,7 +13,7 @@ from typing import Any, Final
 import uvicorn
 
 from callwright.conform.answer import DONE, EVENTS, JSON
-from callwright.conform.checks.faults import CUTS, NO_FAULT, REFUSAL, SENDINGS, Sending, mark_in, turn_of
+from callwright.conform.checks.faults import NO_FAULT, REFUSAL, SENDINGS, Sending, mark_in, turn_of
 from callwright.conversation import AssistantTurn, Conversation, FunctionTool
 from callwright.dialects.base import get_dialect
 from callwright.errors import ConfigError, reason_of
@@ -120,7 +120,7 @@ async def _answer(body: bytes, fault: str, dialect: str, send: Any) -> None:
     else:
         writes = fault in FAULTS and FAULTS[fault].writing is not None
         in_text = dialect != "native" and (writes or fault == NO_FAULT or not asked.get("tools"))
-        sending = SENDINGS.get(fault.removeprefix("sent_"), Sending())
+        sending = SENDINGS.get(fault, Sending())
         size, turn = sending.piece, struck_turn(fault)
         if fault == REFUSAL:
             deltas = _text_deltas(turn.text, size, "refusal")
@@ -149,7 +149,7 @@ def _native_deltas(turn: AssistantTurn, size: int) -> list[dict[str, Any]]:
 
 async def _stream(send: Any, deltas: Sequence[dict[str, Any]], fault: str, sending: Sending) -> None:
     values: list[object] = [_chunk({"role": "assistant", "content": None}), *map(_chunk, deltas)]
-    cut = CUTS.get(fault, _CUT if fault in ("cut_stream", "error_event") else None)
+    cut = _CUT if fault in ("cut_stream", "error_event") else sending.cut
     if cut is not None:
         values = [*values[: cut + 1], *([_BROKEN] if fault == "error_event" else [])]
     else:

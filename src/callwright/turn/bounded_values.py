@@ -18,14 +18,14 @@ def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]
     """A problem for each call, of a name and its arguments as JSON, with values that are as large as the grammar of the
     constraint allows, without a bound in their schema.
     """
-    schemas = {tool.name: tool for tool in constraint.tools}
+    tools = {tool.name: tool for tool in constraint.tools}
     found: list[Problem] = []
     for name, arguments in calls:
         try:
             value = decode(arguments)
         except NotJsonError:
             continue
-        schema = arguments_schema(schemas[name]) if name in schemas else {}
+        schema = arguments_schema(tools[name]) if name in tools else {}
         reached = ", ".join(_values_at_bounds(value, schema, schema, constraint.limits, ""))
         if reached:
             token_limit = "the default" if constraint.tokens is None else f"about {constraint.tokens}"

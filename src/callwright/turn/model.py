@@ -2,7 +2,7 @@
 file.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -130,18 +130,13 @@ class Model(Struct, frozen=True):
 class TurnHooks(Protocol):
     """Makes the turns of a model, and asks hooks about them."""
 
-    def turn(
-        self,
-        model: Model,
-        conversation: Conversation,
-        fields: Mapping[str, Any],
-        *,
-        today: str,
-        streamed: bool,
-        fit: Any,
-    ) -> AsyncGenerator[Sequence[Event | Usage], None]:
-        """The events of a turn, see `callwright.turn.run.run_turn`."""
+    def turn(self, model: Model, conversation: Conversation, run: "RunsTurn") -> "Events":
+        """The events of a turn that `run` begins, see `callwright.turn.run.run_turn`."""
         ...
+
+
+Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
+RunsTurn: TypeAlias = Callable[[Model, Conversation], Events]
 
 
 class ModeSelector(Protocol):

@@ -8,26 +8,25 @@ A failing upstream raises out of the stream, before or after the first event.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
-from typing import Any, TypeAlias, assert_never
+from functools import partial
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Event, Problem, Usage
+from callwright.events import Event, Problem
 from callwright.turn.ask_ambiguous import ask_ambiguous
 from callwright.turn.fair_pool import SLOW
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
-from callwright.turn.model import Model
+from callwright.turn.model import Events, Model
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
 from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
-
-Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
 
 
 def run_turn(
@@ -48,8 +47,8 @@ def run_turn(
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
-    make = _run_turn if model.hooks is None else model.hooks.turn
-    return make(model, conversation, fields, today=today, streamed=streamed, fit=fit)
+    run = partial(_run_turn, fields=fields, today=today, streamed=streamed, fit=fit)
+    return run(model, conversation) if model.hooks is None else model.hooks.turn(model, conversation, run)
 
 
 async def _run_turn(

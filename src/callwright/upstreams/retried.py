@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from callwright.errors import UpstreamError
 from callwright.upstreams.base import Deltas, GenerationRequest, HandedAnswers, Upstream
+from callwright.upstreams.wrapped import WrappedUpstream
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ _BUDGET: Final = 10.0
 _REFILL: Final = 0.2
 
 
-class Retried:
+class Retried(WrappedUpstream):
     """An upstream with at most `retries` for each request.
 
     `deadline_s`: for the whole answer, including pauses. `pause` waits a number of seconds.
@@ -47,33 +48,17 @@ class Retried:
         deadline_s: float | None = None,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._retries = retries
         self._deadline_s = deadline_s
         self._pause = pause
         self._budget = _BUDGET
-
-    @property
-    def name(self) -> str:
-        return self._upstream.name
-
-    async def open(self) -> None:
-        await self._upstream.open()
 
     def stream(self, generation: GenerationRequest) -> Deltas:
         return self._tried(lambda: self._upstream.stream(generation))
 
     def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
         return self._tried(lambda: self._upstream.hand_on(generation, path))
-
-    async def models(self) -> list[str]:
-        return await self._upstream.models()
-
-    def window(self, model: str) -> int | None:
-        return self._upstream.window(model)
-
-    async def close(self) -> None:
-        await self._upstream.close()
 
     async def _tried(self, ask: Callable[[], AsyncGenerator[Sequence[T], None]]) -> AsyncGenerator[Sequence[T], None]:
         now = asyncio.get_running_loop().time

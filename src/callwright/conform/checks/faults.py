@@ -50,43 +50,33 @@ _TWICE: Final = ("second_call",)
 
 class Sending(Struct, frozen=True):
     """How the scripted server sends a stream. `piece`: characters in a delta; `packet`: bytes in a packet, 0 for one
-    event each; `before`: before each event; `space`: after `data:`.
+    event each; `before`: before each event; `space`: after `data:`; `cut`: after how many deltas it breaks off.
     """
 
+    title: str = ""
     piece: int = 4
     packet: int = 0
     newline: str = "\n"
     before: str = ""
     space: str = " "
+    cut: int | None = None
 
 
-SENDINGS: Final[Mapping[str, Sending]] = {
-    "characters": Sending(piece=1),
-    "whole": Sending(piece=1_000_000),
-    "bytes": Sending(packet=1),
-    "odd": Sending(piece=3, packet=7),
-    "together": Sending(packet=1_000_000),
-    "crlf": Sending(newline="\r\n", packet=5),
-    "comments": Sending(before=": keep-alive\n\n"),
-    "no_space": Sending(space=""),
-}
-# After how many deltas the server breaks its stream off: none, and all but the finish.
-CUTS: Final[Mapping[str, int]] = {"cut_first": 0, "cut_last": 1_000_000}
 REFUSAL: Final = "refusal"
 _SENT_OTHERWISE: Final = "sent_"
-_SENT: Final = {
-    "characters": "one character in each delta",
-    "whole": "all in one delta",
-    "bytes": "one byte in each packet",
-    "odd": "packets that end within events and characters",
-    "together": "all events in one packet",
-    "crlf": "lines that end in CR LF",
-    "comments": "comments between the events",
-    "no_space": "no space after data:",
-}
-_CUT_TITLES: Final = {
-    "cut_first": "The server fails after the head of a stream, before its first delta",
-    "cut_last": "The server fails after the last delta of a call, before its finish",
+_SAME: Final = "The same call from a stream with"
+_ALL: Final = 1_000_000
+SENDINGS: Final[Mapping[str, Sending]] = {
+    "sent_characters": Sending(f"{_SAME} one character in each delta", piece=1),
+    "sent_whole": Sending(f"{_SAME} all in one delta", piece=_ALL),
+    "sent_bytes": Sending(f"{_SAME} one byte in each packet", packet=1),
+    "sent_odd": Sending(f"{_SAME} packets that end within events and characters", piece=3, packet=7),
+    "sent_together": Sending(f"{_SAME} all events in one packet", packet=_ALL),
+    "sent_crlf": Sending(f"{_SAME} lines that end in CR LF", newline="\r\n", packet=5),
+    "sent_comments": Sending(f"{_SAME} comments between the events", before=": keep-alive\n\n"),
+    "sent_no_space": Sending(f"{_SAME} no space after data:", space=""),
+    "cut_first": Sending("The server fails after the head of a stream, before its first delta", cut=0),
+    "cut_last": Sending("The server fails after the last delta of a call, before its finish", cut=_ALL),
 }
 
 
@@ -129,11 +119,8 @@ def fault_checks(readable: Collection[str]) -> Sequence[Check]:
         else:
             why = f"it does not read calls in the text of a model ({fault.dialect or 'in any dialect'})"
             found.append(_unread(name, title, why))
-    titles = {
-        **{f"sent_{name}": f"The same call from a stream with {how}" for name, how in _SENT.items()},
-        **_CUT_TITLES,
-        REFUSAL: "A refusal of the model: its words, and no call",
-    }
+    titles = {name: sending.title for name, sending in SENDINGS.items()}
+    titles[REFUSAL] = "A refusal of the model: its words, and no call"
     for name, title in titles.items():
         if NATIVE in readable:
             streamed: tuple[Variant, ...] = ("whole", "streamed") if name == REFUSAL else ("streamed",)

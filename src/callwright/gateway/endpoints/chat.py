@@ -51,8 +51,8 @@ from callwright.openai_format.tool_names import ToolNames
 from callwright.reading.collect import collect
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
-from callwright.turn.model import Model
-from callwright.turn.run import Events, run_turn
+from callwright.turn.model import Events, Model
+from callwright.turn.run import run_turn
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_choices
 from callwright.wire.chat.request import ChatRequest, DecodedChat, decode_request, read_decoded
@@ -143,10 +143,8 @@ class ChatEndpoint:
             return None
 
     async def _whole(self, chat: ChatRequest, events: Events | ChoiceEvents, followed: FollowedTurn | None) -> Response:
-        kept: list[Event] = []
-        choices = [kept]
-        while len(choices) < chat.choices:
-            choices.append([])
+        choices: list[list[Event]] = [[] for _ in range(chat.choices)]
+        kept = choices[0]
         usage: Usage | None = None
         async with aclosing(events):
             async for batch in events:

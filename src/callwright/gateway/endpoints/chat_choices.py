@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from callwright.events import Event, Problem, Usage
 from callwright.gateway.http import cancel_quietly
-from callwright.turn.run import Events
+from callwright.turn.model import Events
 from callwright.wire.chat.response import ChatChunks
 
 # The number of batches queued for a slow client before the turns wait, too.

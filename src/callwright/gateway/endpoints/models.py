@@ -17,7 +17,7 @@ from callwright.gateway.access.keys import Keys, caller
 from callwright.gateway.config.config import ANY_MODEL
 from callwright.gateway.http import FALLBACK_HEADER, json_response
 from callwright.gateway.model_windows import ModelWindows
-from callwright.gateway.request_context import Api, current
+from callwright.gateway.request_context import current
 from callwright.turn.model import AUTO, Model
 from callwright.wire.server import ModelArchitecture, ModelCard, ModelList, ModelMeta, Supported
 
@@ -72,7 +72,7 @@ class ModelsEndpoint:
                 log.debug("the upstream says: %.500r", str(error))
         allowed = [name for name in names if caller().may_use(name)]
         windows = await self._windows.of(allowed)
-        cards = [self._card(name, windows.get(name), _api()) for name in allowed]
+        cards = [self._card(name, windows.get(name)) for name in allowed]
         first, last = (cards[0].id, cards[-1].id) if cards else (None, None)
         return json_response(ModelList(data=cards, first_id=first, last_id=last, web_search=self._searches))
 
@@ -80,13 +80,12 @@ class ModelsEndpoint:
         """A model that can be asked."""
         name = request.path_params["name"]
         self.find(name)
-        return json_response(self._card(name, (await self._windows.of([name])).get(name), _api()))
+        return json_response(self._card(name, (await self._windows.of([name])).get(name)))
 
-    def _card(self, name: str, window: int | None, api: Api) -> ModelCard:
+    def _card(self, name: str, window: int | None) -> ModelCard:
         model = self._models.get(name) or self._models[ANY_MODEL].for_model(name)
         reasons = _reasons(model)
         inputs = model.input_modalities or (("text",) if model.mode == "raw" else None)
-        chats = can_chat(name)
         parameters = [*_PARAMETERS, *["reasoning"] * bool(reasons), *["web_search_options"] * self._searches]
         card = ModelCard(
             id=name,
@@ -95,8 +94,8 @@ class ModelsEndpoint:
             created_at=datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             mode=model.mode if model.mode_selector is None else AUTO,
             dialect=model.dialect or UNSET,
-            supported_parameters=parameters if chats else (),
-            capabilities=_capabilities(api, inputs, reasons=reasons) if chats else {} if api == "anthropic" else (),
+            supported_parameters=parameters if can_chat(name) else (),
+            capabilities=_capabilities(name, inputs, reasons=reasons),
         )
         if inputs is not None:
             card.architecture = ModelArchitecture(f"{'+'.join(inputs)}->text", inputs)
@@ -104,11 +103,6 @@ class ModelsEndpoint:
             card.max_model_len = card.context_length = card.context_window = card.max_input_tokens = window
             card.meta = ModelMeta(window, window)
         return card
-
-
-def _api() -> Api:
-    context = current()
-    return "openai" if context is None else context.api
 
 
 def _reasons(model: Model) -> bool | None:
@@ -124,13 +118,15 @@ def _reasons(model: Model) -> bool | None:
 
 
 def _capabilities(
-    api: Api, inputs: Sequence[str] | None, *, reasons: bool | None
+    name: str, inputs: Sequence[str] | None, *, reasons: bool | None
 ) -> Sequence[str] | Mapping[str, Supported]:
     """What a model can do, in the words of the client's API. Tools are offered to every model: see the modes."""
-    sees = None if inputs is None else "image" in inputs
-    if api == "anthropic":
-        known = {"structured_outputs": True, "image_input": sees, "thinking": reasons}
-        return {name: Supported(can) for name, can in known.items() if can is not None}
+    sees, chats, context = None if inputs is None else "image" in inputs, can_chat(name), current()
+    if context is not None and context.api == "anthropic":
+        known = {"structured_outputs": True, "image_input": sees, "thinking": reasons} if chats else {}
+        return {what: Supported(can) for what, can in known.items() if can is not None}
+    if not chats:
+        return ()
     return ["completion", "tools", "tool_use", *["vision"] * bool(sees), *["thinking"] * bool(reasons)]
 
 

@@ -148,7 +148,7 @@ class CallFilter:
         return [ArgumentsDelta(index, text), CallEnded(index), problem]
 
     def _denial(self, call: _Held, verdict: Verdict) -> Problem:
-        told = _denial(call.started.name, verdict)
+        told = _words_of(call.started.name, verdict)
         self._denied.append(told)
         return Problem("call_denied", told, text=call.arguments)
 
@@ -168,7 +168,8 @@ class CallFilter:
         return [RefusalDelta(told), Finished("stop") if is_of_calls else event]
 
 
-def _denial(name: str, verdict: Verdict) -> str:
+def _words_of(name: str, verdict: Verdict) -> str:
+    """The refusal for the client."""
     why = verdict.message or "A rule of this gateway does not allow it."
     if verdict.action == "ask":
         return f"The call of {name!r} was not made: a person must approve it first. {verdict.message}".rstrip()

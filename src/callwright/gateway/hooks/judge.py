@@ -68,8 +68,7 @@ class JudgingHook:
         self._keys = keys
         self._deadline_s = deadline_s
         self._is_open = is_open
-        self._most = max_parallel
-        self._slots: asyncio.Semaphore | None = None  # of the loop that it is used in first
+        self._slots = asyncio.Semaphore(max_parallel)
         self._clock = clock
         self._failures = 0
         self._rests_until = 0.0
@@ -99,15 +98,14 @@ class JudgingHook:
         await self._asks.close()
 
     async def _ask(self, given: HookInput) -> Verdict | None:
-        slots = self._slots = self._slots or asyncio.Semaphore(self._most)
-        await slots.acquire()
+        await self._slots.acquire()
         is_free = False
 
         def free() -> None:
             nonlocal is_free
             if not is_free:
                 is_free = True
-                slots.release()
+                self._slots.release()
 
         return await self._asks.ask(given, free)
 

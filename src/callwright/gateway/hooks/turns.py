@@ -4,7 +4,7 @@ are sent.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -19,11 +19,10 @@ from callwright.gateway.hooks.judge import SHORTEST_SECRET, HookFailed, JudgingH
 from callwright.gateway.request_context import current
 from callwright.hooks import ALLOW, CallInput, HookInput, Place, PromptInput, RequestInput, ResultInput, Verdict
 from callwright.tolerant_json.codec import encode
-from callwright.turn.loop import Fit
-from callwright.turn.model import Model, ModeSelector
+from callwright.turn.model import Events, Model, ModeSelector, RunsTurn
 from callwright.turn.observe import Observation
-from callwright.turn.run import Events, run_turn
-from callwright.upstreams.base import Deltas, GenerationRequest, HandedAnswers
+from callwright.upstreams.base import Deltas, GenerationRequest
+from callwright.upstreams.wrapped import WrappedUpstream
 
 # Verdicts about results are remembered: the same results come with each request of a conversation.
 _MOST_RESULTS: Final = 10_000
@@ -39,22 +38,13 @@ class HookedTurns:
         self._hooks = hooks
         self._results = _KnownResults()
 
-    async def turn(
-        self,
-        model: Model,
-        conversation: Conversation,
-        fields: Mapping[str, Any],
-        *,
-        today: str,
-        streamed: bool,
-        fit: Fit | None,
-    ) -> Events:
-        """The events of a turn, as `run_turn` has them. Raises `RequestError` if a hook denies it."""
+    async def turn(self, model: Model, conversation: Conversation, run: RunsTurn) -> Events:
+        """The events of a turn that `run` begins. Raises `RequestError` if a hook denies it."""
         turn = _Turn(self._hooks, self._results, model)
-        conversation = await turn.results(await turn.request(conversation))
+        await turn.request(conversation)
+        conversation = await turn.results(conversation)
         calls = CallFilter(conversation, turn.judge_call) if turn.has("call") else None
-        events = run_turn(turn.guard(model), conversation, fields, today=today, streamed=streamed, fit=fit)
-        async with aclosing(events):
+        async with aclosing(run(turn.guard(model), conversation)) as events:
             async for batch in events:
                 if calls is None:
                     yield batch
@@ -79,7 +69,7 @@ class _Turn:
         self._names = [model.name, *(other.name for other in model.fallbacks)]
         self._model = model.name
         context = current()
-        self._request_id = context.id if context is not None else ""
+        self._about = {"key": self._key, "model": self._model, "request_id": "" if context is None else context.id}
         self._is_first = context is None or not context.turns.number
         self._secrets: set[str] = set()
         self._seen: Observation | None = None
@@ -89,10 +79,10 @@ class _Turn:
         return any(place in hook.places and hook.is_for(self._key, self._names) for hook in self._all)
 
     def guard(self, model: Model) -> Model:
-        """The model without hooks of its own, which asks no server without those of the place `prompt`."""
+        """The model, which asks no server without the hooks of the place `prompt`."""
         observers = (*model.observers, self._observe)
         if not self.has("prompt"):
-            return replace(model, hooks=None, observers=observers)
+            return replace(model, observers=observers)
         others = tuple(self._with_guard(other) for other in model.fallbacks)
         return replace(self._with_guard(model), fallbacks=others, observers=observers)
 
@@ -101,14 +91,10 @@ class _Turn:
         if self._seen is not None:
             self._seen.problems += [one for one in batch if type(one) is Problem and one.kind in _OF_HOOKS]
 
-    async def request(self, conversation: Conversation) -> Conversation:
-        """The conversation, if it may be asked. A request with several rounds is judged once."""
+    async def request(self, conversation: Conversation) -> None:
+        """Ask about a request, once if it has several rounds. Raises `RequestError` if it may not be asked."""
         if self._is_first and self.has("request"):
-            given = RequestInput(
-                key=self._key, model=self._model, conversation=conversation, request_id=self._request_id
-            )
-            await self._admit(given, (self._model,))
-        return conversation
+            await self._admit(RequestInput(conversation=conversation, **self._about), (self._model,))
 
     async def results(self, conversation: Conversation) -> Conversation:
         """The conversation with the results of tools as the hooks want them."""
@@ -126,14 +112,7 @@ class _Turn:
         """The verdict about a call: that of the first hook that denies it, or the arguments after all changes."""
         found = ALLOW
         for hook in self._hooks("call", self._answering()):
-            given = CallInput(
-                key=self._key,
-                model=self._model,
-                call=call,
-                arguments=arguments,
-                tool=tool,
-                request_id=self._request_id,
-            )
+            given = CallInput(call=call, arguments=arguments, tool=tool, **self._about)
             try:
                 verdict = await self._ask(hook, given)
             except HookFailed as error:
@@ -149,14 +128,12 @@ class _Turn:
     async def admit_prompt(self, generation: GenerationRequest, model: Model) -> None:
         """Ask about a prompt. Raises `RequestError` if it may not go to the server."""
         given = PromptInput(
-            key=self._key,
-            model=model.name,
+            **{**self._about, "model": model.name},
             upstream=model.upstream.name,
             upstream_model=generation.model,
             prompt=None if generation.prompt is None else generation.prompt.text,
             messages=generation.messages,
             tools=generation.tools,
-            request_id=self._request_id,
         )
         await self._admit(given, (model.name,))
 
@@ -164,7 +141,6 @@ class _Turn:
         selector = model.mode_selector
         return replace(
             model,
-            hooks=None,
             upstream=_GuardedUpstream(model, self.admit_prompt),
             mode_selector=None if selector is None else _GuardedSelector(selector, self._with_guard),
         )
@@ -203,9 +179,7 @@ class _Turn:
             about = (hook.name, self._key, self._model, name, call.arguments if call is not None else "", text)
             verdict = self._known.get(about)
             if verdict is None:
-                given = ResultInput(
-                    key=self._key, model=self._model, name=name, text=text, call=call, request_id=self._request_id
-                )
+                given = ResultInput(name=name, text=text, call=call, **self._about)
                 try:
                     verdict = await self._ask(hook, given)
                 except HookFailed as error:
@@ -253,38 +227,19 @@ def _size(verdict: Verdict) -> int:
     return len(verdict.text or "") + sum(map(len, verdict.secrets))
 
 
-class _GuardedUpstream:
+class _GuardedUpstream(WrappedUpstream):
     """The server of a model, which gets only the prompts that `admit` lets through."""
 
     def __init__(self, model: Model, admit: Callable[[GenerationRequest, Model], Awaitable[None]]) -> None:
-        self._upstream = model.upstream
+        super().__init__(model.upstream)
         self._model = model
         self._admit = admit
-
-    @property
-    def name(self) -> str:
-        return self._upstream.name
-
-    async def open(self) -> None:
-        await self._upstream.open()
 
     async def stream(self, generation: GenerationRequest) -> Deltas:
         await self._admit(generation, self._model)
         async with aclosing(self._upstream.stream(generation)) as batches:
             async for batch in batches:
                 yield batch
-
-    def hand_on(self, generation: GenerationRequest, path: str) -> HandedAnswers:
-        return self._upstream.hand_on(generation, path)
-
-    async def models(self) -> list[str]:
-        return await self._upstream.models()
-
-    def window(self, model: str) -> int | None:
-        return self._upstream.window(model)
-
-    async def close(self) -> None:
-        await self._upstream.close()
 
 
 class _GuardedSelector:

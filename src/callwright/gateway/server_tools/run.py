@@ -30,8 +30,8 @@ from callwright.events import (
 from callwright.gateway.server_tools.calls import PendingCall, ServerCalls
 from callwright.gateway.server_tools.tool_search import Search
 from callwright.gateway.server_tools.truncation import Fitting
-from callwright.turn.model import Model
-from callwright.turn.run import Events, run_turn
+from callwright.turn.model import Events, Model
+from callwright.turn.run import run_turn
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent, TurnEvents, WebSearchEnded
 
