@@ -17,6 +17,11 @@ SEES: Final[Mapping[str, Any]] = {"input_modalities": ("text", "image")}
 LISTED: Final[dict[str, tuple[dict[str, Any], str, str | None, list[str] | None, bool | None]]] = {
     "raw, reasons": ({"mode": "raw", "dialect": "harmony"}, "raw", "harmony", ["text"], True),
     "raw, does not": ({"mode": "raw", "dialect": "llama3_json"}, "raw", "llama3_json", ["text"], False),
+    "raw, reasons unless it is off": ({"mode": "raw", "dialect": "gemma4"}, "raw", "gemma4", ["text"], True),
+    "raw, off by its effort": (
+        {"mode": "raw", "dialect": "cohere_command5", "options": {"reasoning_effort": "none"}},
+        *("raw", "cohere_command5", ["text"], False),
+    ),
     "prompt": ({"mode": "prompt", "dialect": "hermes"}, "prompt", "hermes", None, None),
     "prompt, sees": ({"mode": "prompt", "dialect": "json", **SEES}, "prompt", "json", ["text", "image"], False),
     "native": ({"mode": "native"}, "native", None, None, None),

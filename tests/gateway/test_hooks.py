@@ -15,7 +15,7 @@ from callwright.gateway.config.hooks import HookConfig, PolicyConfig
 from tests.gateway.test_fallback import WIRES
 from tests.support import hook_functions
 from tests.support.http_client import request
-from tests.support.outputs import ARGUMENTS
+from tests.support.outputs import ARGUMENTS, TOOLS
 from tests.support.servers import Answer, Gateway, ModelServer, call_deltas, calling, chat, completion, said, whole
 
 Started = Callable[..., Gateway]
@@ -323,3 +323,20 @@ def test_a_hook_that_cannot_be_is_named(given: dict[str, Any], words: str) -> No
     with pytest.raises(ConfigError, match="mine") as caught:
         create_app(msgspec.structs.replace(config, hooks=hooks))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["request", "prompt", "call"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_secret_that_a_hook_names_is_on_no_page(start: Started, model: ModelServer, mode: str, place: str) -> None:
+    gateway = start([hook("hide", place)], server=ServerConfig(inspect="full"))
+    model.plays(CALLS[mode])
+    said = [{"role": "user", "content": "My word is open sesame."}]
+    assert (
+        request(gateway.url + "/v1/chat/completions", {"model": mode, "messages": said, "tools": TOOLS}).status == 200
+    )
+    rows = request(f"{gateway.url}/ui/api/turns", method="GET").text
+    (row,) = json.loads(rows)["rows"]
+    shown = request(f"{gateway.url}/ui/api/turns/{row['id']}", method="GET").text
+    assert "My word is" in rows
+    assert "My word is" in shown
+    assert "sesame" not in rows + shown

@@ -1,5 +1,6 @@
 """Secrets in records: masked wherever they are, however they arrived, and nothing else."""
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -43,6 +44,15 @@ def test_a_known_key_is_masked_in_each_piece_and_nothing_around_it(kind: str, cu
     assert arrived == expected
     assert attempt.messages == [{"role": "user", "content": expected}]
     assert masked.request == {"messages": [{"content": [{"text": expected}]}]}
+
+
+@pytest.mark.parametrize("before", ["\n", "\t", "\r", "\b", "\f", "\x1f", " ", '"', "é"])
+@pytest.mark.parametrize("kind", [kind for kind in KNOWN if kind != "private"])
+def test_a_known_key_behind_an_escape_of_json_is_masked(kind: str, before: str) -> None:
+    text = {"content": f"A=1{before}{KNOWN[kind]}"}
+    for _ in range(3):  # JSON in JSON
+        text = {"arguments": json.dumps(text)}
+        assert KNOWN[kind] not in ALL.text(text["arguments"])
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="*", codec="utf-8"), min_size=4, max_size=40))

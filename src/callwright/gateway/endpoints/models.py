@@ -111,9 +111,11 @@ def _reasons(model: Model) -> bool | None:
     """
     if model.mode == "native" or model.mode_selector is not None:
         return None
+    if getattr(model.options, "reasoning_effort", None) == "none":
+        return False
     thinking = getattr(model.options, "thinking", None)
     if thinking is not None:
-        return None if thinking == "model" else thinking == "open"
+        return None if thinking == "model" else thinking != "off"
     return "reasoning_effort" in type(model.options).__struct_fields__
 
 

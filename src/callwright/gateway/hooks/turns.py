@@ -80,7 +80,7 @@ class _Turn:
 
     def guard(self, model: Model) -> Model:
         """The model, which asks no server without the hooks of the place `prompt`."""
-        observers = (*model.observers, self._observe)
+        observers = (self._observe, *model.observers)  # first, so that the others know its secrets
         if not self.has("prompt"):
             return replace(model, observers=observers)
         others = tuple(self._with_guard(other) for other in model.fallbacks)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 
 import callwright
@@ -65,9 +66,14 @@ class Inspector:
                 row.reasoning_put_back = context.reasoning_put_back
             if told is not None:
                 told(row.id)
-            return ended
+            return ended if seen.secrets == () else partial(self._end, seen, row, ended)
 
         return begin
+
+    def _end(self, seen: Observation, row: TurnSummary, ended: Ended) -> None:
+        """Hide the secrets that hooks have named since the turn began."""
+        row.asked = self._redactor.text(row.asked, seen.secrets)
+        ended()
 
     def request_ended(self, context: RequestContext) -> None:
         """A request is over: one that was refused before there was a turn becomes a row, too."""

@@ -20,20 +20,22 @@ from callwright.turn.records import Record
 _KEYS: Final = re.compile(r"api.?key|authorization|headers|password|secret|token$|credential", re.IGNORECASE)
 _NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
 _MASK: Final = "*"
+# No letter or digit is before a key, unless it ends an escape of JSON.
+_BEGIN: Final = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4}))"
 _KNOWN: Final = (
-    r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b",
+    _BEGIN + r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b",
     r"(?i:aws_?secret_?access_?key)[\"'\\\s:=]{1,8}[A-Za-z0-9/+]{40}",
-    r"\bgh[pousr]_[A-Za-z0-9]{30,255}",
-    r"\bgithub_pat_[A-Za-z0-9_]{50,255}",
-    r"\bglpat-[A-Za-z0-9_-]{20,255}",
-    r"\bxox[abeoprs]-[A-Za-z0-9-]{10,255}",
-    r"\bAIza[A-Za-z0-9_-]{35}",
-    r"\bsk-[A-Za-z0-9_-]{20,255}",  # OpenAI, Anthropic, OpenRouter
-    r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",
-    r"\bhf_[A-Za-z0-9]{30,255}",
-    r"\bcw-[A-Za-z0-9_-]{43}",
-    r"\beyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,16384}\.[A-Za-z0-9_-]{0,4096}",
-    r"(?i:\bbearer)[ ]{1,4}[A-Za-z0-9._~+/-]{16,4096}=*",
+    _BEGIN + r"gh[pousr]_[A-Za-z0-9]{30,255}",
+    _BEGIN + r"github_pat_[A-Za-z0-9_]{50,255}",
+    _BEGIN + r"glpat-[A-Za-z0-9_-]{20,255}",
+    _BEGIN + r"xox[abeoprs]-[A-Za-z0-9-]{10,255}",
+    _BEGIN + r"AIza[A-Za-z0-9_-]{35}",
+    _BEGIN + r"sk-[A-Za-z0-9_-]{20,255}",  # OpenAI, Anthropic, OpenRouter
+    _BEGIN + r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",
+    _BEGIN + r"hf_[A-Za-z0-9]{30,255}",
+    _BEGIN + r"cw-[A-Za-z0-9_-]{43}",
+    _BEGIN + r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,16384}\.[A-Za-z0-9_-]{0,4096}",
+    _BEGIN + r"(?i:bearer)[ ]{1,4}[A-Za-z0-9._~+/-]{16,4096}=*",
     r"-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----(?s:.){0,16384}?(?:-----END [A-Z ]{0,32}PRIVATE KEY-----|\Z)",
 )
 # The fields of deltas and events whose texts arrive in pieces.
