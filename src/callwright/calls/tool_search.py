@@ -7,7 +7,8 @@ import json
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, Self
 from unicodedata import normalize
 
 from callwright.conversation import FunctionTool
@@ -31,24 +32,45 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 # Weights: a word in a tool's name counts most, in its parameters least.
 _RANK: Final = "bm25(tools, 4.0, 2.0, 1.0)"
+# FTS5 ranks the better the lower. A word of more than half of the tools counts 1e-6.
+_RARE: Final = -1e-4
+_MAX_WORDS: Final = 64
+
+
+class ToolIndex:
+    """An index of tools, for several searches; a context manager."""
+
+    def __init__(self, tools: Sequence[FunctionTool]) -> None:
+        self._tools = tools
+        self._index = sqlite3.connect(":memory:")
+        self._index.execute("CREATE VIRTUAL TABLE tools USING fts5(name, description, parameters, tokenize='porter')")
+        rows = _rows(tools)
+        self._index.executemany("INSERT INTO tools(rowid, name, description, parameters) VALUES (?, ?, ?, ?)", rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._index.close()
+
+    def search(self, query: str, limit: int = 8, *, rare: bool = False) -> list[FunctionTool]:
+        """The tools that match a query best, best first, at most `limit`; of a long query, the last words count. A tool
+        with none of the words is left out; if only `rare` words count, also one that has only words of most tools.
+        """
+        words = dict.fromkeys(word.lower() for word in reversed(_WORD.findall(normalize("NFC", query))))
+        if not words or not self._tools:
+            return []
+        asked = " OR ".join(f'"{word}"' for word in sorted(islice(words, _MAX_WORDS)))
+        found = self._index.execute(
+            f"SELECT rowid, {_RANK} FROM tools WHERE tools MATCH ? ORDER BY {_RANK}, rowid LIMIT ?", (asked, limit)
+        )
+        return [self._tools[number] for number, rank in found if not rare or rank < _RARE]
 
 
 def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> list[FunctionTool]:
-    """The tools that match a query best, best first, at most `limit`. A tool with none of the words is left out."""
-    words = {word.lower() for word in _WORD.findall(normalize("NFC", query))}
-    if not words or not tools:
-        return []
-    index = sqlite3.connect(":memory:")
-    try:
-        index.execute("CREATE VIRTUAL TABLE tools USING fts5(name, description, parameters, tokenize='porter')")
-        index.executemany("INSERT INTO tools(rowid, name, description, parameters) VALUES (?, ?, ?, ?)", _rows(tools))
-        asked = " OR ".join(f'"{word}"' for word in sorted(words))
-        found = index.execute(
-            f"SELECT rowid FROM tools WHERE tools MATCH ? ORDER BY {_RANK}, rowid LIMIT ?", (asked, limit)
-        )
-        return [tools[number] for (number,) in found]
-    finally:
-        index.close()
+    """The result of one search, see `ToolIndex.search`."""
+    with ToolIndex(tools) as index:
+        return index.search(query, limit)
 
 
 def found_words(names: Sequence[str]) -> str:

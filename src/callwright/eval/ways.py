@@ -22,7 +22,7 @@ from callwright.turn.model import AUTO, MODES, TEMPLATE, UNKNOWN, Mode
 DIRECT: Final[Literal["direct"]] = "direct"
 REREAD: Final[Literal["reread"]] = "reread"
 # Settings of a model that a way may set; other names are options of its dialect, or in mode native fields of requests.
-_SETTINGS: Final = ("constrain", "retries", "ask_ambiguous", "server")
+_SETTINGS: Final = ("constrain", "retries", "ask_ambiguous", "defer_tools_above", "server")
 _STREAM: Final = "stream"
 _THINKING: Final = "thinking"
 _OFF: Final = "off"

@@ -77,6 +77,8 @@ class Model(Struct, frozen=True):
     must apply these. `limit`: maximum number of concurrent generations. `input_modalities`: what its messages may
     contain, if known.
 
+    `defer_tools_above`: with more tools than this, the model is offered a search for them; None: never.
+
     `fallbacks` are asked in this order, each once, if the model fails or its call or answer does not hold after its
     retries; their own fallbacks are not. `hooks` makes the turns of this model.
     """
@@ -109,6 +111,7 @@ class Model(Struct, frozen=True):
     mcp: tuple[str, ...] = ()
     limit: Limit | None = None
     input_modalities: tuple[Modality, ...] | None = None
+    defer_tools_above: int | None = None
     fallbacks: "tuple[Model, ...]" = ()
     hooks: "TurnHooks | None" = None
 

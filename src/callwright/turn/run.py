@@ -19,9 +19,10 @@ from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Problem
 from callwright.turn.ask_ambiguous import ask_ambiguous
+from callwright.turn.deferred_tools import defers_tools, run_with_search
 from callwright.turn.fair_pool import SLOW
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
-from callwright.turn.model import Events, Model
+from callwright.turn.model import Events, Model, RunsTurn
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
 from callwright.turn.place import Place
@@ -47,7 +48,9 @@ def run_turn(
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
-    run = partial(_run_turn, fields=fields, today=today, streamed=streamed, fit=fit)
+    run: RunsTurn = partial(_run_turn, fields=fields, today=today, streamed=streamed, fit=fit)
+    if model.defer_tools_above is not None and defers_tools(model, conversation):
+        run = partial(run_with_search, run)
     return run(model, conversation) if model.hooks is None else model.hooks.turn(model, conversation, run)
 
 

@@ -155,6 +155,7 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
         retries=given.retries,
         retry_s=given.retry_s,
         max_repeats=given.max_repeats,
+        defer_tools_above=given.defer_tools_above,
         max_repeated_text=MOST_REPEATED if given.file and given.max_repeated_text is None else given.max_repeated_text,
         describe_media=given.media == "tell",
         constrain=given.constrain == "auto",

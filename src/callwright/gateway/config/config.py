@@ -229,6 +229,10 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     llama.cpp and Ollama turn into objects for the chat template; `object` is for a server that passes them to the
     template unchanged.
     """
+    defer_tools_above: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+    """With more tools than this in a request, the prompt lists a search in their place, see
+    [many tools](operations.md#many-tools). By default all tools are listed.
+    """
     mcp: tuple[_Text, ...] = ()
     """Labels of [`[[mcp]]`](#mcp): the model has the tools of these servers in every request, in addition to the
     client's; the [gateway runs them](mcp.md#for-every-client). With `tool_choice` `none` they are not used.

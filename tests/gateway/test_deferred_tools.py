@@ -1,0 +1,187 @@
+"""Too many tools: the model is offered a search in their place, and the client sees a turn as any other."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from callwright.gateway.config.config import Config
+from tests.conftest import scripted_models
+from tests.support.http_client import CHAT, request
+from tests.support.servers import Answer, Gateway, ModelServer
+from tests.support.turns import Written, shown, wrote
+
+VERBS: Final = ("archive", "copy", "delete", "list", "move", "rename", "share", "update")
+NOUNS: Final = ("album", "branch", "calendar", "folder", "invoice")
+NAMES: Final = tuple(f"{verb}_{noun}" for verb in VERBS for noun in NOUNS)
+SCHEMA: Final = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+FUNCTIONS: Final = [
+    {"name": name, "description": f"{name.split('_')[0].title()}s one {name.split('_')[1]}.", "parameters": SCHEMA}
+    for name in NAMES
+]
+QUESTION: Final = "Please archive my folder 7."
+MODES: Final = ("native", "prompt-json", "prompt-hermes", "raw-hermes-vllm", "raw-harmony-vllm")
+WIRES: Final = ("chat", "responses", "messages")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    served = ModelServer()
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def deferring(server: ModelServer) -> Iterator[str]:
+    models = tuple(msgspec.structs.replace(each, defer_tools_above=20) for each in scripted_models(server.url))
+    served = Gateway(Config(models=models))
+    yield served.url
+    served.stop()
+
+
+def body_of(wire: str, mode: str, question: str = QUESTION, **more: Any) -> tuple[str, dict[str, Any]]:
+    """A path, and a request with all tools."""
+    said = [{"role": "user", "content": question}]
+    if wire == "chat":
+        tools = [{"type": "function", "function": function} for function in FUNCTIONS]
+        return CHAT, {"model": mode, "messages": said, "tools": tools, **more}
+    if wire == "responses":
+        tools = [{"type": "function", **function} for function in FUNCTIONS]
+        return "/v1/responses", {"model": mode, "input": said, "tools": tools, **more}
+    tools = [{"name": f["name"], "description": f["description"], "input_schema": SCHEMA} for f in FUNCTIONS]
+    return "/v1/messages", {"model": mode, "max_tokens": 100, "messages": said, "tools": tools, **more}
+
+
+def ask(url: str, wire: str, mode: str, question: str = QUESTION, **more: Any) -> Any:
+    path, body = body_of(wire, mode, question, **more)
+    reply = request(url + path, body)
+    assert reply.status == 200, reply.text
+    return reply
+
+
+def searching(mode: str, query: str, text: str = "") -> Answer:
+    return wrote(mode, text, [("tool_search", {"query": query})])
+
+
+def listed(body: Any) -> str:
+    """The tools in a request to a server, outside the conversation."""
+    return json.dumps(body.get("tools")) if "tools" in body else shown(body).partition("Please")[0]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_words_of_the_user_find_the_tool(
+    deferring: str, server: ModelServer, mode: str, wire: str, stream: bool
+) -> None:
+    server.plays(wrote(mode, calls=[("archive_folder", {"id": 7})]))
+    reply = ask(deferring, wire, mode, stream=stream)
+    assert "archive_folder" in reply.text
+    assert "tool_search" not in reply.text
+    assert "tool_search" in listed(server.body)
+    assert "update_calendar" not in shown(server.body)
+    assert "archive_folder" in shown(server.body)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_search_of_the_model_is_run_and_not_shown(
+    deferring: str, server: ModelServer, mode: str, wire: str, stream: bool
+) -> None:
+    texts = ("", "") if "json" in mode else ("Let me look.", "Found.")  # after a text, JSON may be an example
+    found = wrote(mode, texts[1], [("update_calendar", {"id": 3})])
+    server.plays(searching(mode, "update calendar", texts[0]), found)
+    reply = ask(deferring, wire, mode, "Hm?", stream=stream)
+    assert len(server.asked) == 2
+    assert "update_calendar" not in shown(server.asked[0].body)
+    assert "update_calendar" in shown(server.asked[1].body)
+    assert "tool_search" not in reply.text
+    assert "update_calendar" in reply.text
+    if not stream and wire == "chat":
+        (choice,) = reply.json["choices"]
+        assert choice["message"]["content"] == ("\n\n".join(texts) if all(texts) else None)
+        assert [call["function"]["name"] for call in choice["message"]["tool_calls"]] == ["update_calendar"]
+        assert choice["finish_reason"] == "tool_calls"
+        assert reply.json["usage"]["completion_tokens"] == 14  # of both rounds
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_next_prompt_begins_as_the_last_one(deferring: str, server: ModelServer, mode: str) -> None:
+    _, body = body_of("chat", mode)
+    call = {"id": "call_1", "type": "function", "function": {"name": "archive_folder", "arguments": '{"id": 7}'}}
+    body["messages"] += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "Archived."},
+    ]
+    server.plays(wrote(mode, calls=[("archive_folder", {"id": 7})]), wrote(mode, "Done."))
+    ask(deferring, "chat", mode)
+    request(deferring + CHAT, body)
+    first, second = (asked.body for asked in server.asked)
+    if "prompt" in first:
+        assert second["prompt"].startswith(first["prompt"].rpartition("<|im_start|>")[0] or first["prompt"][:-20])
+    else:
+        assert second["messages"][: len(first["messages"])] == first["messages"]
+        assert second.get("tools") == first.get("tools")
+
+
+def test_a_chosen_tool_is_shown_without_a_search(deferring: str, server: ModelServer) -> None:
+    server.plays(wrote("native", calls=[("list_album", {"id": 1})]))
+    ask(deferring, "chat", "native", "Hm?", tool_choice={"type": "function", "function": {"name": "list_album"}})
+    assert "list_album" in listed(server.body)
+    assert server.body["tool_choice"] == {"type": "function", "function": {"name": "list_album"}}
+
+
+def test_a_required_call_is_one_of_the_clients_tools(deferring: str, server: ModelServer) -> None:
+    server.plays(searching("native", "zebra"), wrote("native", calls=[("list_album", {"id": 1})]))
+    reply = ask(deferring, "chat", "native", "Hm?", tool_choice="required")
+    assert [asked.body["tool_choice"] for asked in server.asked] == ["required"] * 2
+    assert len(server.asked[-1].body["tools"]) == len(NAMES)  # no search has found any
+    assert reply.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "list_album"
+
+
+@pytest.mark.parametrize(("query", "choice"), [("zebra", "none"), ("copy album", "auto")])
+def test_a_search_for_nothing_new_is_the_last(deferring: str, server: ModelServer, query: str, choice: str) -> None:
+    """The model may call the tools found, and no others."""
+    times = 1 if choice == "none" else 2
+    server.plays(*[searching("native", query)] * times, wrote("native", "I have no such tool."))
+    reply = ask(deferring, "chat", "native", "Hm?")
+    assert server.asked[-1].body.get("tool_choice", "auto") == choice
+    assert reply.json["choices"][0]["message"]["content"] == "I have no such tool."
+
+
+def test_searches_are_bounded(deferring: str, server: ModelServer) -> None:
+    server.plays(*(searching("native", noun) for noun in (*NOUNS, VERBS[0], VERBS[1])), wrote("native", "Well."))
+    reply = ask(deferring, "chat", "native", "Hm?")
+    assert len(server.asked) <= 7
+    assert "tool_search" not in reply.text
+
+
+def test_calls_beside_a_search_go_out_with_their_own_numbers(deferring: str, server: ModelServer) -> None:
+    calls: list[Written] = [
+        ("archive_folder", {"id": 7}),
+        ("tool_search", {"query": "album"}),
+        ("copy_folder", {"id": 7}),
+    ]
+    server.plays(wrote("native", calls=calls))
+    reply = ask(deferring, "chat", "native", "Archive my folder 7, and copy it.", stream=True)
+    chunks = [json.loads(line[6:]) for line in reply.text.split("\n") if line.startswith("data: {")]
+    begun = [
+        (call["index"], call["function"]["name"])
+        for chunk in chunks
+        for choice in chunk["choices"]
+        for call in choice["delta"].get("tool_calls", ())
+        if call["function"].get("name")
+    ]
+    assert begun == [(0, "archive_folder"), (1, "copy_folder")]
+
+
+@pytest.mark.parametrize("names", [NAMES[:20], (*NAMES[:30], "tool_search")], ids=["few", "own search"])
+def test_other_requests_are_left_as_they_are(deferring: str, server: ModelServer, names: tuple[str, ...]) -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in names]
+    server.plays(wrote("native", "Yes."))
+    ask(deferring, "chat", "native", tools=tools)
+    assert len(server.body["tools"]) == len(names)
+    assert len(server.body["messages"]) == 1
