@@ -3,8 +3,8 @@
     python bench/many_tools.py MODEL.gguf [--cases 20] [--dialect hermes] [--tokens 96]
 
 Each case asks for one call of a tool among similar ones; `tool_choice` is `required`, and there are no retries. Prints
-the results of `callwright eval`, with the tokens of prompts and answers. A prompt that is longer than the model's window
-is an error, and counts as a wrong answer.
+the results of `callwright eval`, with the tokens of prompts and answers. A prompt that is too long for the model's
+window is an error, and counts as a wrong answer.
 """
 
 import argparse
