@@ -10,12 +10,14 @@
 The last lines of a run tell what was left out, and how to run it.
 """
 
+import atexit
 import gc
 import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, TypeAlias
 
 import pytest
@@ -33,6 +35,10 @@ settings.register_profile("seed", settings.get_profile("all"), derandomize=False
 
 # No test may find a model server on the ports of this machine.
 os.environ["CALLWRIGHT_UPSTREAM"] = "simulated"
+# And none may use the user's own store.
+_state = TemporaryDirectory(prefix="callwright-state-")
+atexit.register(_state.cleanup)
+os.environ["XDG_STATE_HOME"] = _state.name
 
 Selection: TypeAlias = Literal["all", "brief", "quick", "named"]
 

@@ -404,6 +404,12 @@ def test_a_config_whose_store_cannot_be_is_not_called_right(folder: Path) -> Non
     is_refused(run("config", str(path)), "expected sqlite:///", "'mysql'")
 
 
+def test_a_config_with_an_unknown_fallback_is_not_called_right(folder: Path) -> None:
+    path = folder / "fallback.toml"
+    path.write_text(f'{CONFIG}[[models]]\nname = "two"\nupstream = "simulated"\nfallback = ["thre"]\n')
+    is_refused(run("config", str(path)), "no other model is called 'thre'")
+
+
 def test_a_mark_of_the_byte_order_before_a_file_is_no_part_of_it(folder: Path) -> None:
     tools, config = folder / "tools.json", folder / "callwright.toml"
     for path in (tools, config):

@@ -107,6 +107,21 @@ def test_models_of_a_configuration_are_asked_as_they_are_configured() -> None:
     assert [way["way"] for way in two["ways"]] == ["two"]
 
 
+def test_a_fallback_of_a_configured_model_answers() -> None:
+    weak = 'upstream = "simulated"\nfaults = "missing_argument:1"\nretries = 0\n'
+    Path("callwright.toml").write_text(
+        f'[[models]]\nname = "weak"\n{weak}'
+        f'[[models]]\nname = "helped"\n{weak}fallback = ["good"]\n'
+        '[[models]]\nname = "good"\nupstream = "simulated"\n'
+    )
+    demands = ("--size", "quick", "--group", "demands", "--config", "callwright.toml")
+    weak_alone, helped, good = summary(*demands)["ways"]
+    assert weak_alone["right"] < good["right"] == helped["right"] == 4
+    assert helped["problems"]["model_replaced"] == 4 - weak_alone["right"]
+    (alone,) = summary(*demands, "--model", "helped", "--out", "other")["ways"]
+    assert (alone["way"], alone["right"]) == ("helped", 4)
+
+
 def test_a_server_is_asked_directly_over_each_of_its_apis(simulated: str) -> None:
     """A gateway's answers are as right over its own wire as when the model is asked here."""
     ways = ("--way", "direct:chat", "--way", "direct:responses", "--way", "direct:messages")

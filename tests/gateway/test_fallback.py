@@ -22,6 +22,7 @@ FAULTS: Final[dict[str, Answer]] = {
     "context_length_exceeded": whole(TOO_LONG, 400),
     "cut": Answer(("reset",)),
     "invalid": calling("get_weather", '{"x": 1}'),
+    "invalid_and_cut_later": calling("get_weather", '{"x": 1}', finish="length"),
 }
 PARAMETERS: Final = TOOLS[0]["function"]["parameters"]
 STRICT: Final = {

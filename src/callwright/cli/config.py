@@ -7,7 +7,7 @@ import click
 
 from callwright.database.engine import Database
 from callwright.errors import ConfigError
-from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.build_models import build_models, link_fallbacks
 from callwright.gateway.config.config import load_config
 from callwright.gateway.config.schema import config_schema
 from callwright.gateway.server_tools.mcp_servers import McpServers
@@ -33,7 +33,7 @@ def config(schema: bool, file: Path | None) -> None:
     read = load_config(file)
     if read.store is not None and read.store.url != "none":
         Database.parse(read.store.url)
-    models = build_models(read)
+    models = link_fallbacks(build_models(read), read)
     servers = McpServers(read.mcp)
     if read.search is not None:
         search_engine(read.search, servers, [server.label for server in read.mcp])

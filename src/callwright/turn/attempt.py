@@ -154,6 +154,11 @@ class Attempt(msgspec.Struct):
         return self.reason in CUT
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether this may be why it does not hold: not if a call was over before, and is invalid."""
+        return self.is_cut and not (self.reason == "length" and any(call.complete for call in self.bad))
+
+    @property
     def doubts(self) -> Sequence[Problem]:
         """The problems worth a retry that belong to no call."""
         return [problem for problem in self.problems if problem.kind in RETRIED]

@@ -118,7 +118,12 @@ class RetryPolicy:
         `in_time`: there is time for a retry. None also if the model repeats the same mistake.
         """
         attempt = self._attempt
-        if not self.holds or (self._form is None and attempt.is_faultless) or attempt.is_cut or attempt.has_refused:
+        if (
+            not self.holds
+            or (self._form is None and attempt.is_faultless)
+            or attempt.is_cut_short
+            or attempt.has_refused
+        ):
             return None
         if self._form is not None and not attempt.calls:
             self._judge(attempt, self._form)
@@ -133,7 +138,7 @@ class RetryPolicy:
     def failing(self) -> ProblemKind | None:
         """The first problem of an attempt that has ended and does not hold; None if it holds, or was cut or refused."""
         attempt = self._attempt
-        if not self.holds or attempt.is_faultless or attempt.is_cut or attempt.has_refused:
+        if not self.holds or attempt.is_faultless or attempt.is_cut_short or attempt.has_refused:
             return None
         wrong = self._wrong(attempt)
         return wrong[0].kind if wrong else None

@@ -188,7 +188,7 @@ def _measured_on_ray(target: Target, options: _Options, cases: Sequence[Case], p
     """
     with ResultFile(options.out, plan) as results:
         missed = _told_cost(cases, target, results)
-        how: dict[str, Any] = {"at_once": options.at_once, "timeout_s": _TIMEOUT_S}
+        how: dict[str, Any] = {"at_once": options.at_once, "timeout_s": _TIMEOUT_S, "others": target.others}
         parts = parts_of(target.entries.values(), missed, options.request().fields, **how)
         progress = _Progress(results, len(missed))
         with live(progress.lines):

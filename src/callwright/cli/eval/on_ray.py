@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from callwright.cli.eval.target import Asked, models_target
+from callwright.cli.eval.target import Asked, fallbacks_of, models_target
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.case import Case
 from callwright.eval.results import Result
@@ -25,9 +25,12 @@ from callwright.turn.records import Record
 
 
 class Part(Struct, frozen=True):
-    """The work of one task: some ways of one server, and the ids of the missing cases of each."""
+    """The work of one task: some ways of one server, and the ids of the missing cases of each. `others` are their
+    fallbacks.
+    """
 
     entries: tuple[ModelConfig, ...]
+    others: tuple[ModelConfig, ...]
     missing: Mapping[str, tuple[str, ...]]
     cases: tuple[Case, ...]
     fields: dict[str, Any]
@@ -50,8 +53,12 @@ def parts_of(
     *,
     at_once: int,
     timeout_s: float,
+    others: Sequence[ModelConfig] = (),
 ) -> list[Part]:
-    """One part per server, so that the limit on concurrent requests applies to each server."""
+    """One part per server, so that the limit on concurrent requests applies to each server. `others`: the entries of
+    fallbacks.
+    """
+    entries = tuple(entries)
     by_server: dict[str, list[ModelConfig]] = {}
     for entry in entries:
         by_server.setdefault(str(entry.upstream), []).append(entry)
@@ -62,7 +69,9 @@ def parts_of(
         if here:
             ids = {name: tuple(case.id for way, case in here if way == name) for name in names}
             cases = tuple({case.id: case for _, case in here}.values())
-            found.append(Part(tuple(ones), ids, cases, fields, at_once, timeout_s))
+            found.append(
+                Part(tuple(ones), fallbacks_of(ones, (*entries, *others)), ids, cases, fields, at_once, timeout_s)
+            )
     return found
 
 
@@ -131,7 +140,7 @@ def run_part(part: Part) -> Iterator[_Sent]:
 
 
 async def _work(part: Part, sent: "queue.Queue[_Sent | None]") -> None:
-    target = models_target("", part.entries, Asked(fields=part.fields))
+    target = models_target("", part.entries, Asked(fields=part.fields), part.others)
     try:
         await target.open()
         wanted = {name: set(ids) for name, ids in part.missing.items()}

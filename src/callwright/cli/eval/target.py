@@ -17,7 +17,7 @@ from callwright.eval.ask import Asker, ModelAsker
 from callwright.eval.same_output import TELLING, SameOutputs
 from callwright.eval.ways import DIRECT, REREAD, Way, candidates, read_way
 from callwright.eval.wires import WireAsker, WireName
-from callwright.gateway.config.build_models import build_models
+from callwright.gateway.config.build_models import build_models, link_fallbacks
 from callwright.gateway.config.config import (
     ANY_MODEL,
     Config,
@@ -57,14 +57,15 @@ class Asked(Struct, frozen=True):
 
 
 class Target(Struct):
-    """A target: its name, and the asker and the configuration entry of each way. `together` are ways that parse the
-    same answers.
+    """A target: its name, and the asker and the configuration entry of each way. `others` are the entries of models
+    that are only asked as fallbacks. `together` are ways that parse the same answers.
     """
 
     name: str
     askers: dict[str, Asker]
     entries: Mapping[str, ModelConfig] = {}
     models: Mapping[str, Model] = {}
+    others: tuple[ModelConfig, ...] = ()
     together: tuple[str, ...] = ()
 
     async def open(self) -> None:
@@ -75,6 +76,8 @@ class Target(Struct):
         """Close connections, and free memory."""
         for asker in self.askers.values():
             await asker.close()
+        for other in self.others:
+            await self.models[other.name].close()
 
 
 def simulated_target(asked: Asked, faults: str) -> Target:
@@ -89,7 +92,7 @@ def config_target(path: Path, asked: Asked) -> Target:
     """The models of a configuration, with their settings; `--model` selects one."""
     if asked.ways or asked.dialect or asked.api_key_env:
         raise ConfigError("--config says how each model is asked: leave out --way, --dialect and --key-env.")
-    models = load_config(path).models
+    models = every = load_config(path).models
     names = [model.name for model in models]
     if asked.model is not None:
         models = tuple(model for model in models if model.name == asked.model)
@@ -98,7 +101,13 @@ def config_target(path: Path, asked: Asked) -> Target:
             raise ConfigError(f"--model: {path} has no model {asked.model!r}.{near} It has: {', '.join(names)}.")
     if unnamed := [model for model in models if model.name == ANY_MODEL and model.model is None]:
         raise ConfigError(f"{path}: {unnamed[0].name!r} means any model. Give the entry a model, or choose others.")
-    return models_target(str(path), models, asked)
+    return models_target(str(path), models, asked, fallbacks_of(models, every))
+
+
+def fallbacks_of(some: Sequence[ModelConfig], every: Sequence[ModelConfig]) -> tuple[ModelConfig, ...]:
+    """The entries of the fallbacks of some models that are not among them. Their own fallbacks are not asked."""
+    wanted = {name for one in some for name in one.fallback} - {one.name for one in some}
+    return tuple(msgspec.structs.replace(other, fallback=()) for other in every if other.name in wanted)
 
 
 def file_target(path: str, asked: Asked) -> Target:
@@ -192,17 +201,27 @@ def _entry(way: Way, server: Mapping[str, Any], model: str | None) -> ModelConfi
     return checked({**server, **named, **way.model_settings(), "name": way.name}, ModelConfig)
 
 
-def models_target(name: str, entries: Sequence[ModelConfig], asked: Asked) -> Target:
-    """The target for configured models."""
+def models_target(
+    name: str, entries: Sequence[ModelConfig], asked: Asked, others: Sequence[ModelConfig] = ()
+) -> Target:
+    """The target for configured models. `others` are only asked as their fallbacks."""
+    config = Config(models=(*entries, *others))
     with told_as_options():
-        models = build_models(Config(models=tuple(entries)))
-    return _asked_by(name, models, entries, asked)
+        models = link_fallbacks(build_models(config), config)
+    return _asked_by(name, models, entries, asked, others)
 
 
-def _asked_by(name: str, models: Mapping[str, Model], entries: Sequence[ModelConfig], asked: Asked) -> Target:
+def _asked_by(
+    name: str,
+    models: Mapping[str, Model],
+    entries: Sequence[ModelConfig],
+    asked: Asked,
+    others: Sequence[ModelConfig] = (),
+) -> Target:
     today = date.today().isoformat()
     whole = {way.name for way in asked.ways if not way.streamed}
     askers: dict[str, Asker] = {
-        way: ModelAsker(model, today, asked.fields, streamed=way not in whole) for way, model in models.items()
+        entry.name: ModelAsker(models[entry.name], today, asked.fields, streamed=entry.name not in whole)
+        for entry in entries
     }
-    return Target(name, askers, {entry.name: entry for entry in entries}, models)
+    return Target(name, askers, {entry.name: entry for entry in entries}, models, tuple(others))
