@@ -12,6 +12,7 @@ from tests.gateway.test_metrics import settled, value
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
 from tests.support.servers import Answer, ClosedPort, Gateway, ModelServer, calling, completion, said, whole
+from tests.support.waiting import until
 
 ALL, FEW, NONE = "cw-all-" + "a" * 40, "cw-few-" + "b" * 40, "cw-none-" + "c" * 40
 TOO_LONG: Final = {"error": {"message": "This model's maximum context length is 10 tokens.", "code": 400}}
@@ -21,6 +22,9 @@ FAULTS: Final[dict[str, Answer]] = {
     "unavailable": whole({"error": {"message": "Busy."}}, 503),
     "context_length_exceeded": whole(TOO_LONG, 400),
     "cut": Answer(("reset",)),
+    "slow": Answer(("silence",)),
+    "no_json": whole("<html>Bad gateway</html>", kind="text/html"),
+    "broken_events": Answer((b"data: {\"choices\": [\n\n",)),
     "invalid": calling("get_weather", '{"x": 1}'),
     "invalid_and_cut_later": calling("get_weather", '{"x": 1}', finish="length"),
 }
@@ -66,7 +70,7 @@ def servers() -> Iterator[tuple[ModelServer, ModelServer]]:
 def gateway(servers: tuple[ModelServer, ModelServer]) -> Iterator[str]:
     first, other = servers
     closed = ClosedPort()
-    small: dict[str, Any] = {"mode": "native", "retries": 0, "fallback": ("big",)}
+    small: dict[str, Any] = {"mode": "native", "retries": 0, "fallback": ("big",), "idle_timeout_s": 0.5}
     keys = [KeyConfig(name="all", sha256=hash_of(ALL)), KeyConfig(name="none", sha256=hash_of(NONE), fallback=False)]
     keys.append(KeyConfig(name="few", sha256=hash_of(FEW), models=("small",)))
     models = (
@@ -153,3 +157,88 @@ def test_an_unknown_wish_is_refused(gateway: str) -> None:
     reply = asked(gateway, "chat", x_callwright_fallback="big")
     assert reply.status == 400
     assert "expected 'none', got 'big'" in reply.text
+
+
+def tool_calls(message: Any) -> list[tuple[str, Any]]:
+    """The calls of a chat message."""
+    return [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in message["tool_calls"]]
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "invalid"])
+def test_each_choice_of_several_has_its_own_fallback(
+    gateway: str, servers: tuple[ModelServer, ModelServer], fault: str
+) -> None:
+    first, other = servers
+    good = calling("get_weather", ARGUMENTS)
+    first.plays(FAULTS[fault], good)
+    other.plays(completion(GOOD, size=400))
+    body = {"model": "small", **WIRES["chat"][1], "n": 2}
+    reply = request(gateway + CHAT, body, headers={"authorization": f"Bearer {ALL}"})
+    assert reply.status == 200, reply.text
+    found = [tool_calls(choice["message"]) for choice in reply.json["choices"]]
+    assert found == [[("get_weather", json.loads(ARGUMENTS))]] * 2
+    assert (len(first.asked), len(other.asked)) == (2, 1)
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "invalid"])
+def test_a_response_in_the_background_has_its_fallback(
+    gateway: str, servers: tuple[ModelServer, ModelServer], fault: str
+) -> None:
+    first, other = servers
+    first.plays(FAULTS[fault])
+    other.plays(completion(GOOD, size=400))
+    headers = {"authorization": f"Bearer {ALL}"}
+    path, body = WIRES["responses"]
+    begun = request(gateway + path, {"model": "small", **body, "background": True}, headers=headers).json
+    shown: list[Any] = []
+
+    def is_over() -> bool:
+        shown.append(request(f"{gateway}{path}/{begun['id']}", method="GET", headers=headers).json)
+        return bool(shown[-1]["status"] not in ("queued", "in_progress"))
+
+    until(is_over)
+    assert shown[-1]["status"] == "completed"
+    (call,) = shown[-1]["output"]
+    assert (call["name"], json.loads(call["arguments"])) == ("get_weather", json.loads(ARGUMENTS))
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "invalid"])
+def test_a_response_over_websocket_has_its_fallback(
+    gateway: str, servers: tuple[ModelServer, ModelServer], fault: str
+) -> None:
+    websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    first, other = servers
+    first.plays(FAULTS[fault])
+    other.plays(completion(GOOD, size=400))
+    path, body = WIRES["responses"]
+    headers = {"authorization": f"Bearer {ALL}"}
+    with websockets.connect(gateway.replace("http", "ws", 1) + path, additional_headers=headers) as connection:
+        connection.send(json.dumps({"type": "response.create", "model": "small", **body}))
+        events = []
+        while not events or events[-1]["type"] not in ("response.completed", "response.failed", "error"):
+            events.append(json.loads(connection.recv(timeout=20)))
+    assert events[-1]["type"] == "response.completed", events[-1]
+    (call,) = events[-1]["response"]["output"]
+    assert (call["name"], json.loads(call["arguments"])) == ("get_weather", json.loads(ARGUMENTS))
+
+
+def test_each_round_with_a_server_tool_has_its_fallback(servers: tuple[ModelServer, ModelServer]) -> None:
+    """A search that the gateway runs stands between two answers of the model; the second server fails there."""
+    first, other = servers
+    first.plays(calling("tool_search", '{"query": "weather"}'), FAULTS["unavailable"])
+    other.plays(completion(GOOD, size=400))
+    small = ModelConfig(name="small", upstream=first.url, mode="native", retries=0, fallback=("big",))
+    big = ModelConfig(name="big", upstream=other.url, mode="raw", dialect="hermes", server="vllm", constrain="off")
+    served = Gateway(Config(models=(small, big)))
+    tool = {"type": "function", "name": "get_weather", "parameters": PARAMETERS, "defer_loading": True}
+    body = {"model": "small", "input": QUESTION["content"], "tools": [tool, {"type": "tool_search"}]}
+    other.plays(completion(f'<tool_call>\n{{"name": "{GOOD}', size=400))
+    try:
+        reply = request(served.url + "/v1/responses", body)
+    finally:
+        served.stop()
+    assert reply.status == 200, reply.text
+    kinds = [item["type"] for item in reply.json["output"]]
+    assert kinds == ["tool_search_call", "tool_search_output", "function_call"]
+    assert json.loads(reply.json["output"][-1]["arguments"]) == json.loads(ARGUMENTS)
+    assert "weather" in other.body["prompt"]  # it sees what was found
