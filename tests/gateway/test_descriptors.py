@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from callwright.gateway.process.serving import allow_requests
+from callwright.gateway.process.descriptors import allow_requests
 from tests.support.http_client import request
 from tests.support.processes import gateway
 

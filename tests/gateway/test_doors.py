@@ -17,8 +17,8 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.server import ServerState
 
 from callwright.gateway.access.clients import EVERYBODY, Clients
+from callwright.gateway.access.key_counters import KeyCounters
 from callwright.gateway.access.keys import NOBODY, ApiKey, hash_of
-from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig
 from callwright.gateway.connections import STATE, Connections
@@ -393,21 +393,24 @@ def test_an_address_counts_with_those_that_have_the_same_owner(address: str, cou
 
 
 def test_workers_count_the_places_of_a_key_together_and_one_that_is_killed_leaves_none(tmp_path: Path) -> None:
-    size = Clients.size(KEYS, 2)
-    counters = [SharedCounters.shared(tmp_path / "limits", size + 3) for _ in range(2)]
-    one, two = (Clients(Bounds(), KEYS, each, 3, worker, 2) for worker, each in enumerate(counters))
+    names = [key.name for key in KEYS]
+    counters = [KeyCounters(names, 2, tmp_path / "limits") for _ in range(2)]
+    one, two = (Clients(Bounds(), KEYS, each, worker) for worker, each in enumerate(counters))
     anna = one.client(ApiKey(KEYS[0]), scope("192.0.2.1"))
     assert [each.take(anna, "requests") for each in (one, two, one, two)] == [True, True, True, False]
     assert two.take(anna, "connections")
     one.give_back(anna, "requests")
     assert two.take(anna, "requests")
-    again = Clients(Bounds(), KEYS, counters[1], 3, 1, 2)  # the second worker was killed, and is started again
+    again = Clients(Bounds(), KEYS, counters[1], 1)  # the second worker was killed, and is started again
     assert [again.take(anna, "requests") for _ in range(3)] == [True, True, False]
-    assert list(counters[0].numbers)[:3] == [0, 0, 0]  # type: ignore[call-overload]  # which are not theirs
+    limits = counters[0].limits(KEYS[0].name)
+    assert [counters[0].counters.numbers[limits + number] for number in range(6)] == [0] * 6  # which are no places
 
 
 def test_workers_share_what_an_address_may_have() -> None:
-    address = Clients(Bounds(max_requests_per_key=5), workers=2).client(NOBODY, scope("192.0.2.1"))
+    address = Clients(Bounds(max_requests_per_key=5), counters=KeyCounters(workers=2)).client(
+        NOBODY, scope("192.0.2.1")
+    )
     assert address.requests == 3
 
 

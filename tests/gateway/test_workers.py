@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 from callwright.cli import main
 from callwright.errors import ConfigError
-from callwright.gateway.access.keys import Keys, counters_size, hash_of
-from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.access.key_counters import KeyCounters
+from callwright.gateway.access.keys import Keys, hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig, StoreConfig
 from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.gateway.process.workers import check_workers, serve_by_workers, share_of
@@ -167,7 +167,7 @@ def test_the_limits_of_a_key_count_for_all_of_them(model: ModelServer, tmp_path:
 
 def test_a_ledger_of_several_processes_is_one(tmp_path: Path) -> None:
     keys = (KeyConfig(name="a", sha256=hash_of("a"), requests_per_minute=2),)
-    ledgers = [SharedCounters.shared(tmp_path / "ledger", counters_size(keys)) for _ in range(2)]
+    ledgers = [KeyCounters(["a"], 2, tmp_path / "ledger") for _ in range(2)]
     one, other = (Keys(keys, clock=lambda: 1_000.0, counters=ledger).caller("Bearer a") for ledger in ledgers)
     asyncio.run(one.begin())
     assert other.headers()["x-ratelimit-remaining-requests"] == "1"

@@ -5,19 +5,24 @@ from pathlib import Path
 
 import click
 
-from callwright.database.engine import Database
 from callwright.errors import ConfigError
-from callwright.gateway.config.build_models import build_models, link_fallbacks
+from callwright.gateway.check import check_config
+from callwright.gateway.config.changes import differences
 from callwright.gateway.config.config import load_config
 from callwright.gateway.config.schema import config_schema
-from callwright.gateway.server_tools.mcp_servers import McpServers
-from callwright.gateway.server_tools.search_engine import search_engine
 
 
 @click.command()
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the file, with what each setting means.")
+@click.option(
+    "--diff",
+    "other",
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Print what changes if a gateway of FILE reads OTHER, and which of it needs a restart.",
+)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-def config(schema: bool, file: Path | None) -> None:
+def config(schema: bool, other: Path | None, file: Path | None) -> None:
     """Check the configuration FILE, as `callwright serve --config FILE` would: no server is asked.
 
     \b
@@ -28,13 +33,15 @@ def config(schema: bool, file: Path | None) -> None:
     if schema == (file is not None):
         raise ConfigError("Expected either a FILE to check or --schema.")
     if file is None:
+        if other is not None:
+            raise ConfigError("--diff compares two files: give a FILE, too.")
         click.echo(json.dumps(config_schema(), ensure_ascii=False, indent=2))
         return
     read = load_config(file)
-    if read.store is not None and read.store.url != "none":
-        Database.parse(read.store.url)
-    models = link_fallbacks(build_models(read), read)
-    servers = McpServers(read.mcp)
-    if read.search is not None:
-        search_engine(read.search, servers, [server.label for server in read.mcp])
-    click.echo(f"{file} is right. Models: {', '.join(models)}.")
+    if other is None:
+        click.echo(f"{file} is right. Models: {', '.join(check_config(read))}.")
+        return
+    wanted = load_config(other)
+    check_config(wanted)
+    for one in differences(read, wanted):
+        click.echo(str(one))

@@ -2,8 +2,9 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
@@ -122,18 +123,11 @@ def serve(
         if config is not None:
             raise ConfigError("--config names a file with everything in it: leave out --write.")
         refuse_existing(write)
-    settings = _settings(_with_url(url, model, is_decided=bool(config or faults)), config, faults)
     asked = {"host": host, "port": port, "workers": workers, "inspect": inspect}
     given = {key: value for key, value in asked.items() if value is not None}
-    server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
-    store_ = settings.store or StoreConfig(url=f"sqlite:///{state_folder() / 'responses.db'}")
-    if store:
-        store_ = msgspec.structs.replace(store_, url=store)
-    record_ = settings.record
-    if record:
-        record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
-    settings = msgspec.structs.replace(settings, server=server_, store=store_, record=record_)
-    configure_logs(server_.log_level, server_.log_format)
+    with_options = partial(_with_options, given=given, store=store, record=record)
+    settings = with_options(_settings(_with_url(url, model, is_decided=bool(config or faults)), config, faults))
+    configure_logs(settings.server.log_level, settings.server.log_format)
     with nullcontext() if config is not None else told_as_options():
         models = _models(settings)
     looked = asyncio.run(_look(settings, models)) if config is None else {}
@@ -144,7 +138,19 @@ def serve(
             "record": {"dir": record},
         }
         write_config(write, list(served_config(settings.models, looked, tables)))
-    _run(settings, models, looked, from_file=config is not None)
+    _run(settings, models, looked, config, lambda path: with_options(load_config(path)))
+
+
+def _with_options(settings: Config, given: Mapping[str, object], store: str | None, record: str | None) -> Config:
+    """The settings with these of the command line, which win."""
+    server_ = checked({**msgspec.to_builtins(settings.server), **given}, ServerConfig)
+    store_ = settings.store or StoreConfig(url=f"sqlite:///{state_folder() / 'responses.db'}")
+    if store:
+        store_ = msgspec.structs.replace(store_, url=store)
+    record_ = settings.record
+    if record:
+        record_ = msgspec.structs.replace(record_, dir=record) if record_ else RecordConfig(dir=record)
+    return msgspec.structs.replace(settings, server=server_, store=store_, record=record_)
 
 
 def _with_url(url: str | None, given: Mapping[str, str | None], *, is_decided: bool) -> dict[str, str]:
@@ -213,15 +219,23 @@ async def _look(config: Config, models: Mapping[str, Model]) -> Looked:
     return dict(zip(selectors, looked, strict=True))
 
 
-def _run(config: Config, models: Mapping[str, Model], looked: Looked, *, from_file: bool) -> None:
+def _run(
+    config: Config, models: Mapping[str, Model], looked: Looked, path: Path | None, load: Callable[[Path], Config]
+) -> None:
+    """Serve the configuration. If it is from the file at `path`, its changes are applied, as `load` reads them."""
     with loading():
         from callwright.cli.first_look import FirstLook
         from callwright.gateway.app import create_app
+        from callwright.gateway.process.reload import ConfigFile, follow_file, ignore_hangup
         from callwright.gateway.process.serving import serve as serve_app
         from callwright.gateway.process.sockets import listen_for_each
         from callwright.gateway.process.workers import serve_by_workers
 
     server = config.server
+    file = None
+    if path is not None:
+        ignore_hangup()
+        file = ConfigFile(path, partial(load, path))
     with ExitStack() as when_it_ends:
         listeners = [
             when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)
@@ -236,11 +250,11 @@ def _run(config: Config, models: Mapping[str, Model], looked: Looked, *, from_fi
 
         if server.workers == 1:
             asyncio.run(open_models(models))
-            with nullcontext() if from_file else told_as_options():
+            with told_as_options() if file is None else nullcontext():
                 app = create_app(config, models)
-            serve_app(app, config, listeners[0], ready)
+            serve_app(app, config, listeners[0], ready, None if file is None else partial(follow_file, file))
         else:
-            serve_by_workers(config, listeners, ready)
+            serve_by_workers(config, listeners, ready, file)
         look.check()
 
 

@@ -285,12 +285,10 @@ class RequestContexts:
         self,
         begun: Callable[[RequestContext], None],
         ended: Callable[[RequestContext], None],
-        *,
-        keeps_bodies: bool = False,
     ) -> None:
         self._begun = begun
         self._ended = ended
-        self._keeps_bodies = keeps_bodies
+        self.keeps_bodies = False
 
     def open(self, method: str, path: str, headers: Mapping[bytes, bytes]) -> "_Running":
         """A context that runs until this is left."""
@@ -303,7 +301,7 @@ class RequestContexts:
                 path=_display_path(path),
                 api=api_of(path, headers),
                 client_id=given.decode() if _CLIENT_ID.fullmatch(given) else None,
-                keeps_body=self._keeps_bodies,
+                keeps_body=self.keeps_bodies,
                 fallback_wish=None if wish is None else wish.decode("latin-1").strip().lower(),
                 carrier={} if _CARRIED.isdisjoint(headers) else _carrier(headers),
             ),

@@ -98,6 +98,10 @@ class AdmissionControl:
         """The number of requests, and of WebSockets waiting for their last events, that must still end."""
         return self.running + self.sockets
 
+    def change(self, most: int) -> None:
+        """Apply another limit to requests from now on."""
+        self._most = most
+
     def drain(self) -> None:
         """Admit nothing new."""
         self.drained.set()

@@ -10,22 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 from starlette.types import Scope
 
+from callwright.gateway.access.key_counters import KINDS, KeyCounters, Kind
 from callwright.gateway.access.keys import ApiKey
-from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import KeyConfig
 from callwright.gateway.config.hosts import is_loopback
 from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from callwright.turn.fair_pool import CLIENT
 
-# The kinds of places: running requests, open connections.
-Kind: TypeAlias = Literal["requests", "connections"]
-_KINDS: Final[tuple[Kind, ...]] = ("requests", "connections")
 _NETWORK_V6: Final = 64  # bits: what one owner of an IPv6 address has anyway
 
 
@@ -59,29 +56,25 @@ class Clients:
         self,
         limits: Bounds,
         keys: Sequence[KeyConfig] = (),
-        counters: SharedCounters | None = None,
-        begin: int = 0,
+        counters: KeyCounters | None = None,
         worker: int = 0,
-        workers: int = 1,
     ) -> None:
-        """`counters` holds `size` numbers of these keys from `begin` on, a column for each worker."""
-        self._limits = limits
-        self._workers = workers
-        self._of_keys = {key.name: key.max_requests or limits.max_requests_per_key for key in keys}
-        self._place = {name: number * len(_KINDS) for number, name in enumerate(self._of_keys)}
-        column = len(keys) * len(_KINDS)
-        self._counters = counters or SharedCounters(begin + self.size(keys, workers))
-        self._columns = [begin + number * column for number in range(workers)]
-        self._own = self._columns[worker]
-        self._addresses: dict[Kind, Counter[str]] = {kind: Counter() for kind in _KINDS}
+        """`counters` are those of all workers, of which this process is the one with the number `worker`."""
+        self._rows = counters or KeyCounters()
+        self._counters = self._rows.counters
+        self._worker = worker
+        self._addresses: dict[Kind, Counter[str]] = {kind: Counter() for kind in KINDS}
+        self.change(limits, keys)
         with self._counters.locked() as numbers:
-            for place in range(self._own, self._own + column):
-                numbers[place] = 0
+            for name in self._rows.names:
+                for kind in KINDS:
+                    numbers[self._rows.places(name, kind)[worker]] = 0
 
-    @staticmethod
-    def size(keys: Sequence[KeyConfig], workers: int) -> int:
-        """How many counters these keys need."""
-        return len(keys) * len(_KINDS) * workers
+    def change(self, limits: Bounds, keys: Sequence[KeyConfig]) -> None:
+        """Apply other limits to requests from now on. Places that were taken stay taken, also those of removed keys."""
+        self._rows.add(key.name for key in keys)
+        self._limits = limits
+        self._of_keys = {key.name: key.max_requests or limits.max_requests_per_key for key in keys}
 
     def client(self, who: ApiKey, scope: Scope) -> Client:
         """Whom a request is counted for."""
@@ -101,18 +94,18 @@ class Clients:
                 return False
             taken[client.name] += 1
             return True
-        offset = self._offset(client, kind)
+        places = self._rows.places(client.name, kind)
         with self._counters.locked() as numbers:
-            if limited and most is not None and sum(numbers[column + offset] for column in self._columns) >= most:
+            if limited and most is not None and sum(numbers[place] for place in places) >= most:
                 return False
-            numbers[self._own + offset] += 1
+            numbers[places[self._worker]] += 1
         return True
 
     def give_back(self, client: Client, kind: Kind) -> None:
         """Give a place back."""
         if client.is_key:
             with self._counters.locked() as numbers:
-                numbers[self._own + self._offset(client, kind)] -= 1
+                numbers[self._rows.places(client.name, kind)[self._worker]] -= 1
             return
         taken = self._addresses[kind]
         taken[client.name] -= 1
@@ -130,14 +123,11 @@ class Clients:
         finally:
             self.give_back(client, kind)
 
-    def _offset(self, client: Client, kind: Kind) -> int:
-        return self._place[client.name] + _KINDS.index(kind)
-
     def _most(self) -> tuple[int, int]:
         return self._limits.max_requests_per_key, bounds.MAX_CONNECTIONS_PER_KEY
 
     def _share(self, most: int) -> int:
-        return -(-most // self._workers)
+        return -(-most // self._rows.workers)
 
 
 def _network(address: str) -> str:

@@ -1,6 +1,6 @@
 """API keys: the caller, which models a key may use, and its rate limits per minute.
 
-The gateway has only the hash of a key, and no error or log shows a key. Limits are counted in `SharedCounters`, which
+The gateway has only the hash of a key, and no error or log shows a key. Limits are counted in `KeyCounters`, which
 several processes may share, and across gateways if a callback `takes` is set.
 """
 
@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from callwright.errors import ConfigError, RequestError, did_you_mean
+from callwright.gateway.access.key_counters import KeyCounters
 from callwright.gateway.access.rate_limits import Bucket, Outage
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import ALL_MODELS, KeyConfig
@@ -130,11 +131,6 @@ def _duration(seconds: float) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-def counters_size(keys: Sequence[KeyConfig]) -> int:
-    """How many counters these keys need."""
-    return len(keys) * _PLACES + Outage.PLACES
-
-
 NOBODY: Final = ApiKey()
 _ASKING: Final[ContextVar[ApiKey]] = ContextVar("callwright_caller", default=NOBODY)
 
@@ -153,10 +149,10 @@ class Keys:
         given: Sequence[KeyConfig],
         models: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
-        counters: SharedCounters | None = None,
+        counters: KeyCounters | None = None,
     ) -> None:
-        """`models` are the names that a key may be limited to, with `*` if there may be any. `counters` has
-        `counters_size` numbers. Raises `ConfigError` for duplicate keys and unknown models.
+        """`models` are the names that a key may be limited to, with `*` if there may be any. `counters` may have counts
+        of these keys already. Raises `ConfigError` for duplicate keys and unknown models.
         """
         for what in ("name", "sha256"):
             seen = [getattr(key, what).lower() for key in given]
@@ -169,11 +165,12 @@ class Keys:
                         f"Key {key.name!r}: unknown model {model!r}.{did_you_mean(model, models)} Expected one of: "
                         f"{', '.join((*models, ALL_MODELS))}."
                     )
-        counted = counters or SharedCounters(counters_size(given))
-        self.outage = Outage(counted, len(given) * _PLACES)
+        rows = counters or KeyCounters()
+        rows.add(key.name for key in given)
+        self.outage = Outage(rows.counters, 0)
         self._callers = [
-            (key.sha256.lower().encode(), ApiKey(key, clock, counted, number * _PLACES, self.outage))
-            for number, key in enumerate(given)
+            (key.sha256.lower().encode(), ApiKey(key, clock, rows.counters, rows.limits(key.name), self.outage))
+            for key in given
         ]
 
     def __bool__(self) -> bool:

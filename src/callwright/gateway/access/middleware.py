@@ -43,55 +43,22 @@ _ANY_HOST: Final = "*"
 _MAX_SHOWN: Final = 200
 
 
-class AccessMiddleware:
-    """ASGI middleware; see the module's docstring. `hosts`: names under which the gateway is reached, `*` for any."""
+class Access:
+    """Who may ask: the keys of the configuration, or without keys, clients by which host. It applies to each request
+    and each turn over WebSocket when it begins.
+    """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        keys: Keys,
-        clients: Clients,
-        admission: AdmissionControl,
-        hosts: Iterable[str],
-        contexts: RequestContexts,
-        bodies: BodyBudget,
-    ) -> None:
-        self._app = app
-        self._contexts = contexts
-        self._bodies = bodies
-        self._keys = keys
-        self._is_open = not keys
+    def __init__(self, clients: Clients) -> None:
         self._clients = clients
-        self._admission = admission
+        self.change(Keys(()), ())
+
+    def change(self, keys: Keys, hosts: Iterable[str]) -> None:
+        """Apply other keys from now on. `hosts`: names under which the gateway is reached, `*` for any."""
+        self.keys = keys
+        self._is_open = not keys
         self._hosts = frozenset(host.strip("[]").lower() for host in hosts)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        is_asked = scope["type"] in ("http", "websocket")
-        if not is_asked or scope["path"] in _OPEN or (scope.get("method") != "POST" and _is_page(scope)):
-            await self._app(scope, receive, send)
-            return
-        is_admitted = False
-        try:
-            who, client = self._who_asks(scope)
-            if scope["type"] == "websocket":
-                with self._admission.connected():  # each turn takes a place of its own
-                    is_admitted = True
-                    await self._app(scope, receive, send)
-                return
-            path, method = scope["path"], scope["method"]
-            is_watching = path in _ALWAYS or (method == "GET" and path.startswith(_PAGE_DATA))
-            with self._admission.under_way(limited=not is_watching), BodyRoom(self._bodies, client.name):
-                if who.is_limited and method == "POST" and path not in _ASK_NO_MODEL:
-                    await who.begin()
-                is_admitted = True
-                await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
-        except RequestError as error:
-            if is_admitted:
-                raise
-            await self._refuse(error, scope, receive, send)
-
-    def _who_asks(self, scope: Scope) -> tuple[ApiKey, Client]:
+    def who_asks(self, scope: Scope) -> tuple[ApiKey, Client]:
         """The key that asks, and whom its places are counted for, from here on. Raises `RequestError` if it may not
         ask.
         """
@@ -101,7 +68,7 @@ class AccessMiddleware:
                 headers.setdefault(name, value.decode("latin-1"))
         if self._is_open:
             self._refuse_strangers(headers.get(b"host"), headers.get(b"origin"))
-        who = self._keys.caller(headers.get(b"authorization"), headers.get(b"x-api-key"))
+        who = self.keys.caller(headers.get(b"authorization"), headers.get(b"x-api-key"))
         if (context := current()) is not None:
             context.caller = who.name
         asking(who)
@@ -119,6 +86,48 @@ class AccessMiddleware:
         if not self._is_known(name) and not is_address(name):  # an IP address cannot be rebound
             raise _foreign(f"this gateway is not known as {_display_name(host)}", name)
 
+    def _is_known(self, name: str) -> bool:
+        return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
+
+
+class AccessMiddleware:
+    """ASGI middleware; see the module's docstring."""
+
+    def __init__(
+        self, app: ASGIApp, access: Access, admission: AdmissionControl, contexts: RequestContexts, bodies: BodyBudget
+    ) -> None:
+        self._app = app
+        self._access = access
+        self._contexts = contexts
+        self._bodies = bodies
+        self._admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        is_asked = scope["type"] in ("http", "websocket")
+        if not is_asked or scope["path"] in _OPEN or (scope.get("method") != "POST" and _is_page(scope)):
+            await self._app(scope, receive, send)
+            return
+        is_admitted = False
+        try:
+            who, client = self._access.who_asks(scope)
+            if scope["type"] == "websocket":
+                with self._admission.connected():  # each turn takes a place of its own
+                    is_admitted = True
+                    await self._app(scope, receive, send)
+                return
+            path, method = scope["path"], scope["method"]
+            is_watching = path in _ALWAYS or (method == "GET" and path.startswith(_PAGE_DATA))
+            with self._admission.under_way(limited=not is_watching), BodyRoom(self._bodies, client.name):
+                if who.is_limited and method == "POST" and path not in _ASK_NO_MODEL:
+                    await who.begin()
+                is_admitted = True
+                await self._app(scope, receive, _telling(who, send) if who.is_limited else send)
+        except RequestError as error:
+            if is_admitted:
+                raise
+            await self._refuse(error, scope, receive, send)
+
     async def _refuse(self, error: RequestError, scope: Scope, receive: Receive, send: Send) -> None:
         context = current()
         if context is None:  # a refused WebSocket counts as a request, too
@@ -132,9 +141,6 @@ class AccessMiddleware:
         if context.api == "anthropic":
             response.headers["request-id"] = context.id
         await response(scope, receive, send)
-
-    def _is_known(self, name: str) -> bool:
-        return _ANY_HOST in self._hosts or name in self._hosts or is_loopback(name)
 
 
 def _is_page(scope: Scope) -> bool:

@@ -22,19 +22,32 @@ class SharedCounters:
     """`size` numbers, 0 at first."""
 
     def __init__(self, size: int) -> None:
-        self.numbers: Numbers = array("d", bytes(size * _NUMBER_BYTES))
+        self._own = array("d", bytes(size * _NUMBER_BYTES))
+        self.numbers: Numbers = self._own
+        self._size = size
         self._shared: int | None = None
 
     @classmethod
     def shared(cls, path: Path, size: int) -> Self:
         """The numbers in a file, which is created if need be. POSIX only."""
         counters = cls(0)
-        if size == 0:
-            return counters
         counters._shared = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.ftruncate(counters._shared, size * _NUMBER_BYTES)
-        counters.numbers = memoryview(mmap.mmap(counters._shared, size * _NUMBER_BYTES)).cast("d")
+        counters.grow(size)
         return counters
+
+    def grow(self, size: int) -> None:
+        """Have at least `size` numbers. Those that exist keep their place."""
+        more = size - self._size
+        if more <= 0:
+            return
+        if self._shared is None:
+            self._own.extend([0.0] * more)
+        else:
+            with self.locked():
+                if os.fstat(self._shared).st_size < size * _NUMBER_BYTES:  # another process may have made it larger
+                    os.ftruncate(self._shared, size * _NUMBER_BYTES)
+            self.numbers = memoryview(mmap.mmap(self._shared, size * _NUMBER_BYTES)).cast("d")
+        self._size = size
 
     @contextmanager
     def locked(self) -> Iterator[Numbers]:

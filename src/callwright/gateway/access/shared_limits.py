@@ -30,9 +30,13 @@ class SharedLimits:
     def __init__(self, keys: Keys, store: Store, gateway: str) -> None:
         self._store = store
         self._gateway = gateway
+        self._taking = asyncio.Lock()
+        self.change(keys)
+
+    def change(self, keys: Keys) -> None:
+        """Share the limits of these keys from now on. Keys without limits share nothing."""
         self._outage = keys.outage
         self._buckets = [(who.name, bucket) for who in keys.limited for bucket in who.buckets.values()]
-        self._taking = asyncio.Lock()
         for who in keys.limited:
             who.takes = self._take
 
@@ -45,7 +49,7 @@ class SharedLimits:
                 for key, bucket in self._buckets
                 if bucket.unsaid or (turn % _HEARD_EVERY == 0 and bucket.remaining() < bucket.per_minute)
             ]
-            if due or self._outage.is_now or turn % _HEARD_EVERY == 0:
+            if self._buckets and (due or self._outage.is_now or turn % _HEARD_EVERY == 0):
                 await self._say(due)
             turn += 1
             await asyncio.sleep(_SAID_EVERY_S)
@@ -54,7 +58,8 @@ class SharedLimits:
         """Report the remaining usage, and deregister this gateway."""
         with suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_LAST_WORD_S):
-                await self._say([(key, bucket) for key, bucket in self._buckets if bucket.unsaid])
+                if self._buckets:
+                    await self._say([(key, bucket) for key, bucket in self._buckets if bucket.unsaid])
                 await self._store.leave_limits(self._gateway)
 
     async def _take(self, key: str, bucket: Bucket) -> bool:

@@ -1,7 +1,8 @@
 """Models from their configuration: the mode, the dialect, the server and how it is asked, or why that cannot be."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -48,7 +49,11 @@ _WITHOUT_TEMPLATE: Final = Detected(
 _PROBING_S: Final = 60.0
 
 
-def build_models(config: Config) -> dict[str, Model]:
+# Returns the model of an entry: the one that exists already, or a new one from the function.
+TakesModel: TypeAlias = Callable[[ModelConfig, Callable[[], Model]], Model]
+
+
+def build_models(config: Config, take: TakesModel = lambda _, build: build()) -> dict[str, Model]:
     """The models by name. Raises `ConfigError` for what cannot work, naming the model."""
     if config.store is not None and config.store.shared_limits and not config.store.url.startswith("postgresql:"):
         raise ConfigError(
@@ -60,7 +65,7 @@ def build_models(config: Config) -> dict[str, Model]:
         if given.name in models:
             raise ConfigError(f"Two models are called {given.name!r}.")
         try:
-            models[given.name] = _model(given, config)
+            models[given.name] = take(given, partial(_model, given, config))
         except (ConfigError, RequestError) as error:
             raise ConfigError(f"Model {given.name!r}: {error}") from error
     return link_fallbacks(models, config)

@@ -80,6 +80,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Turns on the [pages](inspection.md): `full`, with content; `metadata`, without it; `off`, none. By default `full`
     on this machine's own addresses without keys and `hosts`, else `metadata`.
     """
+    watch: bool = False
+    """Whether changes of this file are [applied](operations.md#changes-without-a-restart) when it is saved, besides on
+    SIGHUP. Off by default: a file that is half written can be valid, but lack its last tables, such as `[[keys]]`.
+    """
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

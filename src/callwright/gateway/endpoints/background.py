@@ -31,8 +31,7 @@ _FAILING_S: Final = 5.0
 class BackgroundResponses:
     """The background responses of this process. `logs` are their events."""
 
-    def __init__(self, turns: ResponseService, store: Store | None, admission: AdmissionControl) -> None:
-        self._turns = turns
+    def __init__(self, store: Store | None, admission: AdmissionControl) -> None:
         self._store = store
         self._admission = admission
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -54,8 +53,8 @@ class BackgroundResponses:
         for task in [*self._ending]:
             await cancel_quietly(task)
 
-    async def begin(self, prepared: PreparedResponse) -> tuple[StoredResponse, EventLog]:
-        """Store a response as queued, and start it. Raises `RequestError` if the gateway has no store."""
+    async def begin(self, turns: ResponseService, prepared: PreparedResponse) -> tuple[StoredResponse, EventLog]:
+        """Store a response as queued, and start it: `turns` makes it. Raises `RequestError` if there is no store."""
         if self._store is None:
             raise RequestError(
                 "Background mode needs a store, and this gateway has none: leave out 'background', or configure "
@@ -68,7 +67,9 @@ class BackgroundResponses:
         stored = prepared.stored()
         await self._store.put(stored)
         log = self.logs.begin(prepared.id)
-        self._tasks[prepared.id] = asyncio.create_task(self._make(prepared, stored, log))
+        task = self._tasks[prepared.id] = asyncio.create_task(self._make(turns, prepared, stored, log))
+        turns.uses.begin()
+        task.add_done_callback(lambda _: turns.uses.end())
         return stored, log
 
     async def cancel(self, id_: str) -> None:
@@ -86,7 +87,9 @@ class BackgroundResponses:
         assert self._store is not None
         return await self._store.replace(msgspec.structs.replace(stored, body={**stored.body, "status": status}))
 
-    async def _make(self, prepared: PreparedResponse, stored: StoredResponse, log: EventLog) -> None:
+    async def _make(
+        self, turns: ResponseService, prepared: PreparedResponse, stored: StoredResponse, log: EventLog
+    ) -> None:
         making = asyncio.current_task()
         assert making is not None
         watching = asyncio.create_task(self._cancel_when_ended(stored.id, making))
@@ -94,7 +97,7 @@ class BackgroundResponses:
             with self._admission.under_way(limited=False):
                 if await self._is_wanted(stored):
                     prepared.writer.response.status = "in_progress"
-                    await self._make_to_its_end(prepared, log)
+                    await self._make_to_its_end(turns, prepared, log)
         except asyncio.CancelledError:
             await self._end_cancelled(stored)
             ended = msgspec.structs.replace(prepared.writer.response, status="cancelled", output=[])
@@ -137,10 +140,10 @@ class BackgroundResponses:
                     making.cancel()
                     return
 
-    async def _make_to_its_end(self, prepared: PreparedResponse, log: EventLog) -> None:
+    async def _make_to_its_end(self, turns: ResponseService, prepared: PreparedResponse, log: EventLog) -> None:
         """Run the response; streamed from the model if the request is for a stream."""
-        turn = self._turns.ask(prepared, streamed=bool(prepared.request.stream))
-        async with aclosing(self._turns.streamed(prepared, turn)) as events:
+        turn = turns.ask(prepared, streamed=bool(prepared.request.stream))
+        async with aclosing(turns.streamed(prepared, turn)) as events:
             async for batch in events:
                 if isinstance(batch[-1], ResponseFailedEvent) and self._store is not None:
                     await replace_at_last(self._store, prepared.stored())

@@ -1,7 +1,6 @@
 """The models of a gateway: those that a key may use are found by name, listed and shown."""
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -30,14 +29,18 @@ _PARAMETERS: Final = (
 
 
 class ModelsEndpoint:
-    """`models` are those of the configuration, by name. `searches`: this gateway searches the web."""
+    """`models` are those of the configuration, by name. `searches`: this gateway searches the web. `started`: when it
+    was started, in seconds since the epoch.
+    """
 
-    def __init__(self, models: Mapping[str, Model], windows: ModelWindows, keys: Keys, *, searches: bool) -> None:
+    def __init__(
+        self, models: Mapping[str, Model], windows: ModelWindows, keys: Keys, *, searches: bool, started: int
+    ) -> None:
         self._models = models
         self._windows = windows
         self._keys = keys
         self._searches = searches
-        self._started = int(time.time())
+        self._started = started
 
     def find(self, name: str) -> Model:
         """The model of this name, if the caller may use it, with those of its fallbacks that may answer the request.

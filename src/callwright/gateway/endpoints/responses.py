@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
-from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.background import BackgroundResponses
 from callwright.gateway.endpoints.pagination import listed_item, page
@@ -106,21 +105,12 @@ class ResponsesEndpoint:
     """Answers requests of the Responses API."""
 
     def __init__(
-        self, turns: ResponseService, store: Store | None, server: ServerConfig, admission: AdmissionControl
+        self, turns: ResponseService, store: Store | None, server: ServerConfig, background: BackgroundResponses
     ) -> None:
         self._turns = turns
         self._store = store
         self._server = server
-        self._background = BackgroundResponses(turns, store, admission)
-
-    @property
-    def makes_some(self) -> bool:
-        """Whether a response is made in the background now."""
-        return self._background.makes_some
-
-    async def close(self) -> None:
-        """End the background responses, which are already stopping."""
-        await self._background.close()
+        self._background = background
 
     async def create(self, request: Request) -> Response:
         """A response: streamed, whole, or in the background."""
@@ -129,7 +119,7 @@ class ResponsesEndpoint:
         prepared = await self._turns.prepare(body, flavour=flavour)
         note(prepared.id, prepared.request.conversation_id, prepared.request.previous_response_id)
         if prepared.request.background:
-            stored, log = await self._background.begin(prepared)
+            stored, log = await self._background.begin(self._turns, prepared)
             if prepared.request.stream:
                 return logged_stream(prepared.id, log, -1, flavour)
             return json_response({**stored.body, "output": []})

@@ -1,7 +1,8 @@
 """The Responses API over WebSocket: one connection, one turn after the other, the latest response in memory.
 
 A turn takes a place as a request does; a connection takes none, and is closed after a long silence. Frames that arrive
-during a turn are queued, up to a number of frames and bytes; after that, reading pauses.
+during a turn are queued, up to a number of frames and bytes; after that, reading pauses. A connection outlives changes
+of the configuration: its key is checked again for each turn.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 import re
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.keys import caller
+from callwright.gateway.access.middleware import Access
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.endpoints.responses import api_dialect_of, event_bytes
@@ -46,6 +48,8 @@ _LONGEST_S: Final = 3_600.0
 _STREAM_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TRY_AGAIN: Final = 1013
 _RESTART: Final = 1012
+_REFUSED: Final = 1008
+_NO_ACCESS: Final = (401, 403)
 _LEAVING: Final = RequestError(
     "This gateway is shutting down. Open another connection, it may be another gateway that answers.",
     status=503,
@@ -79,9 +83,16 @@ class ResponsesSocket:
     """Serves connections; see the module's docstring."""
 
     def __init__(
-        self, turns: ResponseService, server: ServerConfig, admission: AdmissionControl, contexts: RequestContexts
+        self,
+        turns: Callable[[], ResponseService],
+        access: Access,
+        server: ServerConfig,
+        admission: AdmissionControl,
+        contexts: RequestContexts,
     ) -> None:
+        """`turns` returns the service of the present configuration, and `access` knows its keys."""
         self._turns = turns
+        self._access = access
         self._admission = admission
         self._contexts = contexts
         self._waiting = _WaitingBytes(bounds.MAX_WAITING_BYTES, server.max_body_bytes)
@@ -90,7 +101,8 @@ class ResponsesSocket:
         """Answer one connection until it ends."""
         await websocket.accept()
         waiting = _WaitingFrames(self._waiting)
-        connection = _Connection(websocket, self._turns, self._admission, self._contexts, waiting)
+        given = self._turns, self._access, self._admission, self._contexts
+        connection = _Connection(websocket, *given, waiting)
         try:
             async with asyncio.timeout(_LONGEST_S):
                 ended = await connection.run()
@@ -106,7 +118,7 @@ class ResponsesSocket:
         if ended is not None:
             with suppress(RuntimeError, WebSocketDisconnect):
                 await connection.refuse(ended)
-                await websocket.close(_TRY_AGAIN)
+                await websocket.close(_REFUSED if ended.status in _NO_ACCESS else _TRY_AGAIN)
 
 
 class _WaitingBytes:
@@ -168,13 +180,15 @@ class _Connection:
     def __init__(
         self,
         websocket: WebSocket,
-        turns: ResponseService,
+        turns: Callable[[], ResponseService],
+        access: Access,
         admission: AdmissionControl,
         contexts: RequestContexts,
         waiting: _WaitingFrames,
     ) -> None:
         self._websocket = websocket
         self._turns = turns
+        self._access = access
         self._admission = admission
         self._contexts = contexts
         self._answering = asyncio.Lock()
@@ -229,10 +243,13 @@ class _Connection:
             await asyncio.sleep(0)  # buffered frames must not block other tasks
 
     async def _work(self) -> RequestError | None:
-        """Answer frames until the connection is idle for too long or its place is needed. Returns the reason."""
+        """Answer frames until the key is not valid any more, the connection is idle for too long, or its place is
+        needed. Returns the reason.
+        """
         while (frame := await self._next()) is not None:
             async with self._answering:
-                await self._take(frame)
+                if (no_access := await self._take(frame)) is not None:
+                    return no_access
         if self._unwanted.is_set():
             return RequestError(
                 "Too many connections are open, and nothing was under way on this one. Open another one with the next "
@@ -263,27 +280,36 @@ class _Connection:
             await cancel_quietly(coming)
             await cancel_quietly(unwanted)
 
-    async def _take(self, text: str | bytes) -> None:
+    async def _take(self, text: str | bytes) -> RequestError | None:
+        """Answer a frame, by the present configuration. Returns the error if the key may not ask any more."""
         scope = self._websocket.scope
         with self._contexts.open("WEBSOCKET", scope["path"], dict(scope["headers"])) as context:
             context.endpoint = ENDPOINT
-            context.caller = caller().name
+            try:
+                self._access.who_asks(scope)
+            except RequestError as error:
+                context.failed(error)
+                context.status, context.is_whole = error.status, True
+                return error
             if context.keeps_body:
                 context.body = text
-            context.status = await self._answered(text, context)
+            turns = self._turns()
+            with turns.uses:
+                context.status = await self._answered(turns, text, context)
             context.is_whole = True
+            return None
 
-    async def _answered(self, text: str | bytes, context: RequestContext) -> int:
+    async def _answered(self, turns: ResponseService, text: str | bytes, context: RequestContext) -> int:
         """Answer a frame, or refuse it. The status that it would have over HTTP."""
         stream_id: str | None = None
         error: RequestError | UpstreamError
         try:
-            given = decoded(text, self._turns.bounds)
+            given = decoded(text, turns.bounds)
             if not isinstance(given, dict):
                 raise RequestError("Expected a JSON object, got another value.", code="invalid_type")
             stream_id = _stream_id(given)
             with self._admission.under_way():
-                await self._answer(given, text, stream_id)
+                await self._answer(turns, given, text, stream_id)
             return 200
         except (RequestError, UpstreamError) as refused:
             log.debug("websocket request refused: %.500r", str(refused))
@@ -297,7 +323,9 @@ class _Connection:
         await self.refuse(error, stream_id)
         return error.status if isinstance(error, RequestError) else upstream_status(error)
 
-    async def _answer(self, given: dict[str, Any], text: str | bytes, stream_id: str | None) -> None:
+    async def _answer(
+        self, turns: ResponseService, given: dict[str, Any], text: str | bytes, stream_id: str | None
+    ) -> None:
         kind = given.get("type")
         if kind == "response.steer":
             await self._send(encode(_SteerFailedFrame(error=_CANNOT_STEER)), stream_id)
@@ -313,25 +341,25 @@ class _Connection:
         completed = False
         try:
             # Every answer is streamed here, so the stream options have no meaning.
-            prepared = await self._turns.prepare(
+            prepared = await turns.prepare(
                 text, self._memory, flavour=self._flavour, type=None, stream=None, stream_options=None, background=None
             )
             note(prepared.id, prepared.request.conversation_id, prepared.request.previous_response_id)
             if given.get("generate") is False:
-                for number, event in enumerate(self._turns.warm_up(prepared, self._memory)):
+                for number, event in enumerate(turns.warm_up(prepared, self._memory)):
                     await self._send(event_bytes(event, number), stream_id)
                 completed = True
             else:
-                completed = await self._stream(prepared, stream_id)
+                completed = await self._stream(turns, prepared, stream_id)
         finally:
             if isinstance(parent, str) and not completed:
                 self._memory.evict(parent)
 
-    async def _stream(self, prepared: PreparedResponse, stream_id: str | None) -> bool:
+    async def _stream(self, turns: ResponseService, prepared: PreparedResponse, stream_id: str | None) -> bool:
         """Send the events of a turn. Returns whether it completed."""
         numbers = itertools.count()
         last: ResponseStreamEvent | None = None
-        events = self._turns.streamed(prepared, self._turns.ask(prepared, streamed=True), self._memory)
+        events = turns.streamed(prepared, turns.ask(prepared, streamed=True), self._memory)
         async with aclosing(events), aclosing(self._with_heartbeats(events, prepared)) as beating:
             async for event in beating:
                 last = event

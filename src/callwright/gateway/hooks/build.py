@@ -25,9 +25,9 @@ _ENTRY_POINTS: Final = "callwright.hooks"
 _POLICIES: Final = "policies"
 
 
-def build_hooks(config: Config, counted: Judged) -> HookedTurns | None:
-    """The hooks of a configuration; None if it has none. Policies are asked first: they are quick. `counted` gets each
-    outcome. Raises `ConfigError`.
+def build_hooks(config: Config, counted: Judged) -> HookedTurns:
+    """The hooks of a configuration. Policies are asked first: they are quick. `counted` gets each outcome. Raises
+    `ConfigError`.
     """
 
     def count(name: str, place: Place, outcome: Outcome) -> None:
@@ -57,13 +57,11 @@ def build_hooks(config: Config, counted: Judged) -> HookedTurns | None:
                 max_parallel=given.max_parallel,
             )
         )
-    return HookedTurns(hooks) if hooks else None
+    return HookedTurns(hooks)
 
 
-def with_hooks(models: Mapping[str, Model], hooks: HookedTurns | None) -> dict[str, Model]:
+def with_hooks(models: Mapping[str, Model], hooks: HookedTurns) -> dict[str, Model]:
     """The models, whose turns are asked about."""
-    if hooks is None:
-        return dict(models)
     return {name: msgspec.structs.replace(model, hooks=hooks) for name, model in models.items()}
 
 

@@ -45,7 +45,7 @@ class ModelInfo(Struct, kw_only=True):
 
 class GatewayInfo(Struct, kw_only=True):
     """The data for the pages. `source`: a gateway, or files of records. `kept`: the number of rows.
-    `docs`: the address of the documentation.
+    `docs`: the address of the documentation. `config_error`: why a changed configuration was not taken.
     """
 
     source: Literal["gateway", "files"] = "gateway"
@@ -59,6 +59,7 @@ class GatewayInfo(Struct, kw_only=True):
     dialects: Sequence[str] = dialect_names()
     modes: Sequence[str] = MODES
     kept: int = 0
+    config_error: str | None = None
     docs: str | None = msgspec.field(default_factory=_documentation)
 
 

@@ -33,7 +33,7 @@ from callwright.gateway.http import (
 from callwright.gateway.inspection.about import GatewayInfo
 from callwright.gateway.inspection.run_again import Again
 from callwright.gateway.inspection.static_files import asset, shell, wants_page
-from callwright.gateway.inspection.turn_source import Rows, TurnSource
+from callwright.gateway.inspection.turn_source import Rows, TurnSource, no_rows
 from callwright.inspection.quality import merged
 from callwright.inspection.reading import Reading, read_output
 from callwright.inspection.turn_view import TurnView, bare_view
@@ -85,7 +85,8 @@ class OutputToRead(Struct):
 
 class InspectionEndpoint:
     """Serves the pages. `info` returns the data they show; `turns`: None if no turns are recorded; `again` repeats a
-    turn; None if the pages run without a gateway.
+    turn; None if the pages run without a gateway. A page's stream of turns ends when the configuration `is_replaced`:
+    the page opens another.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class InspectionEndpoint:
         server: ServerConfig,
         bounds: Bounds,
         admission: AdmissionControl,
+        is_replaced: asyncio.Event,
         again: Callable[[str, Again], Coroutine[Any, Any, str | None]] | None = None,
     ) -> None:
         self._info = info
@@ -102,6 +104,7 @@ class InspectionEndpoint:
         self._server = server
         self._bounds = bounds
         self._admission = admission
+        self._is_replaced = is_replaced
         self._again = again
         self._live = 0
 
@@ -144,7 +147,7 @@ class InspectionEndpoint:
         if self._live >= _MAX_LIVE:
             raise busy(f"{_MAX_LIVE} browsers follow the turns of this gateway already, which is the limit.")
         who = caller()
-        rows = self._turns.live() if self._turns is not None else _nothing()
+        rows = self._turns.live() if self._turns is not None else no_rows()
         return EventStream(
             self._events(rows, who, contents=self._sees_contents(request)),
             AsWritten(lambda: comment("live")),
@@ -210,16 +213,16 @@ class InspectionEndpoint:
     async def _events(
         self, live: AsyncGenerator[Rows, None], who: ApiKey, *, contents: bool
     ) -> AsyncGenerator[Sequence[bytes], None]:
-        """Until the gateway ends."""
+        """Until the gateway ends, or has another configuration."""
         self._live += 1
-        over = asyncio.ensure_future(self._admission.drained.wait())
+        overs = [asyncio.ensure_future(event.wait()) for event in (self._admission.drained, self._is_replaced)]
         try:
             yield [comment("begin")]
             async with aclosing(live):
-                while not over.done():
+                while not any(over.done() for over in overs):
                     coming = asyncio.ensure_future(anext(live, None))
                     try:
-                        await asyncio.wait((over, coming), return_when=asyncio.FIRST_COMPLETED)
+                        await asyncio.wait((*overs, coming), return_when=asyncio.FIRST_COMPLETED)
                         rows = coming.result() if coming.done() else None
                     finally:
                         await cancel_quietly(coming)
@@ -229,7 +232,8 @@ class InspectionEndpoint:
                         yield [typed_event("rows", encode(rows))]
         finally:
             self._live -= 1
-            await cancel_quietly(over)
+            for over in overs:
+                await cancel_quietly(over)
 
 
 def _read(given: OutputToRead) -> bytes:
@@ -242,11 +246,6 @@ def _read(given: OutputToRead) -> bytes:
         finish_reason=given.finish_reason,
     )
     return encode(reading)
-
-
-async def _nothing() -> AsyncGenerator[Rows, None]:
-    await asyncio.Event().wait()
-    yield ()
 
 
 def _seen_by(who: ApiKey, rows: Rows, *, contents: bool) -> Rows:

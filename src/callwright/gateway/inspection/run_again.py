@@ -14,9 +14,9 @@ from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
 from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.observability import Observability
-from callwright.settings.bounds import Bounds
+from callwright.gateway.parts import Uses
 from callwright.turn.model import Mode, Model
-from callwright.turn.observe import Observation
+from callwright.turn.observe import Observation, Observer
 from callwright.turn.run import run_turn
 from callwright.upstreams.completions import CHAT_ONLY
 
@@ -30,21 +30,22 @@ class Again(Struct, frozen=True):
 
 
 class RunAgain:
-    """Repeats recorded turns. `find_model` as the endpoints use it; `given` are the models of the configuration."""
+    """Repeats recorded turns. `find_model` as the endpoints use it; `uses` counts what runs."""
 
     def __init__(
         self,
         watch: Observability,
         inspector: Inspector,
         find_model: Callable[[str], Model],
-        given: Sequence[ModelConfig],
-        bounds: Bounds,
+        config: Config,
+        uses: Uses,
     ) -> None:
         self._watch = watch
         self._inspector = inspector
         self._find_model = find_model
-        self._given = {one.name: one for one in given}
-        self._bounds = bounds
+        self._given = {one.name: one for one in config.models}
+        self._bounds = config.limits
+        self._uses = uses
 
     async def run(self, id_: str, asked: Again) -> str | None:
         """Ask the model. Returns the id of the new turn after it has ended, even if it failed. None if the turn is not
@@ -57,6 +58,11 @@ class RunAgain:
             raise RequestError("Only turns of a conversation can be run again.", code="invalid_value")
         ids: list[str] = []
         inspecting = self._inspector.observer(again_of=id_, told=ids.append)
+        with self._uses:
+            await self._repeat(seen, asked, inspecting, ids)
+        return ids[0]
+
+    async def _repeat(self, seen: Observation, asked: Again, inspecting: Observer, ids: Sequence[str]) -> None:
         async with self._model(seen, asked) as (label, model):
             model = self._watch.observed(label, msgspec.structs.replace(model, observers=(), fallbacks=()), inspecting)
             turn = run_turn(model, seen.conversation, seen.fields, today=date.today().isoformat())
@@ -67,7 +73,6 @@ class RunAgain:
             except (RequestError, UpstreamError):
                 if not ids:
                     raise  # else the new turn records the error
-        return ids[0]
 
     @asynccontextmanager
     async def _model(self, seen: Observation, asked: Again) -> AsyncIterator[tuple[str, Model]]:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from callwright.errors import RequestError, UpstreamError
 from callwright.gateway.http import cancel_quietly
 from callwright.gateway.inspection.run_again import Again, RunAgain
-from callwright.gateway.inspection.turn_source import Rows, TurnSource, merged_rows
+from callwright.gateway.inspection.turn_source import Rows, TurnSource, merged_rows, no_rows
 from callwright.inspection.quality import Bucket
 from callwright.inspection.summary import TurnSummary
 from callwright.inspection.turn_view import TurnView
@@ -50,17 +50,22 @@ class _Asked(Struct):
 
 
 class SharedTurns:
-    """The turns of all workers. `own` are those of this process, which is the worker with the number `worker` of
-    `workers`; `again` asks one of them again.
-    """
+    """The turns of all workers, of which this process is the one with the number `worker` of `workers`."""
 
-    def __init__(self, own: TurnSource, again: RunAgain, folder: Path, worker: int, workers: int) -> None:
-        self._again = again
-        self._own = own
+    def __init__(self, folder: Path, worker: int, workers: int) -> None:
+        self._own: TurnSource | None = None
+        self._again: RunAgain | None = None
         self._path = _path(folder, worker)
         self._others = [_path(folder, number) for number in range(workers) if number != worker]
         self._server: asyncio.Server | None = None
         self._asked: set[asyncio.Task[None]] = set()
+        self._following: set[asyncio.Task[None]] = set()
+
+    def change(self, own: TurnSource | None, again: RunAgain | None) -> None:
+        """Show other turns of this process from now on; `again` asks one of them again. Neither if none are kept."""
+        self._own, self._again = own, again
+        for task in self._following:  # who follows the earlier ones connects again
+            task.cancel()
 
     async def open(self) -> None:
         """Begin to answer the others."""
@@ -78,14 +83,15 @@ class SharedTurns:
         found = await asyncio.gather(
             *(_ask_worker(path, _Question("rows"), list[TurnSummary]) for path in self._others)
         )
-        rows = [*await self._own.rows(), *(row for rows in found for row in rows or ())]
+        rows = [*(await self._own.rows() if self._own else ()), *(row for rows in found for row in rows or ())]
         return sorted(rows, key=lambda row: row.at)
 
     def live(self) -> AsyncGenerator[Rows, None]:
-        return merged_rows([self._own.live(), *(_followed(path) for path in self._others)])
+        own = [self._own.live()] if self._own else []
+        return merged_rows([*own, *(_followed(path) for path in self._others)])
 
     async def view(self, id_: str) -> TurnView | None:
-        view = await self._own.view(id_)
+        view = await self._own.view(id_) if self._own else None
         for path in self._others:
             if view is not None:
                 return view
@@ -94,11 +100,12 @@ class SharedTurns:
 
     async def buckets(self) -> Sequence[Bucket]:
         found = await asyncio.gather(*(_ask_worker(path, _Question("buckets"), list[Bucket]) for path in self._others))
-        return [*await self._own.buckets(), *(bucket for buckets in found for bucket in buckets or ())]
+        own = await self._own.buckets() if self._own else ()
+        return [*own, *(bucket for buckets in found for bucket in buckets or ())]
 
     async def again(self, id_: str, how: Again) -> str | None:
         """Repeat a turn of any worker; see `RunAgain.run`. None if no worker has recorded it."""
-        if (found := await self._again.run(id_, how)) is not None:
+        if self._again is not None and (found := await self._again.run(id_, how)) is not None:
             return found
         for path in self._others:
             asked = await _ask_worker(path, _Question("again", id_, how), _Asked, patience_s=None)
@@ -119,7 +126,8 @@ class SharedTurns:
                 gone = asyncio.ensure_future(_gone(reader))
                 gone.add_done_callback(lambda _: task.cancel())
             if question.ask == "live":
-                async with aclosing(self._own.live()) as live:
+                self._following.add(task)
+                async with aclosing(self._own.live() if self._own else no_rows()) as live:
                     async for rows in live:
                         await _write(writer, rows)
                 return
@@ -130,9 +138,12 @@ class SharedTurns:
             if gone is not None:
                 await cancel_quietly(gone)
             self._asked.discard(task)
+            self._following.discard(task)
             writer.close()
 
     async def _find(self, question: _Question) -> Any:
+        if self._own is None or self._again is None:
+            return _Asked() if question.ask == "again" else None
         if question.ask == "view":
             return await self._own.view(question.id)
         if question.ask == "again":

@@ -139,6 +139,12 @@ def _records(paths: Iterable[Path]) -> Iterator[tuple[_Place, Record]]:
                 begin += len(line)
 
 
+async def no_rows() -> AsyncGenerator[Rows, None]:
+    """A live source without rows."""
+    await asyncio.Event().wait()
+    yield ()
+
+
 async def merged_rows(sources: Sequence[AsyncGenerator[Rows, None]]) -> AsyncGenerator[Rows, None]:
     """The rows of several live sources, as they come."""
     coming: asyncio.Queue[Rows] = asyncio.Queue(maxsize=len(sources))

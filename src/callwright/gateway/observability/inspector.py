@@ -40,9 +40,8 @@ class Inspector:
         conversations: ConversationIds,
         worker: int = 0,
         workers: int = 1,
-        redactor: Redactor | None = None,
     ) -> None:
-        self._redactor = redactor or Redactor(None)
+        self.redactor = Redactor(None)
         self.level = level
         self._conversations = conversations
         self.counts = QualityCounts()
@@ -58,7 +57,7 @@ class Inspector:
             kept, ended = self.turns.begin(seen, context.body if context is not None else None)
             row = kept.row
             row.again_of = again_of
-            row.asked = self._redactor.text(row.asked, seen.secrets)
+            row.asked = self.redactor.text(row.asked, seen.secrets)
             first = self.turns.get(again_of) if again_of is not None else None
             row.conversation = first.row.conversation if first else self._conversations.of(seen, context)
             if context is not None:
@@ -72,7 +71,7 @@ class Inspector:
 
     def _end(self, seen: Observation, row: TurnSummary, ended: Ended) -> None:
         """Hide the secrets that hooks have named since the turn began."""
-        row.asked = self._redactor.text(row.asked, seen.secrets)
+        row.asked = self.redactor.text(row.asked, seen.secrets)
         ended()
 
     def request_ended(self, context: RequestContext) -> None:
@@ -105,8 +104,8 @@ class Inspector:
             return None
         seen, body = kept.seen, kept.body
         if kept.message is not None:
-            request = self._redactor.value(request_without_keys(body))
-            error = self._redactor.text(kept.message)
+            request = self.redactor.value(request_without_keys(body))
+            error = self.redactor.text(kept.message)
             return TurnView(row=kept.row, contents="full", request=request, error=error, attempts=[])
         if seen is None:
             return bare_view(kept.row, "metadata" if self.level == "metadata" else "gone", kept.attempts)
@@ -116,7 +115,7 @@ class Inspector:
             record = record_of(
                 seen, version=callwright.__version__, time=time_, request=request_without_keys(body), **about
             )
-            view = turn_view(kept.row, self._redactor.record(record, seen.secrets))
+            view = turn_view(kept.row, self.redactor.record(record, seen.secrets))
             if not kept.row.over and view.attempts:
                 view.attempts[-1].ended = "running"
             return view

@@ -161,13 +161,18 @@ class _LoopHandler(logging.StreamHandler[TextIO]):
 
 
 def configure(level: LogLevel, format_: LogFormat) -> None:
-    """Log to standard error, from a minimum level."""
+    """Log to standard error, from a minimum level. A later call changes level and format."""
     # No line has the source location, thread or process: see "Optimization" in Python's logging.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     plain = _PlainFormatter("%(asctime)s %(levelname)s %(message)s")
-    handler = _LoopHandler(sys.stderr, JsonFormatter() if format_ == "json" else plain)
-    logging.basicConfig(level=level.upper(), handlers=[handler])
+    formatter = JsonFormatter() if format_ == "json" else plain
+    own = [handler for handler in logging.root.handlers if type(handler) is _LoopHandler]
+    for handler in own:
+        handler.setFormatter(formatter)
+        logging.root.setLevel(level.upper())
+    if not own:
+        logging.basicConfig(level=level.upper(), handlers=[_LoopHandler(sys.stderr, formatter)])
 
 
 def _line(record: logging.LogRecord) -> Line | None:

@@ -156,6 +156,10 @@ class Metrics:
         """A turn was recorded, or not."""
         self._records.labels(outcome).inc()  # from the thread that writes
 
+    def forget_servers(self, model: str) -> None:
+        """Report no server of a model until it is asked again; `model` is its name in the configuration."""
+        self._gauges.pools.pop(model, None)
+
     def observer(self, model: str) -> Observer:
         """An observer that counts the turns of a model; `model` is its name in the configuration."""
         return self._turns.observer(model)

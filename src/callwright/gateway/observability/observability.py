@@ -29,25 +29,39 @@ class Observability:
 
     def __init__(self, config: Config, left: Left = dict, worker: int = 0) -> None:
         self.metrics = Metrics(left)
-        level = inspect_level(config)
-        conversations = ConversationIds()
-        redactor = Redactor(config.redact)
-        workers = config.server.workers
-        self.inspector = None if level == "off" else Inspector(level, conversations, worker, workers, redactor)
-        keeps = config.record is not None or level == "full"
-        self.contexts = RequestContexts(self._on_begin, self._on_end, keeps_bodies=keeps)
+        self._worker = worker
+        self._conversations = ConversationIds()
+        self.inspector: Inspector | None = None
+        self.contexts = RequestContexts(self._on_begin, self._on_end)
         self._recorder: Recorder | None = None
         if (record := config.record) is not None:
-            folder = path_of(record.dir)
-            self._recorder = Recorder(folder, record.max_total_bytes, self.metrics.recorded, conversations, redactor)
+            folder, told = path_of(record.dir), self.metrics.recorded
+            self._recorder = Recorder(folder, record.max_total_bytes, told, self._conversations, Redactor(None))
         self._traces = is_available()
 
-    def observed(self, name: str, model: Model, inspecting: Observer | None = None) -> Model:
-        """A model with the observers of its turns; `name` is its name in the configuration. `inspecting` replaces the
-        one that records turns for the pages.
+    def inspector_for(self, config: Config) -> Inspector | None:
+        """The inspector of a configuration: the present one if the level of detail stays, else a new one. So nothing
+        that was kept at another level is shown.
         """
-        if inspecting is None and self.inspector is not None:
-            inspecting = self.inspector.observer()
+        level = inspect_level(config)
+        if level == "off" or (self.inspector is not None and self.inspector.level == level):
+            return None if level == "off" else self.inspector
+        return Inspector(level, self._conversations, self._worker, config.server.workers)
+
+    def change(self, inspector: Inspector | None, redactor: Redactor) -> None:
+        """Use these from now on, also for turns that are kept already."""
+        self.inspector = inspector
+        if inspector is not None:
+            inspector.redactor = redactor
+        if self._recorder is not None:
+            self._recorder.redactor = redactor
+        is_full = inspector is not None and inspector.level == "full"
+        self.contexts.keeps_bodies = is_full or self._recorder is not None
+
+    def observed(self, name: str, model: Model, inspecting: Observer | None) -> Model:
+        """A model with the observers of its turns; `name` is its name in the configuration, `inspecting` records them
+        for the pages.
+        """
         more = () if inspecting is None else (inspecting,)
         return msgspec.structs.replace(model, observers=(*model.observers, *self._observers(name), *more))
 

@@ -59,7 +59,7 @@ class Recorder:
     ) -> None:
         self._told = told
         self._conversations = conversations
-        self._redactor = redactor
+        self.redactor = redactor
         self._files = _Files(folder, max_bytes)
         self._waiting: queue.Queue[_Waiting | None] = queue.Queue(_MAX_WAITING)
         self._waiting_bytes = 0
@@ -113,7 +113,7 @@ class Recorder:
     def _work(self) -> None:
         while (waiting := self._waiting.get()) is not None:
             try:
-                self._files.write(_line(waiting, _MAX_TURN_BYTES, self._redactor), waiting.time_s)
+                self._files.write(_line(waiting, _MAX_TURN_BYTES, self.redactor), waiting.time_s)
             except Exception as error:
                 self._told("failed")
                 # The message may quote the turn: only the kind of failure is logged.

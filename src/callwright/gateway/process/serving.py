@@ -11,9 +11,10 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,8 +22,11 @@ from starlette.applications import Starlette
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.config.config import Config
 from callwright.gateway.connections import Connections
+from callwright.gateway.http import cancel_quietly
+from callwright.gateway.process.descriptors import allow_requests
 from callwright.gateway.process.protocols.http import HttpProtocol
 from callwright.gateway.process.protocols.websocket import BoundedWebSocket
+from callwright.gateway.running import RunningGateway
 from callwright.settings import bounds
 
 log = logging.getLogger("callwright.gateway")
@@ -30,15 +34,24 @@ log = logging.getLogger("callwright.gateway")
 _LAST_WORDS_S: Final = 5.0
 _CLOSING_S: Final = 2
 _SWEPT_EVERY_S: Final = 1.0
-_OTHER_DESCRIPTORS: Final = 256  # idle connections to model servers, the store, libraries
 # Thresholds of the garbage collector, see `gc.set_threshold`. A failed stream leaves old objects in cycles: with higher
 # thresholds for these, the waves of bench/soak.py took ever more memory.
 _COLLECTED_EVERY: Final = (20_000, 10, 3)
 
 
-def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Serve an application until the process is signalled to stop; `ready` is called once it accepts requests. Raises
-    `SystemExit` if it cannot start.
+# Runs beside the server until it ends.
+Follows: TypeAlias = Callable[[RunningGateway], Coroutine[None, None, None]]
+
+
+def serve(
+    app: Starlette,
+    config: Config,
+    listener: socket.socket,
+    ready: Callable[[], None] = lambda: None,
+    follow: Follows | None = None,
+) -> None:
+    """Serve an application until the process is signalled to stop; `ready` is called once it accepts requests, and
+    `follow` changes its configuration from then on. Raises `SystemExit` if it cannot start.
     """
     server, connections = config.server, app.state.connections
     connections.most = allow_requests(server.max_requests, connections.most)
@@ -46,7 +59,8 @@ def serve(app: Starlette, config: Config, listener: socket.socket, ready: Callab
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(bounds.STALL_S * 1_000))
     settings = ProtocolSettings(app, config, log_level="warning", timeout_graceful_shutdown=_CLOSING_S)
     _spare_collector()
-    serving = _Server(settings, Drain(app.state.admission, server.drain_s), ready)
+    following = None if follow is None else partial(follow, app.state.running)
+    serving = _Server(settings, Drain(app.state.admission, server.drain_s), ready, following)
     serving.run(sockets=[listener])
     if not serving.started:
         raise SystemExit(1)
@@ -106,8 +120,16 @@ class Drain:
 class _Server(uvicorn.Server):
     """A uvicorn server that reports when it is ready, and drains before it ends."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Drain,
+        ready: Callable[[], None],
+        follow: Callable[[], Coroutine[None, None, None]] | None,
+    ) -> None:
         super().__init__(config)
+        self._follow = follow
+        self._following: asyncio.Task[None] | None = None
         self._drain = drain
         self._heads = _HeaderTimeout(self.server_state.connections)
         self._ready = ready
@@ -119,7 +141,15 @@ class _Server(uvicorn.Server):
         sys.set_asyncgen_hooks(firstiter=None)
         await super().startup(sockets=sockets)
         if self.started:
+            if self._follow is not None:
+                self._following = asyncio.create_task(self._follow())
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See uvicorn."""
+        if self._following is not None:
+            await cancel_quietly(self._following)
+        await super().shutdown(sockets=sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """See uvicorn."""
@@ -166,30 +196,3 @@ class _HeaderTimeout:
         self._swept_s = now_s
         for one in [*self._connections]:
             one.sweep(now_s, bounds.RECEIVE_S)
-
-
-def allow_requests(number: int, connections: int) -> int:
-    """Raise the soft limit so that `number` requests can be in flight, each with a connection to a model's server, and
-    `connections` of clients be open. Answers how many of these may be.
-
-    The usual limit, 1024, is too low: above it no client is accepted and no server reached. If the hard limit is too
-    low for the requests, a warning is logged.
-    """
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return connections
-    needed = number + connections + _OTHER_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return connections
-    most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most < (least := 2 * number + _OTHER_DESCRIPTORS):
-        log.warning(
-            "max_requests is %d, but the system lets %d files be open, which is enough for %d: raise the hard limit "
-            "(ulimit -Hn, LimitNOFILE) to %d, or lower max_requests",
-            *(number, most, max(1, (most - _OTHER_DESCRIPTORS) // 2), least),
-        )
-    left = max(most - _OTHER_DESCRIPTORS, most // 2)
-    return min(connections, max(1, left - number, left // 2))

@@ -1,8 +1,9 @@
 """Several processes that serve one port: `workers` in `[server]`.
 
-The parent listens, starts the workers, restarts those that die, and passes a signal to end on to them; it answers no
-requests. Workers share the port, the store, the metrics and the limits of keys. Each has its share of `max_requests`
-and `max_connections`; all else (connections, results of probes, caches) each has for itself.
+The parent listens, starts the workers, restarts those that die, and passes a signal to end and changes of the
+configuration on to them; it answers no requests. Workers share the port, the store, the metrics and the limits of keys.
+Each has its share of `max_requests` and `max_connections`; all else (connections, results of probes, caches) each has
+for itself.
 """
 
 import logging
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -24,11 +26,20 @@ from msgspec import Struct
 from prometheus_client.multiprocess import mark_process_dead
 
 from callwright.errors import ConfigError
-from callwright.gateway.access.clients import Clients
-from callwright.gateway.access.keys import counters_size
-from callwright.gateway.access.shared_counters import SharedCounters
+from callwright.gateway.access.key_counters import KeyCounters
+from callwright.gateway.check import check_config
+from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config
 from callwright.gateway.observability.metrics import MULTIPROCESS
+from callwright.gateway.process.reload import (
+    LOOK_S,
+    ConfigFile,
+    Message,
+    follow_parent,
+    ignore_hangup,
+    log_differences,
+    log_error,
+)
 from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.multiprocess import when_parent_ends
 
@@ -37,6 +48,8 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 # A worker that dies is restarted, but at most this often.
 _PAUSE_S: Final = 1.0
 _SIGNALS: Final = 1  # bytes to read, one a signal
+_END: Final = b"!"
+_RELOAD: Final = b"r"
 _LIMITS_FILE: Final = "limits"
 _METRICS: Final = "metrics"
 
@@ -93,28 +106,29 @@ def _share(most: int | None, number: int, count: int) -> int | None:
 
 
 def serve_by_workers(
-    config: Config, listeners: Sequence[socket.socket], ready: Callable[[], None] = lambda: None
+    config: Config,
+    listeners: Sequence[socket.socket],
+    ready: Callable[[], None] = lambda: None,
+    file: ConfigFile | None = None,
 ) -> None:
     """Serve with one process for each listener until signalled to stop; `ready` is called once all of them serve.
-    Raises `SystemExit` if one cannot start.
+    Changes of the `file` are applied. Raises `SystemExit` if one cannot start.
     """
     with shared_folder() as folder:
-        _counters(config, folder)
         if config.server.metrics and MULTIPROCESS not in os.environ:
             (folder / _METRICS).mkdir()
             os.environ[MULTIPROCESS] = str(folder / _METRICS)
-        _Parent(config, listeners, folder, ready).run()
+        _Parent(config, listeners, folder, ready, file).run()
 
 
-def _counters(config: Config, folder: Path) -> SharedCounters:
-    """The counters that the workers share: the rate limits of keys, then the places taken."""
-    size = counters_size(config.keys) + Clients.size(config.keys, config.server.workers)
-    return SharedCounters.shared(folder / _LIMITS_FILE, size)
+def _counters(names: Sequence[str], workers: int, folder: Path) -> KeyCounters:
+    """The counters that the workers share."""
+    return KeyCounters(names, workers, folder / _LIMITS_FILE)
 
 
 class _Worker(Struct):
     process: SpawnProcess
-    heard: Connection  # gets a byte when it serves
+    pipe: Connection  # gets a byte when it serves; it is told changes of the configuration
     started_s: float
     is_first: bool
     is_ready: bool = False
@@ -124,9 +138,17 @@ class _Parent:
     """Starts and watches the workers; see the module's docstring."""
 
     def __init__(
-        self, config: Config, listeners: Sequence[socket.socket], folder: Path, ready: Callable[[], None]
+        self,
+        config: Config,
+        listeners: Sequence[socket.socket],
+        folder: Path,
+        ready: Callable[[], None],
+        file: ConfigFile | None,
     ) -> None:
         self._config = config
+        self._counters = _counters([key.name for key in config.keys], config.server.workers, folder)
+        self._file = file
+        self._error: str | None = None
         self._listeners = listeners
         self._folder = folder
         self._ready = ready
@@ -137,15 +159,20 @@ class _Parent:
 
     def run(self) -> None:
         """Run until every worker has ended after a signal. Raises `SystemExit` if one cannot start."""
-        with _signals() as told:
+        pause_s = LOOK_S if self._file is not None and self._config.server.watch else None
+        with _signals(reloads=self._file is not None) as told:
             for number in range(len(self._listeners)):
                 self._start(number, is_first=True)
             while self._workers:
-                waiting = [worker.heard for worker in self._workers.values() if not worker.is_ready]
-                wait([told, *waiting, *(worker.process.sentinel for worker in self._workers.values())])
+                waiting = [worker.pipe for worker in self._workers.values() if not worker.is_ready]
+                wait([told, *waiting, *(worker.process.sentinel for worker in self._workers.values())], pause_s)
+                sign = None
                 with suppress(BlockingIOError):
-                    if told.recv(_SIGNALS):
-                        self._tell()
+                    sign = told.recv(_SIGNALS)
+                if sign == _END:
+                    self._tell()
+                elif self._file is not None and not self._is_told and (sign == _RELOAD or self._file.has_changed()):
+                    self._reload(self._file)
                 for number, worker in [*self._workers.items()]:
                     self._listen(worker)
                     if worker.process.exitcode is not None:
@@ -155,10 +182,10 @@ class _Parent:
 
     def _listen(self, worker: _Worker) -> None:
         """Note that a worker serves; one that has died sends nothing."""
-        if worker.is_ready or not worker.heard.poll():
+        if worker.is_ready or not worker.pipe.poll():
             return
         try:
-            worker.is_ready = bool(worker.heard.recv_bytes())
+            worker.is_ready = bool(worker.pipe.recv_bytes())
         except EOFError:
             worker.process.join()
             return
@@ -168,7 +195,7 @@ class _Parent:
 
     def _on_exit(self, number: int, worker: _Worker) -> None:
         del self._workers[number]
-        worker.heard.close()
+        worker.pipe.close()
         if MULTIPROCESS in os.environ:
             mark_process_dead(worker.process.pid)  # type: ignore[no-untyped-call]
         if self._is_told:
@@ -183,12 +210,38 @@ class _Parent:
         self._start(number, is_first=False)
 
     def _start(self, number: int, *, is_first: bool) -> None:
-        heard, said = _SPAWN.Pipe(duplex=False)
-        given = (share_of(self._config, number), number, self._listeners[number], self._folder, said)
+        pipe, parent = _SPAWN.Pipe()
+        config, names = share_of(self._config, number), self._counters.names
+        given = (config, names, number, self._listeners[number], self._folder, parent)
         process = _SPAWN.Process(target=_work, args=given, name=f"callwright-{number + 1}", daemon=True)
         process.start()
-        said.close()
-        self._workers[number] = _Worker(process, heard, time.monotonic(), is_first)
+        parent.close()
+        self._workers[number] = _Worker(process, pipe, time.monotonic(), is_first)
+        if self._error is not None:
+            self._send(number, self._error)
+
+    def _reload(self, file: ConfigFile) -> None:
+        """Have the workers serve the configuration of the file."""
+        try:
+            wanted = file.read()
+            config = applicable(self._config, wanted)
+            check_workers(config)
+            check_config(config)
+        except ConfigError as error:
+            log_error(error)
+            self._error = str(error)
+            for number in self._workers:
+                self._send(number, self._error)
+            return
+        log_differences(self._config, wanted)
+        self._config, self._error = config, None
+        self._counters.add(key.name for key in config.keys)
+        for number in self._workers:
+            self._send(number, (share_of(config, number), self._counters.names))
+
+    def _send(self, number: int, message: Message) -> None:
+        with suppress(OSError):  # one that has died is started again with the present configuration
+            self._workers[number].pipe.send(message)
 
     def _tell(self) -> None:
         """The first time the workers drain, the second time they end."""
@@ -200,16 +253,17 @@ class _Parent:
 
 
 @contextmanager
-def _signals() -> Iterator[socket.socket]:
-    """A socket that gets a byte when this process is signalled to stop."""
+def _signals(*, reloads: bool) -> Iterator[socket.socket]:
+    """A socket that gets a byte when this process is signalled to stop, and another one to read its configuration."""
     told, tell = socket.socketpair()
     told.setblocking(False)
 
-    def handler(*_: object) -> None:
-        tell.send(b"!")
+    def handler(sign: int, *_: object) -> None:
+        tell.send(_END if sign in (signal.SIGTERM, signal.SIGINT) else _RELOAD)
 
     with told, tell:
-        before = {sign: signal.signal(sign, handler) for sign in (signal.SIGTERM, signal.SIGINT)}
+        signals = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if reloads else [])]
+        before = {sign: signal.signal(sign, handler) for sign in signals}
         try:
             yield told
         finally:
@@ -225,8 +279,11 @@ def _how(code: int | None) -> str:
 # --- in a worker ---
 
 
-def _work(config: Config, number: int, listener: socket.socket, folder: Path, said: Connection) -> None:
+def _work(
+    config: Config, names: Sequence[str], number: int, listener: socket.socket, folder: Path, parent: Connection
+) -> None:
     held = hold(folder)  # until the process ends, which may be after its parent
+    ignore_hangup()  # the parent is asked
     os.setpgrp()  # Ctrl-C in a terminal goes to the parent alone, which passes it on
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from callwright.gateway.app import create_app
@@ -234,6 +291,7 @@ def _work(config: Config, number: int, listener: socket.socket, folder: Path, sa
     from callwright.gateway.process.serving import serve
 
     configure(config.server.log_level, config.server.log_format)
-    app = create_app(config, counters=_counters(config, folder), worker=number, folder=folder)
+    counters = _counters(names, config.server.workers, folder)
+    app = create_app(config, counters=counters, worker=number, folder=folder)
     with held:
-        serve(app, config, listener, lambda: said.send_bytes(b"!"))
+        serve(app, config, listener, lambda: parent.send_bytes(b"!"), partial(follow_parent, parent))

@@ -22,6 +22,7 @@ from callwright.events import Problem, Usage
 from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop, store_unavailable
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.kept_items.written_turn import FollowedTurn
+from callwright.gateway.parts import Uses
 from callwright.gateway.request_context import note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
@@ -145,7 +146,9 @@ class PreparedResponse(Struct):
 
 
 class ResponseService:
-    """Prepares responses and runs them. `find_model` raises `RequestError` for a name that is not served."""
+    """Prepares responses and runs them. `find_model` raises `RequestError` for a name that is not served. `uses` counts
+    what runs longer than the request that began it.
+    """
 
     def __init__(
         self,
@@ -157,7 +160,9 @@ class ResponseService:
         *,
         mend: bool,
         bounds: Bounds,
+        uses: Uses,
     ) -> None:
+        self.uses = uses
         self._find_model = find_model
         self._servers = servers
         self._search = search

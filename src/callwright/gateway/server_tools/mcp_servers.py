@@ -1,4 +1,4 @@
-"""The MCP servers that the configuration allows, connected on first use, until the gateway ends.
+"""The MCP servers that the configuration allows, connected on first use, as long as they are in it.
 
 No request can make the gateway contact another server. All requests share one connection to a server; requests with
 headers of their own share one with those that send the same headers.
@@ -10,6 +10,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -34,13 +35,13 @@ log = logging.getLogger("callwright.gateway")
 _LISTED_EVERY_S: Final = 300.0
 # Characters of a result that the model reads; longer results lose their middle, as in agents.
 _RESULT_CHARS: Final = Limits().result_chars
-# The number of cached connections with clients' headers; the least recently used is evicted.
+# The number of cached connections of a server with clients' headers; the least recently used is evicted.
 _MAX_OF_CLIENTS: Final = 64
 # Headers that clients may not set: they belong to the connection or the protocol.
 _NOT_OF_CLIENTS: Final = ("host", "content-length", "content-type", "transfer-encoding", "connection", "accept", "te")
 # Called for each call: the server's label in the configuration, the outcome, the seconds it took.
 Told: TypeAlias = Callable[[str, str, float], None]
-_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+_Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class OpenServer(Struct, frozen=True):
@@ -69,25 +70,81 @@ class _Kept:
         self.listed_at = 0.0
 
 
+class ConfiguredServer:
+    """A server of the configuration, and its connections. Raises `ConfigError` for a wrong entry."""
+
+    def __init__(self, config: McpConfig, bounds: Bounds) -> None:
+        try:
+            self.target = _target(config)
+        except ConfigError as error:
+            raise ConfigError(f"MCP server {config.label!r}: {error}") from error
+        self.config = config
+        self._bounds = bounds
+        self._kept: OrderedDict[_Headers, _Kept] = OrderedDict()
+
+    async def connect(self, given: Mapping[str, str]) -> Connection:
+        """A connection with these headers of a client, and a recent list of tools. Raises `ConfigError`."""
+        target, config, headers = self.target, self.config, tuple(sorted(given.items()))
+        if given:
+            assert isinstance(target, Url)
+            target = msgspec.structs.replace(target, headers={**target.headers, **given})
+        kept = self._kept.setdefault(headers, _Kept())
+        self._kept.move_to_end(headers)
+        async with kept.lock:
+            if kept.connection is None:
+                connection = Connection(target, config.connect_timeout_s, self._bounds)
+                try:
+                    await connection.open()
+                except BaseException:
+                    await connection.close()
+                    raise
+                kept.connection = connection
+            elif kept.connection.is_stale or time.monotonic() - kept.listed_at > _LISTED_EVERY_S:
+                await kept.connection.refresh()
+            else:
+                return kept.connection
+            kept.listed_at = time.monotonic()
+        await self._drop_some()
+        return kept.connection
+
+    async def close(self) -> None:
+        """Close all connections, and the process that was started."""
+        kept, self._kept = self._kept, OrderedDict()
+        await asyncio.gather(*(one.connection.close() for one in kept.values() if one.connection is not None))
+
+    async def _drop_some(self) -> None:
+        """Close the least recently used connections with clients' headers, if there are too many."""
+        of_clients = [headers for headers in self._kept if headers]
+        for headers in of_clients[: max(0, len(of_clients) - _MAX_OF_CLIENTS)]:
+            kept = self._kept[headers]
+            if not kept.lock.locked() and (kept.connection is None or kept.connection.is_idle):
+                del self._kept[headers]
+                if kept.connection is not None:
+                    await kept.connection.close()
+
+
+# Returns the server of an entry: the one that exists already, or a new one from the function.
+TakesServer: TypeAlias = Callable[[McpConfig, Callable[[], ConfiguredServer]], ConfiguredServer]
+
+
 class McpServers:
     """The servers of a configuration. Raises `ConfigError` for a wrong entry."""
 
     def __init__(
-        self, configs: Sequence[McpConfig], told: Told = lambda *_: None, bounds: Bounds | None = None
+        self,
+        configs: Sequence[McpConfig],
+        told: Told = lambda *_: None,
+        bounds: Bounds | None = None,
+        take: TakesServer = lambda _, build: build(),
     ) -> None:
         self._told = told
-        self._bounds = bounds or Bounds()
-        self._targets: dict[str, tuple[McpConfig, Command | Url]] = {}
+        self._servers: dict[str, ConfiguredServer] = {}
         if configs:
             needs_sdk()
         for config in configs:
-            if config.label in self._targets:
+            if config.label in self._servers:
                 raise ConfigError(f"Two MCP servers are called {config.label!r}.")
-            try:
-                self._targets[config.label] = config, _target(config)
-            except ConfigError as error:
-                raise ConfigError(f"MCP server {config.label!r}: {error}") from error
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+            self._servers[config.label] = take(config, partial(ConfiguredServer, config, bounds or Bounds()))
 
     async def open(self, asked: Sequence[AskedServer], labels: Sequence[str] = ()) -> dict[str, OpenServer]:
         """The servers that a request offers, connected, by the labels it gives them; and the configured servers of its
@@ -106,19 +163,11 @@ class McpServers:
             )
         )
 
-    async def close(self) -> None:
-        """Close all connections, and the processes that were started."""
-        kept, self._kept = self._kept, OrderedDict()
-        await asyncio.gather(*(one.connection.close() for one in kept.values() if one.connection is not None))
-
     async def _open(self, asked: AskedServer) -> OpenServer:
-        config, target = self._find(asked)
-        given = _headers(asked, config)
-        if given:
-            assert isinstance(target, Url)
-            target = msgspec.structs.replace(target, headers={**target.headers, **given})
+        found = self._find(asked)
+        config = found.config
         try:
-            connection = await self._connected((config.label, tuple(sorted(given.items()))), config, target)
+            connection = await found.connect(_headers(asked, config))
         except ConfigError as error:
             log.warning("%s", " ".join((str(error), *getattr(error, "__notes__", ()))))
             raise RequestError(
@@ -140,19 +189,20 @@ class McpServers:
             )
         return OpenServer(server, connection, config, listed, self._told)
 
-    def _find(self, asked: AskedServer) -> tuple[McpConfig, Command | Url]:
+    def _find(self, asked: AskedServer) -> ConfiguredServer:
         """The configured server that a request means, by its URL, or without one by its label."""
         if asked.server_url is None:
-            if asked.server_label in self._targets:
-                return self._targets[asked.server_label]
-            field, said, near = asked.label_field, asked.server_label, did_you_mean(asked.server_label, self._targets)
+            if asked.server_label in self._servers:
+                return self._servers[asked.server_label]
+            field, said, near = asked.label_field, asked.server_label, did_you_mean(asked.server_label, self._servers)
         else:
-            for config, target in self._targets.values():
-                if isinstance(target, Url) and target.url.rstrip("/") == asked.server_url.rstrip("/"):
-                    return config, target
+            for server in self._servers.values():
+                url = server.target.url if isinstance(server.target, Url) else ""
+                if url.rstrip("/") == asked.server_url.rstrip("/"):
+                    return server
             field, said = asked.url_field, without_credentials(asked.server_url)
             near = ""  # addresses in the configuration are not revealed
-        known = f"They are: {', '.join(self._targets)}." if self._targets else "There are none."
+        known = f"They are: {', '.join(self._servers)}." if self._servers else "There are none."
         raise RequestError(
             f"Unsupported value: '{asked.param}.{field}' does not support '{said}' here: this gateway contacts the MCP "
             f"servers of its configuration only.{near} {known} Add it there ([[mcp]] with a label and a url or "
@@ -160,37 +210,6 @@ class McpServers:
             param=f"{asked.param}.{field}",
             code="unsupported_value",
         )
-
-    async def _connected(self, key: _Key, config: McpConfig, target: Command | Url) -> Connection:
-        """A connection to a server, with a list of its tools that is recent. Raises `ConfigError`."""
-        kept = self._kept.setdefault(key, _Kept())
-        self._kept.move_to_end(key)
-        async with kept.lock:
-            if kept.connection is None:
-                connection = Connection(target, config.connect_timeout_s, self._bounds)
-                try:
-                    await connection.open()
-                except BaseException:
-                    await connection.close()
-                    raise
-                kept.connection = connection
-            elif kept.connection.is_stale or time.monotonic() - kept.listed_at > _LISTED_EVERY_S:
-                await kept.connection.refresh()
-            else:
-                return kept.connection
-            kept.listed_at = time.monotonic()
-        await self._drop_some()
-        return kept.connection
-
-    async def _drop_some(self) -> None:
-        """Close the least recently used connections with clients' headers, if there are too many."""
-        of_clients = [key for key in self._kept if key[1]]
-        for key in of_clients[: max(0, len(of_clients) - _MAX_OF_CLIENTS)]:
-            kept = self._kept[key]
-            if not kept.lock.locked() and (kept.connection is None or kept.connection.is_idle):
-                del self._kept[key]
-                if kept.connection is not None:
-                    await kept.connection.close()
 
 
 def _target(config: McpConfig) -> Command | Url:

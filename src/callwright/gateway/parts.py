@@ -1,0 +1,108 @@
+"""What revisions of the configuration share, and who uses a revision.
+
+A part is a model, an MCP server, the search engine or the hooks, with its connections. Two revisions that configure it
+equally have the same one. `Uses` counts the requests of a revision, so that it is closed after the last.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+
+class Closable(Protocol):
+    """Something with connections."""
+
+    async def close(self) -> None:
+        """Close them."""
+        ...
+
+
+T = TypeVar("T", bound=Closable)
+
+
+class _Part(Struct):
+    value: Closable
+    holders: int = 0
+
+
+class Parts:
+    """The parts of all revisions that are open, by their configuration."""
+
+    def __init__(self) -> None:
+        self._all: dict[bytes, _Part] = {}
+
+    def of_revision(self) -> "RevisionParts":
+        """The parts of a new revision, none yet."""
+        return RevisionParts(self._all)
+
+
+class RevisionParts:
+    """The parts of one revision. Only `hold` and `close` change what others see; neither may overlap with `get`."""
+
+    def __init__(self, all_: dict[bytes, _Part]) -> None:
+        self._all = all_
+        self._own: dict[bytes, _Part] = {}
+        self._is_held = False
+
+    def get(self, kind: str, config: object, build: Callable[[], T]) -> T:
+        """The part of this configuration: that of another revision, or a new one."""
+        key = msgspec.msgpack.encode((kind, config))
+        part = self._own[key] = self._all.get(key) or _Part(build())
+        return part.value  # type: ignore[return-value]  # the kind is part of the key
+
+    def hold(self) -> set[int]:
+        """Keep them open until `close`. Returns the `id` of each that no other revision has."""
+        self._is_held = True
+        for key, part in self._own.items():
+            part.holders += 1
+            self._all[key] = part
+        return {id(part.value) for part in self._own.values() if part.holders == 1}
+
+    async def close(self) -> None:
+        """Close those that no other revision has."""
+        if not self._is_held:
+            return
+        self._is_held = False
+        for key, part in self._own.items():
+            part.holders -= 1
+            if part.holders == 0:
+                del self._all[key]
+                await part.value.close()
+
+
+class Uses:
+    """Counts what runs by a revision: requests, turns over WebSocket and background responses. `is_replaced` is set
+    when another revision takes its place, `is_over` after the last use.
+    """
+
+    def __init__(self) -> None:
+        self._number = 0
+        self.is_replaced = asyncio.Event()
+        self.is_over = asyncio.Event()
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def begin(self) -> None:
+        """One more use."""
+        self._number += 1
+
+    def end(self) -> None:
+        """A use is over."""
+        self._number -= 1
+        self._note()
+
+    def replace(self) -> None:
+        """Nothing new begins."""
+        self.is_replaced.set()
+        self._note()
+
+    def _note(self) -> None:
+        if not self._number and self.is_replaced.is_set():
+            self.is_over.set()
