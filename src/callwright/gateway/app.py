@@ -5,8 +5,9 @@ import logging
 import os
 import platform
 import re
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,13 @@ from callwright.database.makers import this_process
 from callwright.errors import RequestError
 from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.clients import Clients
-from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.access.keys import ApiKey, Keys, caller, counters_size
 from callwright.gateway.access.middleware import AccessMiddleware
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.access.shared_limits import SharedLimits
 from callwright.gateway.body_budget import BodyBudget
 from callwright.gateway.config.build_models import build_models, link_fallbacks
-from callwright.gateway.config.config import Config, ModelConfig, StoreConfig
+from callwright.gateway.config.config import Config, StoreConfig
 from callwright.gateway.connections import Connections
 from callwright.gateway.endpoints.chat import ChatEndpoint
 from callwright.gateway.endpoints.conversations import ConversationsEndpoint
@@ -46,9 +46,10 @@ from callwright.gateway.hooks.build import build_hooks, with_hooks
 from callwright.gateway.http import cancel_quietly, error_response, json_response
 from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
-from callwright.gateway.inspection.run_again import RunAgain
+from callwright.gateway.inspection.run_again import Again, RunAgain
 from callwright.gateway.inspection.siblings import SharedTurns
-from callwright.gateway.inspection.turn_source import LocalTurns, RecordedTurns
+from callwright.gateway.inspection.spend import spend_view
+from callwright.gateway.inspection.turn_source import LocalTurns, RecordedTurns, TurnSource
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.model_windows import ModelWindows
 from callwright.gateway.observability.observability import Observability, inspect_level
@@ -57,6 +58,8 @@ from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.server_tools.mcp_servers import McpServers
 from callwright.gateway.server_tools.search_engine import search_engine
 from callwright.gateway.server_tools.web_searches import WebSearch
+from callwright.gateway.spending.ledger import ledger_of
+from callwright.gateway.spending.limit import with_limit
 from callwright.gateway.store.store import Store, StoreError
 from callwright.gateway.store_upkeep import end_left, prune, tend
 from callwright.tolerant_json.codec import encode
@@ -210,19 +213,23 @@ class _Gateway:
         self.clients = Clients(config.limits, config.keys, counters, begin, worker, workers)
         self.admission = AdmissionControl(config.server.max_requests, self.clients)
         self.watch = Observability(config, lambda: self.keys.remaining(), worker)
+        store = config.store or StoreConfig(url="sqlite://")
+        told = self.watch.metrics.store_operation
+        self._store = (
+            None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
+        )
+        self._ledger = ledger_of(config, self._store)
+        count_cost = self.watch.metrics.count_cost
         observed = {
-            given.name: self.watch.observed(given.name, self._behind_lane(model, given))
+            given.name: self.watch.observed(
+                given.name, with_limit(model, given, self.admission, self._ledger, count_cost)
+            )
             for given, model in zip(config.models, models.values(), strict=True)
         }
         self._hooks = build_hooks(config, self.watch.metrics.hook_judged)
         self._models = with_hooks(link_fallbacks(observed, config), self._hooks)
         self.keys = Keys(config.keys, self._models, counters=counters)
         self._document: bytes | None = None
-        store = config.store or StoreConfig(url="sqlite://")
-        told = self.watch.metrics.store_operation
-        self._store = (
-            None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
-        )
         self._limits = self._shared_limits(store, folder)
         self._keeper = ItemKeeper(self._store)
         self._tasks: list[asyncio.Task[None]] = []
@@ -258,20 +265,25 @@ class _Gateway:
         return WebSearch(config.search, search_engine(config.search, self._mcp, labels))
 
     def _pages(self, config: Config, worker: int, folder: Path | None) -> InspectionEndpoint:
-        inspector = self.watch.inspector
-        if inspector is None:
-            return InspectionEndpoint(self._info, self._records, config.server, config.limits, self.admission)
-        again = RunAgain(self.watch, inspector, self._served.find, config.models, config.limits)
-        turns = LocalTurns(inspector)
-        if folder is None or config.server.workers == 1:
-            return InspectionEndpoint(self._info, turns, config.server, config.limits, self.admission, again.run)
-        self._shared = SharedTurns(turns, again, folder, worker, config.server.workers)
-        shared = self._shared
-        return InspectionEndpoint(self._info, shared, config.server, config.limits, self.admission, shared.again)
-
-    def _behind_lane(self, model: Model, given: ModelConfig) -> Model:
-        limit = ConcurrencyLimit(model.upstream.name, self.admission, given.max_requests, given.queue_s)
-        return msgspec.structs.replace(model, limit=limit)
+        inspector, ledger = self.watch.inspector, self._ledger
+        turns: TurnSource | None = self._records
+        again: Callable[[str, Again], Coroutine[Any, Any, str | None]] | None = None
+        if inspector is not None:
+            turns = own = LocalTurns(inspector)
+            here = RunAgain(self.watch, inspector, self._served.find, config.models, config.limits)
+            again = here.run
+            if folder is not None and config.server.workers > 1:
+                turns = self._shared = SharedTurns(own, here, folder, worker, config.server.workers)
+                again = self._shared.again
+        return InspectionEndpoint(
+            self._info,
+            turns,
+            config.server,
+            config.limits,
+            self.admission,
+            again,
+            None if ledger is None else partial(spend_view, ledger, config.spending.currency),
+        )
 
     def endpoints(self) -> list[tuple[str, str, Handler]]:
         """Method, path and handler of everything that is served over HTTP."""
@@ -330,6 +342,8 @@ class _Gateway:
             self._tasks.append(asyncio.create_task(self._keeper.forget()))
             if self._limits is not None:
                 self._tasks.append(asyncio.create_task(self._limits.run()))
+            if self._ledger is not None:
+                self._tasks.append(asyncio.create_task(self._ledger.run()))
 
     async def close(self) -> None:
         self.admission.end()
@@ -338,6 +352,8 @@ class _Gateway:
             await cancel_quietly(task)
         if self._limits is not None:
             await self._limits.close()
+        if self._ledger is not None:
+            await self._ledger.close()
         await self._mcp.close()
         if self._hooks is not None:
             await self._hooks.close()
@@ -404,6 +420,7 @@ class _Gateway:
             models=models,
             mcp=[server.label for server in self._config.mcp],
             kept=len(inspector.turns) if inspector is not None and who.is_operator else 0,
+            has_spending=self._ledger is not None,
         )
 
     def _described_api(self) -> bytes:
