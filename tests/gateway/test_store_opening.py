@@ -348,7 +348,7 @@ def test_a_file_that_was_taken_away_is_made_anew_when_it_is_opened_again(tmp_pat
 
 def fill(url: str, since: int = 0) -> None:
     """Make the store of an older version. `since`: its schema, if not the newest. The file has types of SQLite."""
-    script = (Path(__file__).parent / "store_0006.sql").read_text(encoding="utf-8")
+    script = (Path(__file__).parent / "store_0007.sql").read_text(encoding="utf-8")
     if url.startswith("postgresql"):
         script = script.replace("BLOB", "BYTEA").replace("DOUBLE", "DOUBLE PRECISION")
         script = script.replace("number INTEGER", "number BIGSERIAL")
@@ -362,6 +362,7 @@ def fill(url: str, since: int = 0) -> None:
 
 # Undoes the additions of each schema.
 ADDED = {
+    7: ["DROP TABLE spending", "DROP TABLE spenders"],
     6: ["DROP TABLE limits", "DROP TABLE limits_users"],
     5: ["DROP TABLE session_messages", "DROP TABLE sessions"],
     4: ["DROP TABLE kept_items"],
@@ -370,7 +371,7 @@ ADDED = {
 }
 
 
-@pytest.mark.parametrize("since", [None, 0, *range(1, 6)])
+@pytest.mark.parametrize("since", [None, 0, *range(1, 7)])
 def test_a_store_of_each_older_schema_opens_and_is_read_and_written(place: str, since: int | None) -> None:
     if since is not None:
         fill(place, since)
@@ -416,7 +417,7 @@ def test_a_store_of_0_1_0_is_read_and_continued(tmp_path: Path) -> None:
 def test_a_database_of_a_newer_schema_is_refused_and_left_alone(kept_url: str) -> None:
     run(kept_url, nothing)
     sql(kept_url, "UPDATE callwright_schema SET version_num = '9999'")
-    with pytest.raises(ConfigError, match="it has schema 9999, this Callwright knows up to 0006"):
+    with pytest.raises(ConfigError, match="it has schema 9999, this Callwright knows up to 0007"):
         run(kept_url, nothing)
     assert sql(kept_url, "SELECT * FROM callwright_schema") == [("9999",)]
 

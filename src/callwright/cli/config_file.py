@@ -12,7 +12,7 @@ import msgspec
 from callwright.cli.served_table import Looked
 from callwright.doctor.recommend import Advice, advice, toml_table
 from callwright.errors import ConfigError
-from callwright.gateway.config.config import ANY_MODEL, ModelConfig
+from callwright.gateway.config.config import ANY_MODEL, ModelConfig, servers_of
 from callwright.upstreams.base_urls import without_credentials
 
 
@@ -48,7 +48,7 @@ def served_config(
         if settings := {key: value for key, value in table.items() if value not in (None, "")}:
             yield from (toml_table(f"[{name}]", settings), "")
     for given in models:
-        if any(url != without_credentials(url) for url in given.servers):
+        if any(url != without_credentials(url) for url in servers_of(given)):
             raise ConfigError("--write: the URL has a password, which no file should have. Give the key by --key-env.")
         advised = [advice(found, api_key_env=given.api_key_env) for found, _ in looked.get(given.name, ())]
         pinned = [one for one in advised if one.toml] if given.template is None else []

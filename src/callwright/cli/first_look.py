@@ -21,7 +21,7 @@ from callwright.doctor.examine import probe
 from callwright.doctor.findings import Findings
 from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import upstream_headers
-from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, servers_of
 from callwright.turn.model import AUTO
 from callwright.upstreams.base_urls import without_credentials
 from callwright.wire.server import INSTANCE_HEADER, INSTANCE_VARIABLE
@@ -41,7 +41,7 @@ class FirstLook:
     def __init__(self, config: Config, stop: Callable[[], None] | None = None, *, shown: Collection[str] = ()) -> None:
         self._models: dict[str, list[ModelConfig]] = {}
         for model in config.models:
-            for url in model.servers:
+            for url in servers_of(model):
                 if url.startswith(("http://", "https://")):
                     self._models.setdefault(url, []).append(model)
         self._shown = shown

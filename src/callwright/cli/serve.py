@@ -39,6 +39,7 @@ from callwright.gateway.config.config import (
     ServerConfig,
     StoreConfig,
     load_config,
+    servers_of,
     simulated_config,
     with_default_mode,
 )
@@ -212,7 +213,7 @@ async def _look(config: Config, models: Mapping[str, Model]) -> Looked:
     }
     if not selectors:
         return {}
-    servers = dict.fromkeys(url for given in config.models for url in given.servers)
+    servers = dict.fromkeys(url for given in config.models for url in servers_of(given))
     asking = f"Asking {', '.join(map(without_credentials, servers))}"
     with status(asking) if is_terminal(sys.stderr) else nullcontext():
         looked = await asyncio.gather(*(selector.look() for selector in selectors.values()))

@@ -12,7 +12,7 @@ from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.doctor.findings import Findings
 from callwright.doctor.recommend import Advice
 from callwright.gateway.config.build_models import detected, mode_of
-from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, ModelConfig
+from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, ModelConfig, servers_of
 from callwright.turn.model import AUTO, TEMPLATE
 from callwright.upstreams.base_urls import without_credentials
 
@@ -81,7 +81,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
 
 
 def _rows(given: ModelConfig, looked: Sequence[tuple[Findings, Advice]]) -> Iterator[_Row]:
-    where = ", ".join(map(without_credentials, given.servers))
+    where = ", ".join(map(without_credentials, servers_of(given)))
     if where == SIMULATED_UPSTREAM:
         where = "A simulated model"
     if not looked:

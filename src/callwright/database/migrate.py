@@ -9,7 +9,7 @@ from callwright.database.tables import TABLES, lock
 from callwright.errors import ConfigError
 
 # The number of the present schema, raised with each change of the tables.
-SCHEMA: Final = "0006"
+SCHEMA: Final = "0007"
 VERSIONS: Final = Table("callwright_schema", MetaData(), Column("version_num", String(32), primary_key=True))
 
 

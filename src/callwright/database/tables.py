@@ -8,6 +8,7 @@ n turns takes n rows, and a fork costs nothing.
           items        which response holds the item of an id       makers    processes with unfinished work
         sessions ◄── session_messages                             kept_items    items that clients do not send back
         limits    each key's usage against its limits            limits_users  gateways that count it together
+        spending  what each key used of each model on each day   spenders      processes that may use more of a budget
 
 JSON is stored as the bytes that were encoded: PostgreSQL's own type would refuse U+0000 and round numbers.
 """
@@ -173,6 +174,30 @@ LIMITS_USERS = Table(
     TABLES,
     Column("gateway", Text, primary_key=True),
     Column("seen_at", BigInteger, nullable=False),
+)
+
+SPENDING = Table(
+    "spending",
+    TABLES,
+    Column("key", Text, primary_key=True),  # its name
+    Column("day", Text, primary_key=True),  # in UTC, as YYYY-MM-DD
+    Column("model", _Id, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("cost", BigInteger, nullable=False),  # in millionths of the currency
+    Index("spending_model", "model", "day"),
+    Index("spending_day", "day"),
+)
+
+SPENDERS = Table(
+    "spenders",
+    TABLES,
+    Column("process", Text, primary_key=True),
+    Column("seen_at", BigInteger, nullable=False),
+    Column("batch", BigInteger, nullable=False),  # the number of the last batch of usage that it has added
+    Column("granted", LargeBinary, nullable=False),  # JSON: how much of each budget it may use until it reports
 )
 
 

@@ -23,6 +23,8 @@ from callwright.gateway.inspection.turn_source import RecordedTurns
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.observability.observability import Observability
 from callwright.gateway.parts import Parts
+from callwright.gateway.spending.budgets import budgets_of
+from callwright.gateway.spending.ledger import Ledger
 from callwright.gateway.store.store import Store
 from callwright.gateway.store_upkeep import end_left, prune, tend
 
@@ -56,6 +58,7 @@ class Lasting:
             None if store.url == "none" else Store(store.url, store.retention_days, lambda: caller().name, told=told)
         )
         self.keeper = ItemKeeper(self.store)
+        self.ledger = Ledger(self.store)
         self.background = BackgroundResponses(self.store, self.admission)
         self.limits: SharedLimits | None = None
         if store.shared_limits and self.store is not None:  # the workers of one gateway have a folder in common
@@ -73,6 +76,7 @@ class Lasting:
         self.admission.change(config.server.max_requests)
         self.connections.most = config.limits.max_connections
         self.bodies.most = config.limits.max_bodies_bytes
+        self.ledger.change(list(budgets_of(config)))
         if self.limits is not None:
             self.limits.change(keys)
 
@@ -88,6 +92,7 @@ class Lasting:
             tended = tend(self.store, lambda: self.background.makes_some)
             self._tasks += [asyncio.create_task(work) for work in (prune(self.store), tended)]
             self._tasks.append(asyncio.create_task(self.keeper.forget()))
+            self._tasks.append(asyncio.create_task(self.ledger.run()))
             if self.limits is not None:
                 self._tasks.append(asyncio.create_task(self.limits.run()))
 
@@ -102,6 +107,7 @@ class Lasting:
             await cancel_quietly(task)
         if self.limits is not None:
             await self.limits.close()
+        await self.ledger.close()
         if self.shared_turns is not None:
             await self.shared_turns.close()
         if self.store is not None:

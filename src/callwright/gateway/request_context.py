@@ -20,10 +20,10 @@ from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.observe import Ended, Observation, Observer
 
 # Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
-# the key; a limit of the key; the limit of the gateway or of a model; the gateway ends; a body that is too large, or
-# takes too long; a server of MCP that cannot be used; a hook; anything else in it that is wrong.
+# the key; a limit of the key; a budget; the limit of the gateway or of a model; the gateway ends; a body that is too
+# large, or takes too long; a server of MCP that cannot be used; a hook; anything else in it that is wrong.
 Refusal: TypeAlias = Literal[
-    "key", "origin", "model", "requests", "tokens", "busy", "ending", "size", "slow", "mcp", "hook", "invalid"
+    "key", "origin", "model", "requests", "tokens", "budget", "busy", "ending", "size", "slow", "mcp", "hook", "invalid"
 ]
 REFUSALS: Final[tuple[Refusal, ...]] = get_args(Refusal)
 # Whose API a client speaks.
@@ -39,7 +39,11 @@ _BY_STATUS: Final[Mapping[int, Refusal]] = {
     429: "busy",
     503: "ending",
 }
-_OF_A_KEY: Final[Mapping[str, Refusal]] = {"requests": "requests", "tokens": "tokens"}  # by the type of the error
+_OF_A_KEY: Final[Mapping[str, Refusal]] = {
+    "requests": "requests",
+    "tokens": "tokens",
+    "insufficient_quota": "budget",
+}  # by the type of the error
 
 # As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
 _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
@@ -66,7 +70,7 @@ _MAX_PATH: Final = 200
 
 class Turns(Struct):
     """The turns of a request that have ended: their number, and the sums over them. `fallback` is the other model that
-    was asked last, if any.
+    was asked last, if any. `cost` is in millionths of the currency; None if no model has a price.
     """
 
     number: int = 0
@@ -76,6 +80,7 @@ class Turns(Struct):
     retries: int = 0
     ambiguous: dict[str, int] = {}
     fallback: str | None = None
+    cost: int | None = None
 
     def add(self, seen: Observation) -> None:
         """One more has ended."""
@@ -103,6 +108,8 @@ class Turns(Struct):
             fields["problems"] = dict(sorted(self.problems.items()))
         if self.retries:
             fields["retries"] = self.retries
+        if self.cost is not None:
+            fields["cost"] = self.cost / 1_000_000
         if self.fallback is not None:
             fields["fallback"] = self.fallback
         if self.ambiguous:
@@ -178,6 +185,8 @@ class RequestContext(Struct, kw_only=True):
         for asked in seen.asked:
             self.elsewhere_s += asked.timings.queued_s + asked.timings.waited_s
             self.dropped |= asked.unsent
+            if asked.timings.cost is not None:
+                self.turns.cost = (self.turns.cost or 0) + asked.timings.cost
         if isinstance(seen.error, RequestError | UpstreamError):
             self.failed(seen.error)
 

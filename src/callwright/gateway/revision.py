@@ -20,7 +20,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import callwright
 from callwright.errors import RequestError
-from callwright.gateway.access.concurrency import ConcurrencyLimit
 from callwright.gateway.access.keys import ApiKey, Keys, caller
 from callwright.gateway.config.build_models import build_models, link_fallbacks
 from callwright.gateway.config.config import Config, McpConfig, ModelConfig
@@ -36,6 +35,7 @@ from callwright.gateway.http import error_response, json_response
 from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
 from callwright.gateway.inspection.run_again import RunAgain
+from callwright.gateway.inspection.spend import spend_view
 from callwright.gateway.inspection.turn_source import LocalTurns, TurnSource
 from callwright.gateway.lasting import Lasting
 from callwright.gateway.model_windows import ModelWindows
@@ -46,6 +46,8 @@ from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.server_tools.mcp_servers import ConfiguredServer, McpServers
 from callwright.gateway.server_tools.search_engine import search_engine
 from callwright.gateway.server_tools.web_searches import WebSearch
+from callwright.gateway.spending.ledger import counts_spending
+from callwright.gateway.spending.limit import with_limit
 from callwright.gateway.store.store import StoreError
 from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model, open_models
@@ -102,15 +104,15 @@ class Revision:
 
     def _built_models(self, built: Mapping[str, Model] | None) -> dict[str, Model]:
         """The models with the limits on their concurrent requests."""
-        config, admission = self.config, self._lasting.admission
+        config, lasting = self.config, self._lasting
+        ledger = lasting.ledger if counts_spending(config) else None
 
         def take(given: ModelConfig, build: Callable[[], Model]) -> Model:
-            def with_limit() -> Model:
-                model = build()
-                limit = ConcurrencyLimit(model.upstream.name, admission, given.max_requests, given.queue_s)
-                return msgspec.structs.replace(model, limit=limit)
+            def limited() -> Model:
+                return with_limit(build(), given, lasting.admission, ledger, lasting.watch.metrics.count_cost)
 
-            return self._parts.get("model", (given, bool(config.keys), config.limits.max_answer_bytes), with_limit)
+            depends = given, bool(config.keys), config.limits.max_answer_bytes, ledger is not None
+            return self._parts.get("model", depends, limited)
 
         if built is None:
             return build_models(config, take)
@@ -142,13 +144,16 @@ class Revision:
     def _inspection(self) -> InspectionEndpoint:
         lasting, inspector = self._lasting, self.inspector
         given = self.config.server, self.config.limits, lasting.admission, self.uses.is_replaced
+        spend = None
+        if counts_spending(self.config):
+            spend = partial(spend_view, lasting.ledger, self.config.spending.currency)
         if inspector is None:
-            return InspectionEndpoint(self._info, lasting.records, *given)
+            return InspectionEndpoint(self._info, lasting.records, *given, spend=spend)
         self._own_turns = LocalTurns(inspector)
         self._again = again = RunAgain(lasting.watch, inspector, self._served.find, self.config, self.uses)
         if (shared := lasting.shared_turns) is not None:
-            return InspectionEndpoint(self._info, shared, *given, shared.again)
-        return InspectionEndpoint(self._info, self._own_turns, *given, again.run)
+            return InspectionEndpoint(self._info, shared, *given, shared.again, spend)
+        return InspectionEndpoint(self._info, self._own_turns, *given, again.run, spend)
 
     # --- life ---
 
@@ -268,6 +273,7 @@ class Revision:
             models=models,
             mcp=[server.label for server in self.config.mcp],
             config_error=self._lasting.config_error if who.is_operator else None,
+            has_spending=counts_spending(self.config),
             kept=len(inspector.turns) if inspector is not None and who.is_operator else 0,
         )
 

@@ -185,6 +185,12 @@ class Observation(Struct):
         return unsent
 
     @property
+    def cost(self) -> int | None:
+        """The cost of all attempts, in millionths of the currency; None without a price."""
+        costs = [cost for asked in self.asked if (cost := asked.timings.cost) is not None]
+        return sum(costs) if costs else None
+
+    @property
     def retries(self) -> int:
         """The number of retries because of the model's answers."""
         return sum(asked.again is not None for asked in self.asked[1:])

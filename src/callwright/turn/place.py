@@ -43,7 +43,7 @@ class Place:
         return failure
 
     def spend(self, usage: Usage | None) -> None:
-        """Count the tokens of the generation; None if the server has not counted them."""
+        """Count the tokens of the generation, once it is over; None if the server has not counted them."""
 
 
 class Limit(Protocol):
@@ -59,6 +59,7 @@ async def placed(
 ) -> AsyncGenerator[Sequence[T], None]:
     """The batches from a server, as soon as there is a place for the generation."""
     place = Place() if limit is None else limit.place(generation)
+    usage: Usage | None = None
     try:
         async with place, aclosing(batches):
             while place.failure is None:
@@ -69,8 +70,10 @@ async def placed(
                     return
                 for one in batch:
                     if isinstance(one, Usage):
-                        place.spend(one)
+                        usage = one
                 yield batch
             raise place.failure
     except asyncio.CancelledError as error:
         raise place.failed_with(error) from None
+    finally:
+        place.spend(usage)

@@ -101,7 +101,8 @@ class Record(Struct, omit_defaults=True):
     `request` is the body as received, without keys. Times are in seconds since the begin of the turn. `calls` are those
     that were sent; `ambiguous` is the outcome of a question about ambiguous calls. `reasoning_put_back`: number of
     earlier turns whose reasoning the client had dropped and the gateway restored. `asked` are the last words of the
-    user, cut off, `conversation` is the same for the turns of one conversation.
+    user, cut off, `conversation` is the same for the turns of one conversation. `cost` is that of all attempts, in
+    millionths of the currency, if the models have prices.
     """
 
     version: int
@@ -128,6 +129,7 @@ class Record(Struct, omit_defaults=True):
     problems: list[Typed] = []
     finish_reason: str | None = None
     usage: dict[str, int] | None = None
+    cost: int | None = None
     error: str | None = None
     first_s: float | None = None
     seconds: float = 0.0
@@ -175,6 +177,7 @@ def record_of(seen: Observation, *, version: str, time: str, **about: Any) -> Re
         problems=[to_typed(problem) for problem in seen.problems],
         finish_reason=seen.reason,
         usage=msgspec.structs.asdict(seen.usage) if seen.usage else None,
+        cost=seen.cost,
         error=_error(seen.error),
         first_s=None if seen.first_s is None else round(seen.first_s - seen.begun_s, 6),
         seconds=round((seen.ended_s or seen.begun_s) - seen.begun_s, 6),

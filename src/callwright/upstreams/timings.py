@@ -37,6 +37,7 @@ class RequestTimings(Struct):
     dropped: frozenset[str] = frozenset()
     servers: int = 0
     states: States | None = None
+    cost: int | None = None
 
     def sends(self, constraint: tuple[str, str] | None = None) -> None:
         """The request goes to the server now, the first time or again."""

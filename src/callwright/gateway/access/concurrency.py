@@ -28,7 +28,7 @@ class ConcurrencyLimit:
 
     def place(self, generation: GenerationRequest) -> Place:
         """A place. To enter it raises `RequestError` (429) after too long in the queue."""
-        return _CountedPlace(self, generation)
+        return CountedPlace(self, generation)
 
     async def wait(self, free: asyncio.Semaphore, generation: GenerationRequest) -> None:
         """Wait for a free place. Raises `RequestError` (429)."""
@@ -44,7 +44,7 @@ class ConcurrencyLimit:
                 generation.timings.queued_s = time.monotonic() - begun_s
 
 
-class _CountedPlace(Place):
+class CountedPlace(Place):
     """A place that counts, and ends with the gateway."""
 
     def __init__(self, limit: ConcurrencyLimit, generation: GenerationRequest) -> None:

@@ -14,7 +14,8 @@ from callwright.chat_template.sources import ChatTemplate, read_template, templa
 from callwright.dialects.base import read_options
 from callwright.dialects.detect import Detected, by_name, options_by_name
 from callwright.errors import ConfigError, RequestError, did_you_mean
-from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, Config, ModelConfig, path_of
+from callwright.gateway.config.budgets import check_budgets
+from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, Config, ModelConfig, path_of, servers_of
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
@@ -60,6 +61,7 @@ def build_models(config: Config, take: TakesModel = lambda _, build: build()) ->
             "[store] shared_limits: only gateways with one PostgreSQL can share limits. Name it as the url, or leave "
             "shared_limits out: the workers of one gateway share them anyway."
         )
+    check_budgets(config)
     models: dict[str, Model] = {}
     for given in config.models:
         if given.name in models:
@@ -124,7 +126,7 @@ def mode_of(given: ModelConfig) -> Mode:
 
 def _model(given: ModelConfig, config: Config) -> Model:
     _check_labels(given.mcp, [server.label for server in config.mcp])
-    if given.mode == AUTO and given.file is None and given.servers != (SIMULATED_UPSTREAM,):
+    if given.mode == AUTO and given.file is None and servers_of(given) != (SIMULATED_UPSTREAM,):
         return _auto(given, config)
     given = with_dialect(given)
     mode = mode_of(given)
@@ -215,7 +217,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
 
     async def examine(name: str | None) -> Findings:
         """Of several servers of one model, the first that can be used tells for all."""
-        for url in given.servers:
+        for url in servers_of(given):
             how: dict[str, Any] = {"dialect": named, "server": server, "depth": "mode"}
             findings = await probe(url, model=name, headers=upstream_headers(given), timeout_s=_PROBING_S, **how)
             if advice(findings, server=server).usable:
@@ -251,7 +253,7 @@ def _auto(given: ModelConfig, config: Config) -> Model:
 
 def _bases(given: ModelConfig, found: str) -> list[str]:
     """The base URLs of a model's servers, from where one of them was `found`."""
-    possible = [possible_base_urls(url) for url in given.servers]
+    possible = [possible_base_urls(url) for url in servers_of(given)]
     place = next(urls.index(url) for urls in possible for url in urls if without_credentials(url) == found)
     return [urls[min(place, len(urls) - 1)] for urls in possible]
 
@@ -385,11 +387,11 @@ def _ignored_by_servers(given: ModelConfig) -> _Cases:
         "max_repeats: a single output is not a repeat. Write 2 or more, or 0 for any number of times.",
     )
     yield (
-        bool(given.faults) and given.servers != (SIMULATED_UPSTREAM,),
+        bool(given.faults) and servers_of(given) != (SIMULATED_UPSTREAM,),
         "faults are for the simulated model: leave them out, or write upstream = 'simulated'.",
     )
     yield (
-        given.balance != "prefix" and len(given.servers) == 1,
+        given.balance != "prefix" and len(servers_of(given)) == 1,
         "balance is for several servers: leave it out, or write upstream = ['http://…', 'http://…'].",
     )
 
@@ -418,13 +420,13 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
 
 
 def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
-    if given.servers == (SIMULATED_UPSTREAM,):
+    if servers_of(given) == (SIMULATED_UPSTREAM,):
         return SimulatedUpstream(Faults.parse(given.faults))
     if given.file is not None:
         return EmbeddedUpstream(read_gguf(given.file), given.engine)
-    for url in given.servers:
+    for url in servers_of(given):
         check_upstream(url)
-    if twice := next((url for url in given.servers if given.servers.count(url) > 1), None):
+    if twice := next((url for url in servers_of(given) if servers_of(given).count(url) > 1), None):
         raise ConfigError(f"upstream names {without_credentials(twice)} twice: leave one of them.")
     headers = upstream_headers(given)
     timeouts = Timeouts(given.connect_timeout_s, given.idle_timeout_s)
@@ -432,7 +434,7 @@ def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
         CompletionsUpstream(url, headers, timeouts, bounds, flavour=_raw_server(given.server) or "openai")
         if mode == "raw"
         else ChatUpstream(url, headers, timeouts, bounds, server=given.server)
-        for url in given.servers
+        for url in servers_of(given)
     ]
     return upstreams[0] if len(upstreams) == 1 else Pool(upstreams, keeps=given.balance == "prefix")
 
@@ -466,7 +468,7 @@ def _check_headers(given: ModelConfig, headers: Mapping[str, str]) -> None:
     places = {
         "headers.authorization": any(name.lower() == "authorization" for name in given.headers),
         "api_key_env": bool(given.api_key_env),
-        "the URL of upstream": any("@" in urlsplit(url).netloc for url in given.servers),
+        "the URL of upstream": any("@" in urlsplit(url).netloc for url in servers_of(given)),
     }
     keys = [place for place, has_key in places.items() if has_key]
     if len(keys) > 1:

@@ -12,7 +12,7 @@ from callwright.gateway.config.config import Config, ServerConfig
 _ONCE: Final = ("host", "port", "workers", "max_body_bytes", "drain_s", "metrics", "watch")
 _TABLES_ONCE: Final = ("store", "record")
 # How the entries of a table are told apart.
-_NAMED_BY: Final = {"models": "name", "keys": "name", "mcp": "label", "hooks": "name"}
+_NAMED_BY: Final = {"models": "name", "keys": "name", "teams": "name", "mcp": "label", "hooks": "name"}
 
 
 class Difference(Struct, frozen=True):

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from callwright.errors import ConfigError
 from callwright.gateway.config.hooks import HookConfig, PolicyConfig, RedactConfig
+from callwright.gateway.config.spending import BudgetConfig, PriceConfig, SpendingConfig, TeamConfig
 from callwright.settings.bounds import Bounds
 from callwright.settings.errors import SlipError, read_settings
 from callwright.turn.model import SIMULATED, Modality, Mode
@@ -253,15 +254,14 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Parallel requests to its server; others wait. Divided among several workers."""
     queue_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
     """How long they wait before they get a 429 with `retry-after`."""
+    price: PriceConfig | None = None
+    """The [price](spending.md) of a million tokens, such as `{input = 3.0, output = 15.0, cached_input = 0.3}`."""
+    budget: BudgetConfig | None = None
+    """The [budget](spending.md#budgets) of the model for all keys together, such as `{cost_per_day = 20.0}`."""
     engine: EngineOptions | None = None
     """For a model in a file."""
     faults: str = ""
     """Simulated only: its mistakes, see [the simulated model](simulated.md)."""
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """Where the model is: one address, or several that are alike."""
-        return (self.upstream,) if isinstance(self.upstream, str) else tuple(self.upstream)
 
     @property
     def file(self) -> Path | None:
@@ -269,6 +269,11 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if not isinstance(self.upstream, str) or not is_file(self.upstream):
             return None
         return packaged_file(self.upstream) if self.upstream in PACKAGED else path_of(self.upstream)
+
+
+def servers_of(model: ModelConfig) -> tuple[str, ...]:
+    """The addresses of a model: one, or several servers that are alike."""
+    return (model.upstream,) if isinstance(model.upstream, str) else tuple(model.upstream)
 
 
 class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -297,6 +302,10 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Parallel requests, instead of `max_requests_per_key` of `[limits]`; above that a 429.
     The workers of a gateway count together.
     """
+    team: _Text | None = None
+    """The name of the [team](#teams) whose budget it shares."""
+    budget: BudgetConfig | None = None
+    """Its own [budget](spending.md#budgets), such as `{cost_per_month = 50.0, tokens_per_day = 2_000_000}`."""
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -359,6 +368,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits for a single request."""
     keys: tuple[KeyConfig, ...] = ()
     """The clients."""
+    teams: tuple[TeamConfig, ...] = ()
+    """Keys that share a budget."""
+    spending: SpendingConfig = SpendingConfig()
+    """How costs are shown."""
     models: tuple[ModelConfig, ...] = ()
     """The models."""
     mcp: tuple[McpConfig, ...] = ()
@@ -400,7 +413,7 @@ def load_config(path: Path) -> Config:
 def with_default_mode(given: ModelConfig) -> ModelConfig:
     """The model with mode `auto` if no setting decides the mode."""
     deciding = (given.mode, given.dialect, given.template, given.response_template, given.file)
-    if any(setting is not None for setting in deciding) or given.servers == (SIMULATED_UPSTREAM,):
+    if any(setting is not None for setting in deciding) or servers_of(given) == (SIMULATED_UPSTREAM,):
         return given
     return msgspec.structs.replace(given, mode="auto")
 

@@ -14,6 +14,7 @@ from callwright.gateway.http import (
     FALLBACK_HEADER,
     OUR_FAULT,
     ClientDisconnected,
+    EventStream,
     error_response,
     store_unavailable,
 )
@@ -23,6 +24,8 @@ from callwright.wire.pass_rules import told_dropped
 
 log = logging.getLogger("callwright.gateway")
 _FAILED: Final = 400
+# In a whole answer: the cost of its turns, in the currency of the configuration.
+_COST_HEADER: Final = b"x-callwright-cost"
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -75,3 +78,5 @@ def _identify(response: Response, context: RequestContext) -> None:
         headers.append((DROPPED_HEADER.encode(), told_dropped(names).encode("latin-1")))
     if context.latest is not None and (other := context.latest.fallback) is not None and response.status_code < _FAILED:
         headers.append((FALLBACK_HEADER.encode(), other.header))
+    if (cost := context.turns.cost) is not None and not isinstance(response, EventStream):
+        headers.append((_COST_HEADER, b"%d.%06d" % divmod(cost, 1_000_000)))

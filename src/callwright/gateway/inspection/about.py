@@ -13,7 +13,7 @@ from msgspec import Struct
 import callwright
 from callwright.dialects.base import dialect_names
 from callwright.errors import RequestError, UpstreamError
-from callwright.gateway.config.config import InspectLevel, ModelConfig
+from callwright.gateway.config.config import InspectLevel, ModelConfig, servers_of
 from callwright.turn.model import AUTO, MODES, Model
 
 _ASKED_EVERY_S: Final = 10.0
@@ -45,7 +45,8 @@ class ModelInfo(Struct, kw_only=True):
 
 class GatewayInfo(Struct, kw_only=True):
     """The data for the pages. `source`: a gateway, or files of records. `kept`: the number of rows.
-    `docs`: the address of the documentation. `config_error`: why a changed configuration was not taken.
+    `docs`: the address of the documentation. `config_error`: why a changed configuration was not taken. `has_spending`:
+    usage is counted by key, model and day.
     """
 
     source: Literal["gateway", "files"] = "gateway"
@@ -60,6 +61,7 @@ class GatewayInfo(Struct, kw_only=True):
     modes: Sequence[str] = MODES
     kept: int = 0
     config_error: str | None = None
+    has_spending: bool = False
     docs: str | None = msgspec.field(default_factory=_documentation)
 
 
@@ -88,11 +90,12 @@ class ModelStates:
     async def _info(self, given: ModelConfig) -> ModelInfo:
         model = self._models[given.name]
         is_chosen = model.mode_selector is not None
+        first, *_ = servers_of(given)
         info = ModelInfo(
             name=given.name,
             mode=AUTO if is_chosen else model.mode,
             dialect=model.dialect,
-            server="in-process" if given.file else given.server if "://" in given.servers[0] else given.servers[0],
+            server="in-process" if given.file else given.server if "://" in first else first,
             upstream=model.upstream.name,
         )
         try:

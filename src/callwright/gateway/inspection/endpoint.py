@@ -32,6 +32,7 @@ from callwright.gateway.http import (
 )
 from callwright.gateway.inspection.about import GatewayInfo
 from callwright.gateway.inspection.run_again import Again
+from callwright.gateway.inspection.spend import SpendView
 from callwright.gateway.inspection.static_files import asset, shell, wants_page
 from callwright.gateway.inspection.turn_source import Rows, TurnSource, no_rows
 from callwright.inspection.quality import merged
@@ -45,7 +46,7 @@ from callwright.wire.body import decoded
 from callwright.wire.sse import comment, typed_event
 
 # The paths of the pages; which one it is, the browser sees.
-PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality", "/ui/problems")
+PAGES: Final = ("/", "/ui", "/ui/turns/{id}", "/ui/read", "/ui/try", "/ui/quality", "/ui/spend", "/ui/problems")
 # Headers that proxies add.
 _FORWARDED: Final = (
     *("forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip"),
@@ -55,6 +56,8 @@ _FORWARDED: Final = (
 _MAX_LIVE: Final = 64
 # Characters of a pasted output: each is traced.
 _MAX_CHARS: Final = 1_000_000
+# Days that the page may ask for: a year, and some.
+_MOST_DAYS: Final = 400
 _TEXT: Final = """Callwright {version}: OpenAI's and Anthropic's API over your model servers.
 
   POST {base}/v1/chat/completions   OPENAI_BASE_URL={base}/v1
@@ -86,7 +89,8 @@ class OutputToRead(Struct):
 class InspectionEndpoint:
     """Serves the pages. `info` returns the data they show; `turns`: None if no turns are recorded; `again` repeats a
     turn; None if the pages run without a gateway. A page's stream of turns ends when the configuration `is_replaced`:
-    the page opens another.
+    the page opens another. `spend` returns the costs of a number of days that a key may see; None if nothing has a
+    price or a budget.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class InspectionEndpoint:
         admission: AdmissionControl,
         is_replaced: asyncio.Event,
         again: Callable[[str, Again], Coroutine[Any, Any, str | None]] | None = None,
+        spend: Callable[[ApiKey, int], Awaitable[SpendView]] | None = None,
     ) -> None:
         self._info = info
         self._turns = turns
@@ -106,6 +111,7 @@ class InspectionEndpoint:
         self._admission = admission
         self._is_replaced = is_replaced
         self._again = again
+        self._spend = spend
         self._live = 0
 
     def routes(self) -> list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]:
@@ -119,6 +125,7 @@ class InspectionEndpoint:
             ("GET", "/ui/api/turns/{id}", self.turn),
             ("POST", "/ui/api/turns/{id}/again", self.again),
             ("GET", "/ui/api/quality", self.quality),
+            ("GET", "/ui/api/spend", self.spend),
             ("POST", "/ui/api/read", self.read),
         ]
 
@@ -178,6 +185,21 @@ class InspectionEndpoint:
         """Results of turns over time. Not separated by key, so for operators only."""
         buckets = await self._turns.buckets() if self._turns is not None and caller().is_operator else ()
         return json_response(merged(list(buckets)))
+
+    async def spend(self, request: Request) -> Response:
+        """The usage and costs of the last `days`, by default 31: to a key its own, to an operator all."""
+        given = request.query_params.get("days", "31")
+        days = int(given) if given.isascii() and given.isdigit() and len(given) <= len(str(_MOST_DAYS)) else 0
+        if not 1 <= days <= _MOST_DAYS:
+            raise RequestError(f"Expected a number from 1 to {_MOST_DAYS}, got {given[:20]!r}.", param="days")
+        if self._spend is None:
+            raise RequestError(
+                "Nothing is counted: no model has a price, and there are no budgets. Add a price to [[models]], or a "
+                "budget, in the gateway's configuration.",
+                code="no_spending",
+                status=404,
+            )
+        return json_response(await self._spend(caller(), days))
 
     async def read(self, request: Request) -> Response:
         """Read an output as a dialect."""

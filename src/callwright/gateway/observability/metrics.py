@@ -73,6 +73,7 @@ class Metrics:
         self._dropped = counter("dropped_fields", "Fields of requests that went to no upstream.", "field")
         self._key_requests = counter("key_requests", "Requests of a key.", "key")
         self._key_tokens = counter("key_tokens", "Tokens of a key.", "key", "kind")
+        self._cost = counter("cost", "Cost in the currency of the prices.", "key", "model")
         self._left = counter("clients_left", "Answers whose client left before their end.", "endpoint")
         self._put_back = counter(
             "reasoning_put_back", "Turns in histories that got the reasoning back that clients had dropped.", "model"
@@ -137,6 +138,10 @@ class Metrics:
     def refused(self, reason: Refusal) -> None:
         """A request was refused."""
         self._of[self._refused, reason].inc()
+
+    def count_cost(self, key: str, model: str, cost: int) -> None:
+        """A generation had a cost, in millionths of the currency. `model` is its name in the configuration."""
+        self._of[self._cost, key, model].inc(cost / 1_000_000)
 
     def mcp_called(self, server: str, outcome: str, seconds: float) -> None:
         """A tool of an MCP server was called; `server` is its label in the configuration."""

@@ -17,6 +17,7 @@ from callwright.gateway.store import kept_items, limits, queries
 from callwright.gateway.store.kept_items import KeptItems
 from callwright.gateway.store.limits import Spent
 from callwright.gateway.store.queries import ENDED, StoredConversation, StoredResponse
+from callwright.gateway.store.spending import SpendingTable
 from callwright.settings import bounds
 
 __all__ = ["ENDED", "KeptItems", "Store", "StoreDownError", "StoreError", "StoredConversation", "StoredResponse"]
@@ -49,6 +50,7 @@ class Store:
         """
         self._most_kept = (bounds.MAX_KEPT_REASONING, bounds.MAX_KEPT_REASONING_BYTES)
         self._database = Transactions(url, told)
+        self.spending = SpendingTable(self._database)
         self._retention_days = retention_days
         self._owner = owner
         self._missing = KnownKeys()  # keys that are absent and that only this process can add

@@ -9,6 +9,7 @@ import ProblemPage from "./problem_page.js";
 import Quality from "./quality.js";
 import Read from "./read.js";
 import Requests from "./requests.js";
+import Spend from "./spend.js";
 import Try from "./try.js";
 import Turn from "./turn.js";
 
@@ -18,6 +19,7 @@ const LINKS = [
   ["/ui/read", "Reading bench"],
   ["/ui/try", "Try it"],
   ["/ui/quality", "Quality"],
+  ["/ui/spend", "Spend"],
 ];
 const PAGES = {
   "/": { page: Home, title: "Home" },
@@ -25,6 +27,7 @@ const PAGES = {
   "/ui/read": { page: Read, title: "Reading bench" },
   "/ui/try": { page: Try, title: "Try it" },
   "/ui/quality": { page: Quality, title: "Quality" },
+  "/ui/spend": { page: Spend, title: "Spend" },
   "/ui/problems": { page: ProblemPage, title: "Problems" },
 };
 
@@ -90,7 +93,7 @@ function App() {
     <header class="top">
       <${Link} href="/" class="brand"><img src="/ui/assets/icon.svg" alt="" width="20" height="20" />Callwright<//>
       <nav aria-label="Pages">
-        ${LINKS.filter(([href]) => href !== "/ui/try" || data?.source !== "files").map(
+        ${LINKS.filter(([href]) => isShown(href, data)).map(
           ([href, name]) => html`<${Link} key=${href} href=${href} aria-current=${current(here, href, path)}>
             ${name}
           <//>`,
@@ -100,6 +103,12 @@ function App() {
     </header>
     <main id="content" ref=${main} tabindex="-1">${content}</main>
   <//>`;
+}
+
+/** Whether there is anything on a page: files of records have no models to try, and costs are counted if configured. */
+function isShown(href, gateway) {
+  if (href === "/ui/spend") return Boolean(gateway?.has_spending);
+  return href !== "/ui/try" || gateway?.source !== "files";
 }
 
 function current(here, href, path) {

@@ -1,4 +1,4 @@
--- The store of schema 6, as the scripts of the versions before the first release made it.
+-- The store of schema 7, as the scripts of the versions before the first release made it.
 CREATE TABLE callwright_schema (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT callwright_schema_pkc PRIMARY KEY (version_num)
@@ -95,7 +95,27 @@ CREATE TABLE limits_users (
     seen_at BIGINT NOT NULL,
     PRIMARY KEY (gateway)
 );
-INSERT INTO callwright_schema VALUES ('0006');
+CREATE TABLE spending (
+    "key" TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    PRIMARY KEY ("key", day, model)
+);
+CREATE INDEX spending_model ON spending (model, day);
+CREATE INDEX spending_day ON spending (day);
+CREATE TABLE spenders (
+    process TEXT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    batch BIGINT NOT NULL,
+    granted BLOB NOT NULL,
+    PRIMARY KEY (process)
+);
+INSERT INTO callwright_schema VALUES ('0007');
 INSERT INTO responses (id, created_at, hidden, body, input, output, owner) VALUES (
     'a', 1000, false, CAST('{"id":"a"}' AS BLOB),
     CAST('[{"id":"in_a"}]' AS BLOB), CAST('[{"id":"out_a"}]' AS BLOB), ''

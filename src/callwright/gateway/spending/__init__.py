@@ -1,0 +1,1 @@
+"""Spending: what requests cost, and the budgets of keys, teams and models."""

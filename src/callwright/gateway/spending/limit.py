@@ -1,0 +1,138 @@
+"""The limit of a model whose usage is counted: a generation needs room in its budgets, and its tokens have a price."""
+
+from collections.abc import Callable
+from typing import Final, Self
+
+from msgspec.structs import replace
+
+from callwright.events import Usage
+from callwright.gateway.access.admission import AdmissionControl
+from callwright.gateway.access.concurrency import ConcurrencyLimit, CountedPlace
+from callwright.gateway.access.keys import caller
+from callwright.gateway.config.config import ModelConfig
+from callwright.gateway.spending.ledger import Ledger, Wishes
+from callwright.gateway.spending.prices import Price
+from callwright.tolerant_json.codec import encode
+from callwright.turn.model import Model
+from callwright.turn.place import Place
+from callwright.upstreams.base import GenerationRequest
+from callwright.wire.token_estimate import estimated_tokens
+
+# The length of an answer, if neither the request nor an earlier answer has one.
+_OUTPUT_TOKENS: Final = 1_024
+_CHARACTERS_PER_TOKEN: Final = 4
+_MOST_OUTPUT: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+
+
+def with_limit(
+    model: Model,
+    given: ModelConfig,
+    admission: AdmissionControl,
+    ledger: Ledger | None,
+    count_cost: Callable[[str, str, int], None],
+) -> Model:
+    """A model with the limit of its configuration, which counts its usage if there is a ledger."""
+    server = model.upstream.name
+    if ledger is None:
+        return replace(model, limit=ConcurrencyLimit(server, admission, given.max_requests, given.queue_s))
+    return replace(model, limit=SpendingLimit(server, admission, given, ledger, count_cost))
+
+
+class SpendingLimit(ConcurrencyLimit):
+    """A `ConcurrencyLimit` that also counts costs. `count_cost(key, model, cost)` is called after each generation of a
+    model with a price; the cost is in millionths of the currency.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        admission: AdmissionControl,
+        given: ModelConfig,
+        ledger: Ledger,
+        count_cost: Callable[[str, str, int], None],
+    ) -> None:
+        super().__init__(server, admission, given.max_requests, given.queue_s)
+        self.ledger = ledger
+        self._model = given.name
+        self._price = None if given.price is None else Price(given.price)
+        self._count_cost = count_cost
+        self._largest_output = 0
+        self._excess = 0  # the most by which a prompt had more tokens than its estimate
+
+    def place(self, generation: GenerationRequest) -> Place:
+        """See `ConcurrencyLimit`. To enter it raises `RequestError` (429) if a budget is used up, too."""
+        return _PaidPlace(self, generation)
+
+    def wishes(self, generation: GenerationRequest) -> Wishes:
+        """The amounts that a generation may use of its budgets. A model without a price uses none of money."""
+        meters = self.ledger.meters_of(caller().name, self._model)
+        if not meters:
+            return {}
+        most = Usage(
+            prompt_tokens=estimate_prompt(generation) + self._excess, completion_tokens=self._output_tokens(generation)
+        )
+        if self._price is None:
+            return {meter: most.total_tokens for meter in meters if meter.budget.unit == "tokens"}
+        cost = self._price.cost(most)
+        return {meter: cost if meter.budget.unit == "cost" else most.total_tokens for meter in meters}
+
+    def count(self, generation: GenerationRequest, usage: Usage) -> None:
+        """Count the usage of a generation that is over."""
+        self._largest_output = max(self._largest_output, usage.completion_tokens)
+        if self.ledger.meters:
+            self._excess = max(self._excess, usage.prompt_tokens - estimate_prompt(generation))
+        key, cost = caller().name, 0
+        if self._price is not None:
+            cost = self._price.cost(usage)
+            self._count_cost(key, self._model, cost)
+            if generation.timings is not None:
+                generation.timings.cost = cost
+        self.ledger.add(key, self._model, usage, cost)
+
+    def _output_tokens(self, generation: GenerationRequest) -> int:
+        """The most tokens that a generation may write, about."""
+        fields = generation.fields
+        limits = [limit for name in _MOST_OUTPUT if type(limit := fields.get(name)) is int]
+        choices = max([1, *(number for name in ("n", "best_of") if type(number := fields.get(name)) is int)])
+        if limits:
+            return choices * max(0, *limits)
+        return choices * (self._largest_output or (0 if _is_forwarded(generation) else _OUTPUT_TOKENS))
+
+
+def estimate_prompt(generation: GenerationRequest) -> int:
+    """About how many tokens a prompt has."""
+    if _is_forwarded(generation):
+        return len(encode(generation.fields)) // _CHARACTERS_PER_TOKEN
+    return estimated_tokens(generation.conversation.items, generation.conversation.tools)
+
+
+def _is_forwarded(generation: GenerationRequest) -> bool:
+    return generation.messages is None and generation.prompt is None
+
+
+class _PaidPlace(CountedPlace):
+    """A place that is entered once all budgets have room for its generation."""
+
+    def __init__(self, limit: SpendingLimit, generation: GenerationRequest) -> None:
+        super().__init__(limit, generation)
+        self._paid = limit
+        self._wishes: Wishes = {}
+
+    async def __aenter__(self) -> Self:
+        if wishes := self._paid.wishes(self._generation):
+            await self._paid.ledger.admit(wishes)
+            self._wishes = wishes
+        try:
+            return await super().__aenter__()
+        except BaseException:
+            self._paid.ledger.release(wishes)
+            raise
+
+    async def __aexit__(self, *error: object) -> None:
+        self._paid.ledger.release(self._wishes)
+        await super().__aexit__(*error)
+
+    def spend(self, usage: Usage | None) -> None:
+        super().spend(usage)
+        if usage is not None:
+            self._paid.count(self._generation, usage)
