@@ -24,7 +24,7 @@ FAULTS: Final[dict[str, Answer]] = {
     "cut": Answer(("reset",)),
     "slow": Answer(("silence",)),
     "no_json": whole("<html>Bad gateway</html>", kind="text/html"),
-    "broken_events": Answer((b"data: {\"choices\": [\n\n",)),
+    "broken_events": Answer((b'data: {"choices": [\n\n',)),
     "invalid": calling("get_weather", '{"x": 1}'),
     "invalid_and_cut_later": calling("get_weather", '{"x": 1}', finish="length"),
 }
@@ -214,7 +214,7 @@ def test_a_response_over_websocket_has_its_fallback(
     headers = {"authorization": f"Bearer {ALL}"}
     with websockets.connect(gateway.replace("http", "ws", 1) + path, additional_headers=headers) as connection:
         connection.send(json.dumps({"type": "response.create", "model": "small", **body}))
-        events = []
+        events: list[Any] = []
         while not events or events[-1]["type"] not in ("response.completed", "response.failed", "error"):
             events.append(json.loads(connection.recv(timeout=20)))
     assert events[-1]["type"] == "response.completed", events[-1]
