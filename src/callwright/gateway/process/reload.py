@@ -29,7 +29,7 @@ Message: TypeAlias = tuple[Config, tuple[str, ...]] | str
 
 
 class ConfigFile:
-    """The file at `path`, as `load` reads it, which raises `ConfigError`. `is_asked`: SIGHUP came before anything
+    """The file at `path`, as `load` reads it, which raises `ConfigError`. `is_asked`: SIGHUP arrived before anything
     could handle it.
     """
 
