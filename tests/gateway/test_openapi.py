@@ -67,7 +67,7 @@ def test_every_route_is_in_the_document(serve: Served, metrics: bool) -> None:
     app = create_app(simulated_config(ServerConfig(metrics=metrics)))
     served = {
         (method, route.path.replace(":path", "").rstrip("/"))
-        for route in app.routes
+        for route in app.state.running.revision.serve.router.routes
         if isinstance(route, Route)
         for method in route.methods or ()
         if method != "HEAD" and route.path != "/" and not route.path.startswith("/ui")  # the pages are for people

@@ -9,8 +9,8 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 import uvicorn
@@ -21,8 +21,10 @@ from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config
 from callwright.gateway.inspection.turn_source import RecordedTurns
 from callwright.gateway.process.serving import ProtocolSettings
+from callwright.gateway.running import RunningGateway
 from tests.support.waiting import PATIENCE_S
 
+T = TypeVar("T")
 HOST: Final = "127.0.0.1"
 EVENTS: Final = "text/event-stream"
 JSON: Final = "application/json"
@@ -52,12 +54,21 @@ class Gateway:
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{HOST}:{self.port}"
         app = create_app(config, records=records)
+        self.running: RunningGateway = app.state.running
         settings = ProtocolSettings(app, config, http=http, log_config=None, timeout_graceful_shutdown=5)
         self._server = _Server(settings)
         self._left_over: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, args=(listener,), name="gateway")
         self._thread.start()
         assert self._server.ready.wait(PATIENCE_S), "the gateway did not start"
+
+    def change(self, config: Config) -> None:
+        """Have it serve another configuration. Raises `ConfigError`."""
+        self.run(self.running.change(config))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of something that runs in its event loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
 
     def ask_to_stop(self) -> None:
         self._server.should_exit = True
@@ -73,6 +84,7 @@ class Gateway:
             runner.run(self._serve(listener))
 
     async def _serve(self, listener: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
         await self._server.serve(sockets=[listener])
         self._left_over = asyncio.all_tasks() - {asyncio.current_task()}
 

@@ -227,7 +227,7 @@ def _run(
     with loading():
         from callwright.cli.first_look import FirstLook
         from callwright.gateway.app import create_app
-        from callwright.gateway.process.reload import ConfigFile, follow_file, ignore_hangup
+        from callwright.gateway.process.reload import ConfigFile, follow_file, note_hangup
         from callwright.gateway.process.serving import serve as serve_app
         from callwright.gateway.process.sockets import listen_for_each
         from callwright.gateway.process.workers import serve_by_workers
@@ -235,8 +235,8 @@ def _run(
     server = config.server
     file = None
     if path is not None:
-        ignore_hangup()
         file = ConfigFile(path, partial(load, path))
+        note_hangup(file)
     with ExitStack() as when_it_ends:
         listeners = [
             when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)

@@ -1,4 +1,4 @@
-"""What a process has once, whatever its configuration: the store, the counts, the observers, background responses."""
+"""The objects that a process has once, for all revisions: store, counters, observers, background responses."""
 
 import asyncio
 import platform

@@ -54,7 +54,7 @@ class RevisionParts:
         return part.value  # type: ignore[return-value]  # the kind is part of the key
 
     def hold(self) -> set[int]:
-        """Keep them open until `close`. Returns the `id` of each that no other revision has."""
+        """Prevent others from closing them until `close`. Returns the `id` of each that no other revision has."""
         self._is_held = True
         for key, part in self._own.items():
             part.holders += 1

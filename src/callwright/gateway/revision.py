@@ -1,6 +1,6 @@
 """One revision of the configuration, and all that serves it: models, keys, hooks, endpoints and their routes.
 
-A request is served to its end by the revision in which it began. What is configured equally in two revisions is one
+A request is served to its end by the revision in which it began. Entries with equal settings in two revisions are one
 part, which both have, see `parts`; the rest outlives them all, see `lasting`.
 """
 
@@ -95,7 +95,7 @@ class Revision:
         self._again: RunAgain | None = None
         self._pages = self._inspection()
         self._document: bytes | None = None
-        self.serve = Routes(self.endpoints(), [*self._pages.routes(), ("HEAD", "/", self.probe)])
+        self.serve = Routes(self.endpoints(), [("HEAD", "/", self.probe), *self._pages.routes()])
 
     # --- parts ---
 
@@ -295,7 +295,7 @@ class Routes:
             for slash in ("/", "")
         ]
         routes += [Route(path, Endpoint(handler, path), methods=[method]) for method, path, handler in more]
-        self._router = Router(routes, redirect_slashes=False)  # a redirect would have no body that a client could show
+        self.router = Router(routes, redirect_slashes=False)  # a redirect would have no body that a client could show
         plain = [route for route in reversed(routes) if "{" not in route.path]  # of two for the same, the first counts
         self._plain = {(method, route.path): route.app for route in plain for method in route.methods or ()}
         self._no_route = Endpoint(self._invalid, "other")
@@ -316,7 +316,7 @@ class Routes:
 
     async def _searched(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._router(scope, receive, send)
+            await self.router(scope, receive, send)
         except HTTPException:
             await self._no_route(scope, receive, send)
 

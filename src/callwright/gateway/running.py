@@ -14,7 +14,6 @@ from starlette.types import Receive, Scope, Send
 from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config
 from callwright.gateway.endpoints.websocket import ResponsesSocket
-from callwright.gateway.http import cancel_quietly
 from callwright.gateway.lasting import Lasting
 from callwright.gateway.revision import Revision
 
@@ -68,14 +67,17 @@ class RunningGateway:
     async def close(self) -> None:
         """End the requests that still run, and close everything."""
         await self.lasting.end_requests()
-        for task in [*self._replaced.values()]:
-            await cancel_quietly(task)
-        for revision in (*self._replaced, self.revision):
-            await revision.close()
+        for revision in self._replaced:
+            revision.uses.is_over.set()
+        await asyncio.gather(*self._replaced.values())
+        await self.revision.close()
         await self.lasting.close()
 
     async def _close_unused(self, revision: Revision) -> None:
         await revision.uses.is_over.wait()
         async with self._changing:  # a revision that is built now may take over its parts
-            await revision.close()
+            try:
+                await revision.close()
+            except Exception:
+                log.exception("what the earlier configuration alone had could not be closed")
         del self._replaced[revision]

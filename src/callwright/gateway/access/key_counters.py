@@ -1,4 +1,4 @@
-"""Where the counters of each key are: a row for each name, which keeps its place and its counts when the keys change.
+"""The counters of each key: a row for each name, which stays in its place when the keys change.
 
 A row holds the rate limits of a key, then the places that each worker has taken for it. The rows follow the counters
 of an outage of the store. A row is never given to another key: its requests may still run.

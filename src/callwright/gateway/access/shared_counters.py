@@ -36,7 +36,7 @@ class SharedCounters:
         return counters
 
     def grow(self, size: int) -> None:
-        """Have at least `size` numbers. Those that exist keep their place."""
+        """Have at least `size` numbers. Existing ones are not moved."""
         more = size - self._size
         if more <= 0:
             return

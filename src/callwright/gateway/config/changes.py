@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from callwright.gateway.config.config import Config, ServerConfig
 
-# What a process opens once: its socket and processes, the store, the folder of records.
+# Opened once by a process: its socket and workers, the store, the folder of records.
 _ONCE: Final = ("host", "port", "workers", "max_body_bytes", "drain_s", "metrics", "watch")
 _TABLES_ONCE: Final = ("store", "record")
-# How the entries of a table are told apart.
+# The setting that identifies an entry of a table.
 _NAMED_BY: Final = {"models": "name", "keys": "name", "teams": "name", "mcp": "label", "hooks": "name"}
 
 

@@ -62,7 +62,7 @@ class SharedTurns:
         self._following: set[asyncio.Task[None]] = set()
 
     def change(self, own: TurnSource | None, again: RunAgain | None) -> None:
-        """Show other turns of this process from now on; `again` asks one of them again. Neither if none are kept."""
+        """Show other turns of this process from now on, None if none are recorded; `again` asks one of them again."""
         self._own, self._again = own, again
         for task in self._following:  # who follows the earlier ones connects again
             task.cancel()

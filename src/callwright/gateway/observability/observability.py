@@ -40,8 +40,8 @@ class Observability:
         self._traces = is_available()
 
     def inspector_for(self, config: Config) -> Inspector | None:
-        """The inspector of a configuration: the present one if the level of detail stays, else a new one. So nothing
-        that was kept at another level is shown.
+        """The inspector of a configuration: the present one if the level of detail stays, else a new one. So no turn
+        that was recorded at another level is shown.
         """
         level = inspect_level(config)
         if level == "off" or (self.inspector is not None and self.inspector.level == level):
@@ -49,7 +49,7 @@ class Observability:
         return Inspector(level, self._conversations, self._worker, config.server.workers)
 
     def change(self, inspector: Inspector | None, redactor: Redactor) -> None:
-        """Use these from now on, also for turns that are kept already."""
+        """Use these from now on, also for turns that are recorded already."""
         self.inspector = inspector
         if inspector is not None:
             inspector.redactor = redactor

@@ -29,7 +29,11 @@ Message: TypeAlias = tuple[Config, tuple[str, ...]] | str
 
 
 class ConfigFile:
-    """The file at `path`, as `load` reads it, which raises `ConfigError`."""
+    """The file at `path`, as `load` reads it, which raises `ConfigError`. `is_asked`: SIGHUP arrived before anything
+    could handle it.
+    """
+
+    is_asked = False
 
     def __init__(self, path: Path, load: Callable[[], Config]) -> None:
         self._path = path
@@ -54,10 +58,15 @@ class ConfigFile:
         return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def ignore_hangup() -> None:
-    """Have SIGHUP not end this process, from here until it is asked for. Children do not inherit this."""
+def note_hangup(file: ConfigFile | None) -> None:
+    """Have SIGHUP note that the file is to be read, or do nothing. Without this it would end a process that starts."""
+
+    def note(*_: object) -> None:
+        if file is not None:
+            file.is_asked = True
+
     if sys.platform != "win32":
-        signal.signal(signal.SIGHUP, lambda *_: None)
+        signal.signal(signal.SIGHUP, note)
 
 
 def log_differences(before: Config, after: Config) -> None:
@@ -80,6 +89,8 @@ async def follow_file(file: ConfigFile, running: RunningGateway) -> None:
     loop = asyncio.get_running_loop()
     if sys.platform != "win32":
         loop.add_signal_handler(signal.SIGHUP, asked.set)
+    if file.is_asked:
+        asked.set()
     watches = running.revision.config.server.watch
     while True:
         with suppress(TimeoutError):

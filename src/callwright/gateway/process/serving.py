@@ -39,7 +39,7 @@ _SWEPT_EVERY_S: Final = 1.0
 _COLLECTED_EVERY: Final = (20_000, 10, 3)
 
 
-# Runs beside the server until it ends.
+# Runs until the server ends.
 Follows: TypeAlias = Callable[[RunningGateway], Coroutine[None, None, None]]
 
 

@@ -36,9 +36,9 @@ from callwright.gateway.process.reload import (
     ConfigFile,
     Message,
     follow_parent,
-    ignore_hangup,
     log_differences,
     log_error,
+    note_hangup,
 )
 from callwright.gateway.process.shared_folder import hold, shared_folder
 from callwright.multiprocess import when_parent_ends
@@ -160,7 +160,7 @@ class _Parent:
     def run(self) -> None:
         """Run until every worker has ended after a signal. Raises `SystemExit` if one cannot start."""
         pause_s = LOOK_S if self._file is not None and self._config.server.watch else None
-        with _signals(reloads=self._file is not None) as told:
+        with _signals(self._file) as told:
             for number in range(len(self._listeners)):
                 self._start(number, is_first=True)
             while self._workers:
@@ -253,7 +253,7 @@ class _Parent:
 
 
 @contextmanager
-def _signals(*, reloads: bool) -> Iterator[socket.socket]:
+def _signals(file: ConfigFile | None) -> Iterator[socket.socket]:
     """A socket that gets a byte when this process is signalled to stop, and another one to read its configuration."""
     told, tell = socket.socketpair()
     told.setblocking(False)
@@ -262,8 +262,10 @@ def _signals(*, reloads: bool) -> Iterator[socket.socket]:
         tell.send(_END if sign in (signal.SIGTERM, signal.SIGINT) else _RELOAD)
 
     with told, tell:
-        signals = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if reloads else [])]
+        signals = [signal.SIGTERM, signal.SIGINT, *([] if file is None else [signal.SIGHUP])]
         before = {sign: signal.signal(sign, handler) for sign in signals}
+        if file is not None and file.is_asked:
+            tell.send(_RELOAD)
         try:
             yield told
         finally:
@@ -283,7 +285,7 @@ def _work(
     config: Config, names: Sequence[str], number: int, listener: socket.socket, folder: Path, parent: Connection
 ) -> None:
     held = hold(folder)  # until the process ends, which may be after its parent
-    ignore_hangup()  # the parent is asked
+    note_hangup(None)  # the parent is asked
     os.setpgrp()  # Ctrl-C in a terminal goes to the parent alone, which passes it on
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from callwright.gateway.app import create_app

@@ -34,9 +34,14 @@ function Facts({ gateway }) {
   if (inspect !== "off") facts.push(["Requests kept", number(kept)]);
   if (workers > 1) facts.push(["Workers", number(workers)]);
   if (mcp.length) facts.push(["MCP servers", mcp.join(", ")]);
-  return html`<dl class="gateway-facts">
-    ${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
-  </dl>`;
+  return html`${gateway.config_error &&
+    html`<p class="failed" role="alert">
+      The configuration file has changed, but has an error. The gateway keeps the earlier one.
+      ${" "}<code>${gateway.config_error}</code>
+    </p>`}
+    <dl class="gateway-facts">
+      ${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+    </dl>`;
 }
 
 function Models({ models }) {
