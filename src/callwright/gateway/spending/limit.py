@@ -61,7 +61,7 @@ class SpendingLimit(ConcurrencyLimit):
 
     def place(self, generation: GenerationRequest) -> Place:
         """See `ConcurrencyLimit`. To enter it raises `RequestError` (429) if a budget is used up, too."""
-        return _PaidPlace(self, generation)
+        return _BudgetedPlace(self, generation) if self.ledger.meters else _PaidPlace(self, generation)
 
     def wishes(self, generation: GenerationRequest) -> Wishes:
         """The amounts that a generation may use of its budgets. A model without a price uses none of money."""
@@ -111,28 +111,33 @@ def _is_forwarded(generation: GenerationRequest) -> bool:
 
 
 class _PaidPlace(CountedPlace):
-    """A place that is entered once all budgets have room for its generation."""
+    """A place whose generation has its usage counted."""
 
-    def __init__(self, limit: SpendingLimit, generation: GenerationRequest) -> None:
-        super().__init__(limit, generation)
-        self._paid = limit
-        self._wishes: Wishes = {}
-
-    async def __aenter__(self) -> Self:
-        if wishes := self._paid.wishes(self._generation):
-            await self._paid.ledger.admit(wishes)
-            self._wishes = wishes
-        try:
-            return await super().__aenter__()
-        except BaseException:
-            self._paid.ledger.release(wishes)
-            raise
-
-    async def __aexit__(self, *error: object) -> None:
-        self._paid.ledger.release(self._wishes)
-        await super().__aexit__(*error)
+    _limit: SpendingLimit
 
     def spend(self, usage: Usage | None) -> None:
         super().spend(usage)
         if usage is not None:
-            self._paid.count(self._generation, usage)
+            self._limit.count(self._generation, usage)
+
+
+class _BudgetedPlace(_PaidPlace):
+    """The same, entered once all budgets have room for the generation."""
+
+    _wishes: Wishes
+
+    async def __aenter__(self) -> Self:
+        ledger = self._limit.ledger
+        if wishes := self._limit.wishes(self._generation):
+            await ledger.admit(wishes)
+        try:
+            await super().__aenter__()
+        except BaseException:
+            ledger.release(wishes)
+            raise
+        self._wishes = wishes
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._limit.ledger.release(self._wishes)
+        await super().__aexit__(*error)
