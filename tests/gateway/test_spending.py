@@ -1,6 +1,7 @@
 """Prices and budgets: costs of requests, where they are counted, and refusals at a limit."""
 
 import asyncio
+import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from callwright.gateway.spending.ledger import Ledger
 from callwright.gateway.spending.prices import Price
 from callwright.gateway.store.spending import Spending
 from callwright.gateway.store.store import Store, StoreError
-from tests.support.http_client import CHAT, Reply, request
+from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
 from tests.support.servers import Answer, Asked, Gateway, ModelServer, call_deltas, chat, said, whole
 from tests.support.store_helpers import Database
@@ -415,8 +416,10 @@ def test_a_cost_is_in_the_header_the_metrics_the_records_and_on_the_page(
     server.plays(*(said("Hi") for _ in range(4)))
     replies = [ask(spent.url, name, path=path) for name in ("anna", "anna", "ben")]
     assert [cost_of(reply) for reply in replies] == [TURN] * 3
+    assert [reply.json["usage"]["cost"] for reply in replies] == [TURN / 1_000_000] * 3
     free = ask(spent.url, "anna", "free", path=path)
     assert (free.status, "x-callwright-cost" in free.headers) == (200, False)
+    assert "cost" not in free.json["usage"]
     assert spent.rows() == {
         ("anna", "free"): (1, 11, 7, 0, 0),
         ("anna", "served"): (2, 22, 14, 0, 2 * TURN),
@@ -431,8 +434,10 @@ def test_a_cost_is_in_the_header_the_metrics_the_records_and_on_the_page(
 @pytest.mark.parametrize("path", WIRES)
 def test_a_stream_costs_the_same_and_has_no_header(server: ModelServer, spent: Spent, path: str) -> None:
     server.plays(said("Hi"))
-    reply = ask(spent.url, "anna", path=path, stream=True)
+    more: dict[str, Any] = {"stream_options": {"include_usage": True}} if path == CHAT else {}
+    reply = ask(spent.url, "anna", path=path, stream=True, **more)
     assert (reply.status, "x-callwright-cost" in reply.headers) == (200, False)
+    assert re.findall(r'"cost":([0-9.e-]+)', reply.text) == ["0.000138"]
     assert spent.rows() == {("anna", "served"): (1, 11, 7, 0, TURN)}
 
 
@@ -456,6 +461,20 @@ def test_a_turn_that_fails_after_its_counts_is_counted(server: ModelServer, spen
     expected = costs_of(server.asked)
     assert cost_of(reply) == sum(expected.values())
     assert spent.costs() == expected
+
+
+def test_a_stream_whose_client_left_after_the_counts_is_counted(server: ModelServer, spent: Spent) -> None:
+    gate = server.gate()
+    *steps, last = said("Hi").steps
+    server.plays(Answer((*steps, gate, last)))
+    body = {"model": "served", "messages": [QUESTION], "stream": True}
+    headers = {"authorization": f"Bearer {KEYS['anna']}"}
+    with Live(spent.url + CHAT, json.dumps(body).encode(), headers=headers) as live:
+        next(live.pieces())
+        gate.wait_until_reached()
+    server.wait_until_left()
+    gate.open()
+    until(lambda: spent.rows() == {("anna", "served"): (1, 11, 7, 0, TURN)})
 
 
 def test_forwarded_requests_have_a_cost(server: ModelServer, spent: Spent) -> None:

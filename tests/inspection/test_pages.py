@@ -12,6 +12,7 @@ import pytest
 
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, RecordConfig, ServerConfig
+from callwright.gateway.config.spending import BudgetConfig, PriceConfig
 from callwright.gateway.inspection.turn_source import RecordedTurns
 from callwright.problems import PROBLEMS
 from tests.support.browser import Watched, browser
@@ -472,6 +473,28 @@ def test_quality_tells_what_ended_how(gateway: Any, model: ModelServer, opened: 
     page = opened(url).open("/ui/quality")
     page.get_by_role("link", name="json_repaired").first.click()
     page.get_by_text("1 of 2").wait_for()
+
+
+def test_spend_shows_costs_by_key_and_model_and_the_budgets(opened: Opened, model: ModelServer) -> None:
+    price, budget = PriceConfig(input=3.0, output=15.0), BudgetConfig(tokens_per_day=36)
+    keys = (*KEYS[:1], KeyConfig(name="anna", sha256=hash_of(ANNA), budget=budget))
+    priced = ModelConfig(name="n", upstream=model.url, price=price)
+    started = Gateway(Config(models=(priced,), keys=keys))
+    try:
+        model.plays(said("Hi"))
+        headers = {"authorization": f"Bearer {ANNA}"}
+        assert request(started.url + CHAT, {"model": "n", "messages": [QUESTION]}, headers=headers).status == 200
+        page = opened(started.url).open("/ui/spend")
+        page.get_by_label("Key", exact=True).fill(OPERATOR)
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Spend").wait_for()
+        page.get_by_role("cell", name="0.000138").first.wait_for()
+        page.get_by_text("key anna, per day").wait_for()
+        page.get_by_role("cell", name="50 %").wait_for()
+        page.get_by_text("Model", exact=True).click()
+        page.get_by_role("rowheader", name="n", exact=True).wait_for()
+    finally:
+        started.stop()
 
 
 def test_files_of_records_are_shown_in_the_same_pages(opened: Opened, model: ModelServer, tmp_path: Path) -> None:

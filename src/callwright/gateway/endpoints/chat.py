@@ -41,7 +41,7 @@ from callwright.gateway.http import (
 )
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.kept_items.written_turn import FollowedTurn
-from callwright.gateway.request_context import note_dropped, note_given
+from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.server_tools.kinds import server_calls
 from callwright.gateway.server_tools.mcp_servers import McpServers, OpenServer
 from callwright.gateway.server_tools.run import run_server_tools
@@ -158,11 +158,13 @@ class ChatEndpoint:
         if followed is not None:
             await followed.end()
         turn, *others = map(collect, choices)
+        context = current()
         answer = completion(
             turn,
             usage,
             others=others,
             legacy=chat.legacy,
+            cost=None if context is None else context.turns.cost,
             **self._identity(chat),
         )
         problems = [*turn.problems]
@@ -264,7 +266,9 @@ class _TurnWriter:
     def _ending(self, usage: Usage | None, failure: bytes) -> list[bytes]:
         problems = self._chunks.problems
         told = comment(f"{PROBLEMS_HEADER}: {problems_told(problems)}") if problems else b""
-        return [self._chunks.usage(usage), failure, told, DONE]
+        context = current()
+        cost = None if context is None else context.turns.cost
+        return [self._chunks.usage(usage, cost), failure, told, DONE]
 
 
 def _call_id(given: str | None = None) -> str:

@@ -109,5 +109,5 @@ class ChoiceChunks:
     def problems(self) -> list[Problem]:
         return [problem for choice in self._choices for problem in choice.problems]
 
-    def usage(self, usage: Usage | None) -> bytes:
-        return self._choices[0].usage(usage)
+    def usage(self, usage: Usage | None, cost: int | None) -> bytes:
+        return self._choices[0].usage(usage, cost)

@@ -226,7 +226,8 @@ async def _whole(prepared: _Prepared, events: TurnEvents, followed: FollowedTurn
         assert not isinstance(event, Usage)
         writer.write(event)
         writer.take()
-    writer.finish(usage)
+    context = current()
+    writer.finish(usage, None if context is None else context.turns.cost)
     told = problems_told(problems)
     return json_response(writer.message, headers={PROBLEMS_HEADER: told} if told else None)
 
@@ -254,7 +255,8 @@ class _TurnWriter:
         return message.take()
 
     async def end(self) -> list[bytes]:
-        ending = self._message.finish(self._usage)
+        context = current()
+        ending = self._message.finish(self._usage, None if context is None else context.turns.cost)
         if self._problems:
             ending.insert(-1, comment(f"{PROBLEMS_HEADER}: {problems_told(self._problems)}"))
         return ending

@@ -23,7 +23,7 @@ from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop,
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.parts import Uses
-from callwright.gateway.request_context import note_dropped, note_given
+from callwright.gateway.request_context import current, note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
 from callwright.gateway.server_tools.compaction import compacted
@@ -128,7 +128,9 @@ class PreparedResponse(Struct):
         """The turn is over; answers the last stream events."""
         if self.followed is not None:
             await self.followed.end()
-        return self.writer.finish(self.usage, int(time.time()))
+        context = current()
+        cost = None if context is None else context.turns.cost
+        return self.writer.finish(self.usage, int(time.time()), cost)
 
     def stored(self) -> StoredResponse:
         """The response as it is now, for the store."""

@@ -109,7 +109,7 @@ class Ledger:
         """
         self._begin_day()
         self._refuse_exhausted(wishes)
-        if self._is_granted(wishes):
+        if not self._settling.locked() and self._is_granted(wishes):
             self._reserve(wishes)
         elif not await self._ask(wishes):
             await self._wait(wishes)
@@ -178,8 +178,8 @@ class Ledger:
                 raise meter.budget.exhausted_error(meter.total, self.now)
 
     def _is_granted(self, wishes: Wishes) -> bool:
-        """Whether the grants have room for a request. Not while they are being renewed."""
-        if self._settling.locked() or time.monotonic() - self._settled_s > _GRANT_S:
+        """Whether the grants have room for a request. They may be replaced while `_settling` is locked."""
+        if time.monotonic() - self._settled_s > _GRANT_S:
             return False
         return all(meter.outstanding + wish <= meter.granted for meter, wish in wishes.items())
 
@@ -193,6 +193,9 @@ class Ledger:
         """Reserve these amounts, by the usage of all processes, or of this process if the store does not answer."""
         async with self._settling:
             self._refuse_exhausted(wishes)  # known only after the wait
+            if self._is_granted(wishes):  # renewed for another request
+                self._reserve(wishes)
+                return True
             fits = None if self._is_down else await self._settle(wishes, list(wishes))
             if fits is None:
                 fits = all(meter.fits_alone(wish) for meter, wish in wishes.items())

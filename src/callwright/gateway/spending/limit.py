@@ -61,16 +61,16 @@ class SpendingLimit(ConcurrencyLimit):
 
     def place(self, generation: GenerationRequest) -> Place:
         """See `ConcurrencyLimit`. To enter it raises `RequestError` (429) if a budget is used up, too."""
-        return _PaidPlace(self, generation)
+        return _BudgetedPlace(self, generation) if self.ledger.meters else _PaidPlace(self, generation)
 
-    def wishes(self, generation: GenerationRequest) -> Wishes:
-        """The amounts that a generation may use of its budgets. A model without a price uses none of money."""
+    def wishes(self, generation: GenerationRequest, prompt_tokens: int) -> Wishes:
+        """The amounts that a generation may use of its budgets, by the estimate of its prompt. A model without a price
+        uses no money.
+        """
         meters = self.ledger.meters_of(caller().name, self._model)
         if not meters:
             return {}
-        most = Usage(
-            prompt_tokens=estimate_prompt(generation) + self._excess, completion_tokens=self._output_tokens(generation)
-        )
+        most = Usage(prompt_tokens=prompt_tokens + self._excess, completion_tokens=self._output_tokens(generation))
         if self._price is None:
             return {meter: most.total_tokens for meter in meters if meter.budget.unit == "tokens"}
         cost = self._price.cost(most)
@@ -79,8 +79,6 @@ class SpendingLimit(ConcurrencyLimit):
     def count(self, generation: GenerationRequest, usage: Usage) -> None:
         """Count the usage of a generation that is over."""
         self._largest_output = max(self._largest_output, usage.completion_tokens)
-        if self.ledger.meters:
-            self._excess = max(self._excess, usage.prompt_tokens - estimate_prompt(generation))
         key, cost = caller().name, 0
         if self._price is not None:
             cost = self._price.cost(usage)
@@ -88,6 +86,10 @@ class SpendingLimit(ConcurrencyLimit):
             if generation.timings is not None:
                 generation.timings.cost = cost
         self.ledger.add(key, self._model, usage, cost)
+
+    def note_estimate(self, prompt_tokens: int, usage: Usage) -> None:
+        """Compare the estimate of a prompt with its count."""
+        self._excess = max(self._excess, usage.prompt_tokens - prompt_tokens)
 
     def _output_tokens(self, generation: GenerationRequest) -> int:
         """The most tokens that a generation may write, about."""
@@ -111,28 +113,40 @@ def _is_forwarded(generation: GenerationRequest) -> bool:
 
 
 class _PaidPlace(CountedPlace):
-    """A place that is entered once all budgets have room for its generation."""
+    """A place whose generation has its usage counted."""
 
-    def __init__(self, limit: SpendingLimit, generation: GenerationRequest) -> None:
-        super().__init__(limit, generation)
-        self._paid = limit
-        self._wishes: Wishes = {}
+    _limit: SpendingLimit
+
+    def spend(self, usage: Usage | None) -> None:
+        super().spend(usage)
+        if usage is not None:
+            self._limit.count(self._generation, usage)
+
+
+class _BudgetedPlace(_PaidPlace):
+    """The same, entered once all budgets have room for the generation."""
+
+    _wishes: Wishes
+    _prompt_tokens = 0
 
     async def __aenter__(self) -> Self:
-        if wishes := self._paid.wishes(self._generation):
-            await self._paid.ledger.admit(wishes)
-            self._wishes = wishes
+        ledger = self._limit.ledger
+        self._prompt_tokens = estimate_prompt(self._generation)
+        if wishes := self._limit.wishes(self._generation, self._prompt_tokens):
+            await ledger.admit(wishes)
         try:
-            return await super().__aenter__()
+            await super().__aenter__()
         except BaseException:
-            self._paid.ledger.release(wishes)
+            ledger.release(wishes)
             raise
+        self._wishes = wishes
+        return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._paid.ledger.release(self._wishes)
+        self._limit.ledger.release(self._wishes)
         await super().__aexit__(*error)
 
     def spend(self, usage: Usage | None) -> None:
         super().spend(usage)
         if usage is not None:
-            self._paid.count(self._generation, usage)
+            self._limit.note_estimate(self._prompt_tokens, usage)

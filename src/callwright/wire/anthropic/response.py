@@ -141,9 +141,9 @@ class MessageWriter:
         start = msgspec.structs.replace(self.message, content=[], context_management=UNSET)
         return written_event(MessageStartEvent(start))
 
-    def finish(self, usage: Usage | None) -> list[bytes]:
+    def finish(self, usage: Usage | None, cost: int | None = None) -> list[bytes]:
         """The turn is over: what ends the open block, and the message. Without counts of the server they are
-        estimated.
+        estimated. `cost` is in millionths of the currency.
         """
         self._flush()
         self._blocks.end()
@@ -159,6 +159,8 @@ class MessageWriter:
             message.usage = _usage(usage)
         else:
             message.usage.output_tokens = max(1, self._blocks.written // _CHARACTERS_PER_TOKEN)
+        if cost is not None:
+            message.usage.cost = cost / 1_000_000
         if self._searched:
             message.usage.server_tool_use = ServerToolUsage(self._searched)
         if message.stop_reason == "refusal":

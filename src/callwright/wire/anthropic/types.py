@@ -192,7 +192,9 @@ class ServerToolUsage(Struct):
 
 
 class MessagesUsage(Struct):
-    """Token counts. `input_tokens` are those not in a cache; fields that are always None are Anthropic's own."""
+    """Token counts. `input_tokens` are those not in a cache; fields that are always None are Anthropic's own.
+    `cost` is in the currency of the gateway's prices.
+    """
 
     input_tokens: int
     output_tokens: int
@@ -203,6 +205,7 @@ class MessagesUsage(Struct):
     server_tool_use: ServerToolUsage | None = None
     inference_geo: None = None
     service_tier: Literal["standard"] = "standard"
+    cost: float | UnsetType = UNSET
 
 
 class RefusalStopDetails(Struct, tag_field="type", tag="refusal"):

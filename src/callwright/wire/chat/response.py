@@ -54,14 +54,15 @@ from callwright.wire.sse import data
 _CUT: Final = ("length", "content_filter")
 
 
-def completion_usage(usage: Usage) -> CompletionUsage:
-    """Token counts as the API writes them."""
+def completion_usage(usage: Usage, cost: int | None = None) -> CompletionUsage:
+    """Token counts as the API writes them. `cost` is in millionths of the currency."""
     return CompletionUsage(
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
         prompt_tokens_details=PromptTokensDetails(usage.cached_tokens),
         completion_tokens_details=CompletionTokensDetails(usage.reasoning_tokens),
+        cost=UNSET if cost is None else cost / 1_000_000,
     )
 
 
@@ -75,9 +76,10 @@ def completion(
     call_id: Callable[[], str],
     legacy: bool = False,
     others: Sequence[Turn] = (),
+    cost: int | None = None,
 ) -> ChatCompletion:
     """The whole answer, with the `others` if several were requested. `call_id` creates ids for calls without
-    one; `legacy`: the client knows `function_call` only.
+    one; `legacy`: the client knows `function_call` only. `cost` is in millionths of the currency.
 
     A call truncated by the limit is included as far as it was written, as in OpenAI's answers and in a stream.
     """
@@ -87,7 +89,7 @@ def completion(
         created=created,
         model=model,
         choices=[_chosen(one, index, **how) for index, one in enumerate((turn, *others))],
-        usage=UNSET if usage is None else completion_usage(usage),
+        usage=UNSET if usage is None else completion_usage(usage, cost),
         **_metadata(turn.metadata),
     )
 
@@ -271,11 +273,11 @@ class ChatChunks:
         self._begun = True
         return self._chunk(_ROLE % encode(content))
 
-    def usage(self, usage: Usage | None) -> bytes:
-        """The chunk with the token counts; empty if they are not requested or not known."""
+    def usage(self, usage: Usage | None, cost: int | None = None) -> bytes:
+        """The chunk with the token counts; empty if they are not requested or not known. `cost` is in millionths."""
         if usage is None or self._empty.usage is UNSET:
             return b""
-        return data(encode(msgspec.structs.replace(self._empty, choices=[], usage=completion_usage(usage))))
+        return data(encode(msgspec.structs.replace(self._empty, choices=[], usage=completion_usage(usage, cost))))
 
     def _started(self, call: CallStarted) -> bytes:
         id_ = call.id or self._call_id()

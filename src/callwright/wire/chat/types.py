@@ -72,13 +72,14 @@ class CompletionTokensDetails(msgspec.Struct):
 
 
 class CompletionUsage(msgspec.Struct, kw_only=True):
-    """Token counts."""
+    """Token counts. `cost` is in the currency of the gateway's prices."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptTokensDetails
     completion_tokens_details: CompletionTokensDetails
+    cost: float | UnsetType = UNSET
 
 
 class Function(msgspec.Struct):

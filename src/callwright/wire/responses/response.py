@@ -86,14 +86,15 @@ _INCOMPLETE: Final[Mapping[str, Literal["max_output_tokens", "content_filter"]]]
 _AnyOpen: TypeAlias = OpenItem[Any]
 
 
-def response_usage(usage: Usage) -> ResponseUsage:
-    """Token counts as the API writes them."""
+def response_usage(usage: Usage, cost: int | None = None) -> ResponseUsage:
+    """Token counts as the API writes them. `cost` is in millionths of the currency."""
     return ResponseUsage(
         input_tokens=usage.prompt_tokens,
         input_tokens_details=InputTokensDetails(cached_tokens=usage.cached_tokens),
         output_tokens=usage.completion_tokens,
         output_tokens_details=OutputTokensDetails(usage.reasoning_tokens),
         total_tokens=usage.total_tokens,
+        cost=UNSET if cost is None else cost / 1_000_000,
     )
 
 
@@ -275,15 +276,15 @@ class ResponseWriter:
         self._open = None
         self._catch_up()
 
-    def finish(self, usage: Usage | None, completed_at: int) -> list[ResponseStreamEvent]:
-        """The events that end the open item and the response."""
+    def finish(self, usage: Usage | None, completed_at: int, cost: int | None = None) -> list[ResponseStreamEvent]:
+        """The events that end the open item and the response. `cost` is in millionths of the currency."""
         incomplete = _INCOMPLETE.get(self._reason)
         if self._annotations:  # without any text
             self._annotate(self._message())
         if isinstance(self._open, OpenMessage):
             self._open.phase = "final_answer"
         self._close("incomplete" if incomplete else "completed")
-        self.response.usage = response_usage(usage) if usage else None
+        self.response.usage = response_usage(usage, cost) if usage else None
         if incomplete:
             self.response.status = "incomplete"
             self.response.incomplete_details = ResponseIncompleteDetails(incomplete)

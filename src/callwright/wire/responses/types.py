@@ -26,13 +26,14 @@ class OutputTokensDetails(Struct):
 
 
 class ResponseUsage(Struct, kw_only=True):
-    """Token counts."""
+    """Token counts. `cost` is in the currency of the gateway's prices."""
 
     input_tokens: int
     input_tokens_details: InputTokensDetails
     output_tokens: int
     output_tokens_details: OutputTokensDetails
     total_tokens: int
+    cost: float | UnsetType = UNSET
 
 
 class ResponseError(Struct):
