@@ -1,6 +1,7 @@
 """`callwright config`: a configuration checked without starting anything, and its schema for editors."""
 
 import json
+import time
 from pathlib import Path
 
 import click
@@ -37,4 +38,7 @@ def config(schema: bool, file: Path | None) -> None:
     servers = McpServers(read.mcp)
     if read.search is not None:
         search_engine(read.search, servers, [server.label for server in read.mcp])
+    for key in read.keys:
+        if key.expires is not None and key.expires.is_over(time.time()):
+            click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
     click.echo(f"{file} is right. Models: {', '.join(models)}.")
