@@ -149,7 +149,8 @@ def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
             yield Outcome(name, "", why_not="not installed")
             continue
         with TemporaryDirectory() as folder:
-            yield before_scripted(name, how, make, Path(folder))
+            # SMG serves a server's first model only.
+            yield before_scripted(name, how, make, Path(folder), "simulated" if name == "SMG" else MODEL)
     for name, how, front in (
         ("llama.cpp", llama, None),
         ("Callwright on llama.cpp", f"{own}, mode raw, Hermes; {llama}", ("mode = 'raw'", "dialect = 'hermes'")),

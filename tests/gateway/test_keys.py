@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 import re
-import tomllib
 from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +14,17 @@ from click.testing import CliRunner
 
 from callwright.cli import main
 from callwright.errors import ConfigError, RequestError
-from callwright.gateway.access.keys import ApiKey, hash_of, new_key
+from callwright.gateway.access import keys
+from callwright.gateway.access.keys import ApiKey, Keys, hash_of, new_key
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
+from callwright.settings.expiry import Expiry
 from callwright.turn import loop, run
 from callwright.turn.fair_pool import CLIENT, FairPool
-from tests.support.http_client import CHAT, Reply, request
+from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import CONVERSATIONS, RESPONSES
-from tests.support.servers import Gateway, ModelServer, said
+from tests.support.servers import Answer, Gate, Gateway, ModelServer, said
 
 ANNA, BEN, SLOW, READER = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40, "cw-slow-" + "c" * 40, "cw-reader-" + "d" * 40
 KEYS = (
@@ -216,44 +219,128 @@ def test_keys_that_cannot_be_are_refused(keys: tuple[KeyConfig, ...], words: str
         create_app(Config(models=MODELS, keys=keys))
 
 
-def test_the_command_makes_a_key_that_its_table_lets_in(tmp_path: Any, fresh: Callable[[str], str]) -> None:
-    printed = CliRunner().invoke(main, ["key", "anna"]).output
-    made, table = printed.splitlines()[0], printed[printed.index("[[keys]]") :]
-    assert len(made) > 40
-    assert made not in table
-    url = fresh(table)
-    assert asked(f"{url}/v1/models", None, made, method="GET").status == 200
-    assert asked(f"{url}/v1/models", None, new_key(), method="GET").status == 401
-
-
-@pytest.fixture
-def fresh(tmp_path: Any) -> Iterator[Callable[[str], str]]:
-    """Starts a gateway of a configuration in TOML."""
-    started: list[Gateway] = []
-
-    def start(text: str) -> str:
-        path = tmp_path / "callwright.toml"
-        path.write_text(f'{text}\n[[models]]\nname = "m"\nupstream = "simulated"\n')
-        started.append(Gateway(load_config(path)))
-        return started[-1].url
-
-    yield start
-    for gateway in started:
+def test_the_command_writes_a_key_that_lets_in(tmp_path: Path) -> None:
+    path = tmp_path / "callwright.toml"
+    path.write_text('[[models]]\nname = "m"\nupstream = "simulated"\n', encoding="utf-8")
+    key = CliRunner().invoke(main, ["keys", "add", "anna", "--config", str(path)]).stdout.strip()
+    gateway = Gateway(load_config(path))
+    try:
+        assert asked(f"{gateway.url}/v1/models", None, key, method="GET").status == 200
+        assert asked(f"{gateway.url}/v1/models", None, new_key(), method="GET").status == 401
+    finally:
         gateway.stop()
 
 
-@pytest.mark.parametrize("name", ['a "b" c', "back\\slash", "Änne"])
-def test_the_name_of_a_key_is_written_as_toml_wants_it(name: str) -> None:
-    printed = CliRunner().invoke(main, ["key", name]).output
-    (entry,) = tomllib.loads(printed[printed.index("[[keys]]") :])["keys"]
-    assert entry["name"] == name
+# --- keys that expire ---
+
+EXPIRES = Expiry.read(date(2027, 1, 31))
+END_S = EXPIRES.timestamp()
+EXPIRING = KeyConfig(name="anna", sha256=hash_of(ANNA), expires=EXPIRES)
 
 
-@pytest.mark.parametrize("name", ["", 'anna"\nmodels = ["*"]'])
-def test_a_name_that_is_none_makes_no_key(name: str) -> None:
-    made = CliRunner().invoke(main, ["key", name])
-    assert made.exit_code == 2
-    assert "expected a name in printable characters" in made.stderr
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time by which keys expire, shortly before `EXPIRES`."""
+    now = [END_S - 1]
+    monkeypatch.setattr(keys, "wall_time_s", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def expiring(model: ModelServer) -> Iterator[str]:
+    upstream = ModelConfig(name="m", upstream=model.url)
+    gateway = Gateway(Config(models=(upstream,), keys=(EXPIRING, KeyConfig(name="ben", sha256=hash_of(BEN)))))
+    yield gateway.url
+    gateway.stop()
+
+
+def half(model: ModelServer) -> tuple[Answer, Gate]:
+    """An answer that waits in its middle."""
+    gate, answer = model.gate(), said("Well", " done.")
+    return Answer((*answer.steps[:2], gate, *answer.steps[2:])), gate
+
+
+@pytest.mark.parametrize(
+    ("given", "at_s"),
+    [
+        ("2027-01-31", 1_801_440_000.0 - 1e-6),
+        ("2027-01-31T18:00:00Z", 1_801_418_400.0),
+        ("2027-01-31T18:00:00+05:30", 1_801_398_600.0),
+        ("2027-01-31T18:00:00.5Z", 1_801_418_400.5),
+    ],
+)
+def test_a_key_expires_at_its_time(given: str, at_s: float, tmp_path: Path, clock: list[float]) -> None:
+    path = tmp_path / "callwright.toml"
+    path.write_text(
+        f'[[keys]]\nname = "anna"\nsha256 = "{hash_of(ANNA)}"\nexpires = {given}\n'
+        '[[models]]\nname = "m"\nupstream = "simulated"\n',
+        encoding="utf-8",
+    )
+    known = Keys(load_config(path).keys)
+    clock[0] = at_s - 0.001
+    assert known.caller(f"Bearer {ANNA}").name == "anna"
+    clock[0] = at_s + 1e-6
+    with pytest.raises(RequestError, match=r"This API key expired at 2027-01-31T\d\d:\d\d:\d\dZ\."):
+        known.caller(f"Bearer {ANNA}")
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, "/v1/messages"])
+def test_an_expired_key_is_refused_in_the_words_of_each_api(expiring: str, clock: list[float], path: str) -> None:
+    clock[0] = END_S
+    reply = asked(expiring + path, {"model": "m"}, ANNA)
+    assert reply.status == 401
+    assert reply.headers["www-authenticate"] == "Bearer"
+    error = reply.json["error"]
+    assert error["message"].startswith("This API key expired at 2027-01-31T23:59:59Z.")
+    if path == "/v1/messages":
+        assert (reply.json["type"], error["type"]) == ("error", "authentication_error")
+    else:
+        assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_api_key")
+    assert asked(f"{expiring}/v1/models", None, ANNA, method="GET").status == 401
+    assert asked(f"{expiring}/v1/models", None, BEN, method="GET").status == 200
+    assert asked(f"{expiring}/v1/models", None, "cw-wrong", method="GET").error["message"].startswith("Incorrect")
+
+
+def test_a_stream_that_runs_when_its_key_expires_is_whole(
+    expiring: str, clock: list[float], model: ModelServer
+) -> None:
+    answer, gate = half(model)
+    model.plays(answer)
+    body = json.dumps({**CHAT_BODY, "model": "m", "stream": True}).encode()
+    with Live(expiring + CHAT, body, headers={"authorization": f"Bearer {ANNA}"}) as live:
+        gate.wait_until_reached()
+        assert live.status == 200
+        clock[0] = END_S
+        assert asked(expiring + CHAT, {**CHAT_BODY, "model": "m"}, ANNA).status == 401
+        gate.open()
+        written = b"".join(live.pieces())
+    assert b" done." in written
+    assert written.endswith(b"data: [DONE]\n\n")
+
+
+def test_an_open_connection_gets_no_turn_after_its_key_has_expired(
+    expiring: str, clock: list[float], model: ModelServer
+) -> None:
+    websockets = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    answer, gate = half(model)
+    model.plays(answer)
+    turn = json.dumps({"type": "response.create", "model": "m", "input": "hi"})
+    address = f"{expiring.replace('http', 'ws')}{RESPONSES}"
+    with websockets.connect(address, additional_headers={"authorization": f"Bearer {ANNA}"}) as connection:
+        connection.send(turn)
+        gate.wait_until_reached()
+        clock[0] = END_S
+        gate.open()
+        events = [json.loads(connection.recv())]
+        while events[-1]["type"] not in ("response.completed", "error"):
+            events.append(json.loads(connection.recv()))
+        assert events[-1]["response"]["output"][-1]["content"][0]["text"] == "Well done."
+        connection.send(turn)
+        refused = json.loads(connection.recv())
+    assert (refused["type"], refused["status"]) == ("error", 401)
+    assert refused["error"]["code"] == "invalid_api_key"
+    assert refused["error"]["message"].startswith("This API key expired at 2027-01-31T23:59:59Z.")
+    assert len(model.asked) == 1
 
 
 def test_what_takes_seconds_is_shared_by_the_keys(keyed: str, monkeypatch: pytest.MonkeyPatch) -> None:

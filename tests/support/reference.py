@@ -19,6 +19,7 @@ from callwright.cli import main
 from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks
 from callwright.conform.run import CHECKS as CONFORM_CHECKS
 from callwright.gateway.config.schema import meanings, tables
+from callwright.settings.expiry import Expiry
 from tests.support.api_page import api_page
 from tests.support.known_templates import MARK, table_of_templates
 from tests.support.openai_pages import fields_page
@@ -121,6 +122,8 @@ def takes(type_: inspect.Type, unit: str) -> str:
             return ", ".join(f"`{value}`" for value in sorted(values, key=str))
         case inspect.DictType():
             return "table"
+        case inspect.CustomType(cls) if cls is Expiry:
+            return "date, or date-time with an offset"
         case inspect.StructType(cls):
             return f"table, [below](#{anchor(cls)})"
         case inspect.ListType(inspect.StructType(cls)) | inspect.VarTupleType(inspect.StructType(cls)):
@@ -238,10 +241,10 @@ def command_page() -> str:
 LANGUAGES = {".json": "json", ".jsonl": "json", ".py": "python", ".toml": "toml"}
 
 
-def described(command: click.Command, context: click.Context) -> Iterator[str]:
-    """A command's section."""
+def described(command: click.Command, context: click.Context, level: int = 2) -> Iterator[str]:
+    """A command's section, and below it those of its subcommands."""
     text, _, examples = (command.help or "").partition("\b\n")
-    yield f"## `{context.command_path}`"
+    yield f"{'#' * level} `{context.command_path}`"
     yield ""
     yield " ".join(text.split())
     yield ""
@@ -257,6 +260,10 @@ def described(command: click.Command, context: click.Context) -> Iterator[str]:
     if rows:
         yield ""
         yield table(("option", "meaning"), rows).rstrip("\n")
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield ""
+            yield from described(inner, click.Context(inner, info_name=name, parent=context), level + 1)
 
 
 def shown(examples: Sequence[str], why_not: str = "") -> Iterator[str]:

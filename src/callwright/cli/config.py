@@ -1,6 +1,7 @@
 """`callwright config`: a configuration checked without starting anything, and its schema for editors."""
 
 import json
+import time
 from pathlib import Path
 
 import click
@@ -39,6 +40,9 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
         return
     read = load_config(file)
     if other is None:
+        for key in read.keys:
+            if key.expires is not None and key.expires.is_over(time.time()):
+                click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
         click.echo(f"{file} is right. Models: {', '.join(check_config(read))}.")
         return
     wanted = load_config(other)

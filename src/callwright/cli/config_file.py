@@ -1,8 +1,12 @@
-"""Writes a configuration file. It never replaces a file."""
+"""Writes a new configuration file, which never replaces another one, or changes an existing one."""
 
+import codecs
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +15,15 @@ import msgspec
 
 from callwright.cli.served_table import Looked
 from callwright.doctor.recommend import Advice, advice, toml_table
-from callwright.errors import ConfigError
-from callwright.gateway.config.config import ANY_MODEL, ModelConfig, servers_of
+from callwright.errors import ConfigError, reason_of
+from callwright.gateway.access.keys import Keys
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, parse_config, servers_of
 from callwright.upstreams.base_urls import without_credentials
+
+try:
+    import fcntl
+except ImportError:  # missing on Windows, where only one command at a time may change a file
+    fcntl = None  # type: ignore[assignment]
 
 
 def refuse_existing(file: Path) -> None:
@@ -30,6 +40,65 @@ def write_config(file: Path, lines: Sequence[str]) -> None:
     except OSError as error:
         raise ConfigError(f"Cannot write {file}: {error.strerror}.") from error
     click.echo(f"Wrote {file}. Start the gateway with:\n  callwright serve --config {shlex.quote(str(file))}", err=True)
+
+
+def change_config(file: Path, change: Callable[[str, Config], str]) -> Config:
+    """Replace the text of a configuration file by the result of `change`, a function of the text and the configuration.
+    Returns the new configuration. The file is replaced as a whole or, after an error, not at all. Raises `ConfigError`.
+    """
+    try:
+        with _lock(file) as path:
+            content = path.read_bytes()
+            mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+            config = parse_config(content, file)
+            changed = mark + change(content.removeprefix(mark).decode(), config).encode()
+            config = parse_config(changed, file)
+            Keys(config.keys, [model.name for model in config.models])
+            _replace(path, changed)
+    except OSError as error:
+        raise ConfigError(f"Cannot change {file}: {reason_of(error)}.") from error
+    return config
+
+
+@contextmanager
+def _lock(file: Path) -> Iterator[Path]:
+    """Resolve symbolic links and lock the file. Waits for other commands; each replaces the file, so that the next
+    one must lock the new one.
+    """
+    while True:
+        path = Path(os.path.realpath(file))
+        if fcntl is None:
+            yield path
+            return
+        with path.open("r+b") as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(opened.fileno()), path.stat()):
+                yield path
+                return
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Replace a file by one with this content and the same owner and mode. It survives a crash of the machine."""
+    known = path.stat()
+    descriptor, half = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "wb") as written:
+            written.write(content)
+            written.flush()
+            if fcntl is not None and (known.st_uid, known.st_gid) != (os.getuid(), os.getgid()):
+                os.chown(half, known.st_uid, known.st_gid)
+            os.chmod(half, stat.S_IMODE(known.st_mode))
+            os.fsync(descriptor)
+        os.replace(half, path)
+    except BaseException:
+        os.unlink(half)
+        raise
+    if fcntl is not None:
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def advised_table(advised: Advice) -> Iterator[str]:

@@ -45,7 +45,7 @@ _COMMANDS: Final = tuple(
         ("dialects", "dialects", "List the dialects, or say which one a model speaks."),
         ("doctor", "doctor", "Find out what a model server can do, and how to use it."),
         ("eval", "eval.command:measure", "Measure tool-calling accuracy, and compare ways of asking the model."),
-        ("key", "key", "Make a key for a client of the gateway."),
+        ("keys", "keys", "Add, list, limit, expire and revoke the API keys of clients."),
         ("launch", "launch.command", "Start a coding agent on a model of the gateway."),
         ("parse", "parse", "Read what a model wrote: content, reasoning, calls."),
         ("render", "render", "Print the prompt of a request, as the model sees it."),

@@ -50,6 +50,9 @@ async def model_server(port: int, seen: Callable[[], None]) -> AsyncGenerator[st
     inner = create_app(simulated_config(ServerConfig()))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and (scope["method"], scope["path"]) == ("GET", "/health"):
+            await _send(send, 200, JSON, [b"{}"])  # as vLLM, SGLang and llama.cpp do; some gateways ask for it first
+            return
         if scope["type"] != "http" or scope["method"] != "POST":
             await inner(scope, receive, send)
             return

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import inspect
 
 from callwright.errors import did_you_mean
+from callwright.settings.expiry import Expiry
 
 T = TypeVar("T")
 _STEP = re.compile(r"\.(\w+)|\[([^\]]*)\]")
@@ -30,9 +31,16 @@ def read_settings(given: Mapping[str, Any], kind: type[T]) -> T:
     type_ = inspect.type_info(kind)
     _check_names(given, type_, "")
     try:
-        return msgspec.convert(given, kind)
+        return msgspec.convert(given, kind, dec_hook=_convert)
     except msgspec.ValidationError as error:
         raise _slip(str(error), type_, given) from error
+
+
+def _convert(kind: type, given: object) -> object:
+    """A value of a type that msgspec does not know. Raises `ValueError`, which msgspec reports with its path."""
+    if kind is Expiry:
+        return Expiry.read(given)
+    raise NotImplementedError(kind)
 
 
 def _check_names(given: object, type_: inspect.Type, path: str) -> None:

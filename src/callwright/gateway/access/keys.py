@@ -24,6 +24,7 @@ _SECRET_BYTES: Final = 32
 _PLACES: Final = 2 * Bucket.PLACES  # counters of a key: two limits
 # Takes one unit of a key's limit, by its name, for all gateways; False if none is left.
 Takes: TypeAlias = Callable[[str, Bucket], Awaitable[bool]]
+wall_time_s: Callable[[], float] = time.time
 _CHALLENGE: Final = {"www-authenticate": "Bearer"}
 
 
@@ -68,11 +69,17 @@ class ApiKey:
             if most is not None
         }
         self.is_limited = bool(self._buckets)
+        self._expires = config.expires if config else None
         self.takes: Takes | None = None
 
     def may_use(self, model: str) -> bool:
         """Whether the key may use a model of this name."""
         return ALL_MODELS in self._models or model in self._models
+
+    def check_expiry(self) -> None:
+        """Raises `RequestError` (401) if the key has expired."""
+        if self._expires is not None and self._expires.is_over(wall_time_s()):
+            raise _no_access(f"This API key expired at {self._expires}. Use another one, or ask for a new one.")
 
     @property
     def buckets(self) -> Mapping[str, Bucket]:
@@ -204,6 +211,7 @@ class Keys:
                     found = found or who
         if found is None:
             raise _no_access("Incorrect API key provided.")
+        found.check_expiry()
         return found
 
 

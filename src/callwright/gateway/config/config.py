@@ -17,6 +17,7 @@ from callwright.gateway.config.hooks import HookConfig, PolicyConfig, RedactConf
 from callwright.gateway.config.spending import BudgetConfig, PriceConfig, SpendingConfig, TeamConfig
 from callwright.settings.bounds import Bounds
 from callwright.settings.errors import SlipError, read_settings
+from callwright.settings.expiry import Expiry
 from callwright.turn.model import SIMULATED, Modality, Mode
 from callwright.upstreams.base import Server
 from callwright.upstreams.embedded.engine import EngineOptions
@@ -306,6 +307,10 @@ class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The name of the [team](#teams) whose budget it shares."""
     budget: BudgetConfig | None = None
     """Its own [budget](spending.md#budgets), such as `{cost_per_month = 50.0, tokens_per_day = 2_000_000}`."""
+    expires: Expiry | None = None
+    """When the key stops being valid, such as `2027-01-31` or `2027-01-31T18:00:00Z`; a date alone is its end in UTC.
+    From then on requests get a 401, also new turns on an open WebSocket; an answer that has begun is finished.
+    """
 
 
 class McpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -396,9 +401,16 @@ def path_of(given: str) -> Path:
 def load_config(path: Path) -> Config:
     """Read a TOML file. Raises `ConfigError` that names the file and the field."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        given = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
+    return parse_config(given, path)
+
+
+def parse_config(content: bytes, path: Path) -> Config:
+    """The configuration in the content of a TOML file. Raises `ConfigError` that names the file and the field."""
+    try:
+        given = tomllib.loads(content.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     try:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.inspect import ListType, StructType, Type, UnionType, VarTupleType, type_info
 
 from callwright.gateway.config.config import Config
+from callwright.settings.expiry import Expiry
 
 _LINK: Final = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
@@ -49,13 +50,20 @@ def _inside(type_: Type) -> Iterator[type[msgspec.Struct]]:
 
 def config_schema() -> dict[str, Any]:
     """A JSON Schema of `callwright.toml`, as editors read it."""
-    schema = msgspec.json.schema(Config)
+    schema = msgspec.json.schema(Config, schema_hook=_schema_of)
     for name, table in tables().items():
         definition = schema["$defs"][name]
         definition["description"] = _plain(inspect.getdoc(table) or "")
         for field, meaning in meanings(table).items():
             definition["properties"][field] = _described(definition["properties"][field], _plain(meaning))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "callwright.toml", **schema}
+
+
+def _schema_of(kind: type) -> dict[str, Any]:
+    """The schema of a type that msgspec does not know. Editors see TOML dates as strings with a format."""
+    if kind is Expiry:
+        return {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]}
+    raise NotImplementedError(kind)
 
 
 def _described(field: Mapping[str, Any], meaning: str) -> dict[str, Any]:

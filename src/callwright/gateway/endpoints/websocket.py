@@ -336,6 +336,7 @@ class _Connection:
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: 'response.create'.", param="type", code="invalid_value"
             )
+        caller().check_expiry()  # the connection may have been opened before
         await caller().begin()
         parent = given.get("previous_response_id")
         completed = False
