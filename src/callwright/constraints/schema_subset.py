@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from callwright.constraints.gbnf.regex import is_sayable
 from callwright.constraints.limits import Bounding, Limits, limits_for
-from callwright.constraints.number_ranges import BOUNDS
+from callwright.constraints.number_ranges import BOUNDS, has_values, integer_range
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
@@ -198,10 +198,13 @@ class _Projection:
         steps = {"multipleOf": step} if self._closes and kind == "number" and _is_decimal(step) else {}
         if kind == "number" and self._engine == "xgrammar":
             return steps
-        found = {name: schema[name] for name in BOUNDS if _is_bound(schema.get(name), kind)}
-        low = max((found[name] for name in BOUNDS[::2] if name in found), default=None)
-        high = min((found[name] for name in BOUNDS[1::2] if name in found), default=None)
-        return steps if low is not None and high is not None and low >= high else {**found, **steps}
+        found = {name: schema[name] for name in BOUNDS if _is_bound(schema.get(name))}
+        if not has_values(kind, found):
+            return steps  # every value is invalid: the check reports it
+        if kind == "integer":  # engines take no fractions
+            bounds = zip(BOUNDS, integer_range(found), strict=False)
+            found = {name: bound for name, bound in bounds if bound is not None}
+        return {**found, **steps}
 
 
 def _sayable(schema: Any, engine: Engine) -> Any:
@@ -254,9 +257,8 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000 else None
 
 
-def _is_bound(value: object, kind: str) -> bool:
-    kinds = (int,) if kind == "integer" else (int, float)
-    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
+def _is_bound(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
 
 
 @lru_cache(1024)
