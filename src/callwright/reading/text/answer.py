@@ -392,34 +392,40 @@ class AnswerReader:
                 return False
         held, end = yield from read_until(source, Markers(close, *self._ends), _MAX_HELD)
         held = opening + held
-        problem: Problem | None = None
+        problems: list[Problem] = []
+        at = len(held)
         if end != close:
             at = _last_call(held, self.calls, text)
+            problems = self._find_doubts(held) if at == len(held) else []
         elif self._is_first and (yield from is_over(source, self._ends)):
-            at, problem = calls_at_end(
-                held,
-                _last_call(held, self.calls, text),
-                (*self._marks.tags, *self._formats.known_openings),
-                text,
-                self._tried,
-            )
-        else:
-            at = len(held)
-        thought = held[:at].rstrip()
-        shown = recover(held, text.tools, before=text.before) if end != close and at == len(held) else ()
-        if thought:
+            at, problem = self._calls_at_end(held, _last_call(held, self.calls, text))
+            problems = [problem] if problem else []
+        if thought := held[:at].rstrip():
             text.emit(text.say(thought))
         text.markup(held[len(thought) : at])
-        for piece in shown:
-            if isinstance(piece, TextSegment) and piece.problem:
-                text.emit(piece.problem)
-        if problem is not None:
+        for problem in problems:
             text.emit(problem)
         if at < len(held):
             text.make, text.code, text.before = ContentDelta, CodeContext(), ""
             self._replay(held[at:])
         text.markup(end)
         return True
+
+    def _calls_at_end(self, thought: str, last: int) -> tuple[int, Problem | None]:
+        """See `calls_at_end`."""
+        tags = (*self._marks.tags, *self._formats.known_openings)
+        return calls_at_end(thought, last, tags, self.text, self._tried)
+
+    def _find_doubts(self, thought: str) -> list[Problem]:
+        """The problems of the calls in a thought that is never closed: it may have been cut off after a draft."""
+        text = self.text
+        pieces = recover(thought, text.tools, before=text.before)
+        if found := [piece.problem for piece in pieces if isinstance(piece, TextSegment) and piece.problem]:
+            return found
+        at, broken = self._calls_at_end(thought, len(thought))
+        if at == len(thought):
+            return [broken] if broken else []
+        return doubts(self._tried(thought[at:]), text.tools)
 
     def _tried(self, part: str) -> Sequence[Event]:
         """The events of a part of an answer, read as if it were all of it."""
