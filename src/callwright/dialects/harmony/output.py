@@ -393,10 +393,14 @@ class _Reader:
                 place = _place(token)
                 written += MESSAGE + blanks + body
             self.bodies.discard(written + token)
-            while header.role and not self.source.done:
-                # The model plays other parts now: no call that it writes from here on is meant for us.
-                text, _ = yield from read_until(self.source, _NEVER, MAX_BODY)
-                self.bodies.discard(text)
+            if header.role:
+                yield from self._discard_rest()
+
+    def _discard_rest(self) -> Parse[None]:
+        """Discard the rest: the model plays other parts now, and no call in it is meant for us."""
+        while not self.source.done:
+            text, _ = yield from read_until(self.source, _NEVER, MAX_BODY)
+            self.bodies.discard(text)
 
     def _begin_behind(self) -> Parse[tuple[str, Place]]:
         """Skip to the next message after a call. Returns the text already read of a header without `<|start|>`."""

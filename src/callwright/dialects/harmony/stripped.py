@@ -54,7 +54,11 @@ def begins_stripped(source: StreamReader) -> bool | None:
     if found is None:
         may_be = any(word.startswith(begin.lstrip()) for word in (*MARKS, *CHANNELS))
         return unknown if may_be or _MAY_BE_ROLE_RECIPIENT.match(begin) else False
-    rest = begin[found.end() :]
+    return _is_header_behind(found, begin[found.end() :], unknown)
+
+
+def _is_header_behind(found: re.Match[str], rest: str, unknown: bool | None) -> bool | None:
+    """Whether a channel word begins a header without control tokens; `unknown` if that depends on text to come."""
     if _TO_MESSAGE.match(rest):
         return False
     if found["role"] and found["word"] != "code":

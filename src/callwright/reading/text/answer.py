@@ -12,11 +12,11 @@ from typing import Final
 from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem, ReasoningDelta
 from callwright.free_text.intent import Runs, find_runs, is_announcement, is_showing, verdict
 from callwright.free_text.places import begins_apart
-from callwright.free_text.recover import RecoveredCall, TextSegment, recover
+from callwright.free_text.recover import RecoveredCall, recover
 from callwright.prompt import holds_broken
 from callwright.reading.text.answer_text import REMEMBERED, AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.reading.text.closed_thought import calls_at_end, is_over
+from callwright.reading.text.closed_thought import calls_at_end, find_doubts, is_over
 from callwright.reading.text.code_context import CodeContext
 from callwright.reading.text.foreign import Formats, Way, lone_closer
 from callwright.reading.text.foreign_in_text import ForeignInText
@@ -392,13 +392,14 @@ class AnswerReader:
                 return False
         held, end = yield from read_until(source, Markers(close, *self._ends), _MAX_HELD)
         held = opening + held
+        tags = (*self._marks.tags, *self._formats.known_openings)
         problems: list[Problem] = []
         at = len(held)
         if end != close:
             at = _last_call(held, self.calls, text)
-            problems = self._find_doubts(held) if at == len(held) else []
+            problems = find_doubts(held, tags, text, self._tried) if at == len(held) else []
         elif self._is_first and (yield from is_over(source, self._ends)):
-            at, problem = self._calls_at_end(held, _last_call(held, self.calls, text))
+            at, problem = calls_at_end(held, _last_call(held, self.calls, text), tags, text, self._tried)
             problems = [problem] if problem else []
         if thought := held[:at].rstrip():
             text.emit(text.say(thought))
@@ -410,22 +411,6 @@ class AnswerReader:
             self._replay(held[at:])
         text.markup(end)
         return True
-
-    def _calls_at_end(self, thought: str, last: int) -> tuple[int, Problem | None]:
-        """See `calls_at_end`."""
-        tags = (*self._marks.tags, *self._formats.known_openings)
-        return calls_at_end(thought, last, tags, self.text, self._tried)
-
-    def _find_doubts(self, thought: str) -> list[Problem]:
-        """The problems of the calls in a thought that is never closed: it may have been cut off after a draft."""
-        text = self.text
-        pieces = recover(thought, text.tools, before=text.before)
-        if found := [piece.problem for piece in pieces if isinstance(piece, TextSegment) and piece.problem]:
-            return found
-        at, broken = self._calls_at_end(thought, len(thought))
-        if at == len(thought):
-            return [broken] if broken else []
-        return doubts(self._tried(thought[at:]), text.tools)
 
     def _tried(self, part: str) -> Sequence[Event]:
         """The events of a part of an answer, read as if it were all of it."""
