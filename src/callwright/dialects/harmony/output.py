@@ -28,7 +28,7 @@ from callwright.events import Markup, Problem, ProblemKind
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
 from callwright.reading.text.other_answers import reads_others
-from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until, silent_reader
 
 # Text without a header is held until it is known whether a message follows; more than this is an answer and flows.
 # At the begin of a message less is held: the server may have parsed Harmony itself and forward bare text.
@@ -58,6 +58,8 @@ _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|c
 Place = Literal["assistant", "start", "boundary"]
 
 
+# How a message without control tokens may begin.
+_STRIPPED = (*MARKS, *CHANNELS, "to=")
 _OWN = (START, CHANNEL, MESSAGE, CONSTRAIN, *STRIPPED)
 
 
@@ -106,12 +108,22 @@ class _Reader:
         if self.bodies.calls:
             yield from self._after_call(place)
 
+    def _is_stripped(self, read: str) -> bool:
+        """Whether this text, after the first message, begins a message without control tokens; then it is unread."""
+        if self.opening:
+            return False
+        is_stripped = begins_stripped(silent_reader(read)) is True
+        if is_stripped:
+            self.source.unread(read)
+        return is_stripped
+
     def _begins_stripped(self) -> Parse[bool]:
-        while True:
+        while self.opening or self.bodies.ends is NEXT:
             answer = begins_stripped(self.source)
             if answer is not None:
                 return answer
             yield
+        return False
 
     def _read_stripped(self) -> Parse[Place]:
         """Read a message without control tokens."""
@@ -132,6 +144,8 @@ class _Reader:
             if header is None:
                 return (yield from self._without_message_token(written, token, has_role=place != "assistant"))
             return (yield from self._message(header, written))
+        if lead.lstrip().startswith(_STRIPPED) and self._is_stripped(lead + token):
+            return (yield from self._read_stripped())
         if token == START:
             if place == "start":
                 self.emit(Problem("malformed_header", f"{START} twice", text=lead))
