@@ -10,7 +10,7 @@ import callwright
 from callwright.constraints.gbnf_writer import gbnf
 from callwright.constraints.json_schema import calls_schema
 from callwright.constraints.lark import lark
-from callwright.constraints.schema_subset import Engine, projected
+from callwright.constraints.schema_subset import Engine, limits_of, projected
 from callwright.constraints.tree import Json
 from callwright.conversation import FunctionTool
 from callwright.schema import validate
@@ -45,6 +45,15 @@ CASES: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
     "integer": (of({"type": "integer"}), [{"v": 0}, {"v": -12}, {"v": 10**20}], [{"v": "1"}, {"v": 1.5}, {"v": None}]),
     "bounds": (of({"type": "integer", "minimum": 0, "exclusiveMaximum": 10}), [{"v": 0}, {"v": 9}], [{"v": -1}]),
     "odd bounds": (of({"type": "integer", "minimum": 9, "maximum": 1}), [], [{"v": "x"}]),
+    "one integer": (of({"type": "integer", "minimum": 3, "maximum": 3}), [{"v": 3}], [{"v": 2}, {"v": 4}, {"v": 33}]),
+    "bounds between integers": (
+        of({"type": "integer", "minimum": -1.5, "exclusiveMaximum": 1.5}),
+        [{"v": -1}, {"v": 0}, {"v": 1}],
+        [{"v": -2}, {"v": 2}],
+    ),
+    "no integer between": (of({"type": "integer", "exclusiveMinimum": 2, "exclusiveMaximum": 3}), [], [{"v": "x"}]),
+    "one number": (of({"type": "number", "minimum": 7, "maximum": 7}), [{"v": 7}], [{"v": 6.5}, {"v": 8}]),
+    "no number between": (of({"type": "number", "minimum": 7, "exclusiveMaximum": 7}), [], [{"v": "x"}]),
     "huge bounds": (of({"type": "integer", "maximum": 2**70}), [{"v": 7}], [{"v": "x"}]),
     "number": (of({"type": "number", "multipleOf": 0.5}), [{"v": 1.5}, {"v": -2}, {"v": 1e-7}], [{"v": "1"}]),
     "boolean": (of({"type": "boolean"}), [{"v": True}], [{"v": "true"}, {"v": 1}]),
@@ -134,7 +143,7 @@ def test_the_engines_get_no_keyword_that_they_do_not_take(name: str, engine: Eng
     for keyword in ("oneOf", "allOf", "not", "uniqueItems", "prefixItems", "patternProperties", "const", "multipleOf"):
         assert f'"{keyword}":' not in told
     if engine == "xgrammar":
-        assert "Length" not in told and "pattern" not in told and "format" not in told  # noqa: PT018
+        assert "Length" not in told and "pattern" not in told and "color" not in told  # noqa: PT018
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -142,6 +151,16 @@ def test_gbnf_has_a_rule_for_each_name_that_it_uses(name: str) -> None:
     lines = gbnf(Json(CASES[name][0])).grammar.splitlines()
     rules = dict(line.split(" ::= ", 1) for line in lines)
     assert all(rules.values()), rules
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["date", "date-time", "time"])
+def test_dates_and_times_are_held_by_every_engine(name: str, engine: Engine) -> None:
+    schema = of({"type": "string", "format": name})
+    told = projected(schema, engine, limits_of([schema], 400))["properties"]["v"]
+    moment = {"date": "2026-01-15", "date-time": "2026-01-15T10:00:00Z", "time": "10:00:00.5-02:00"}[name]
+    assert validate.is_valid(told, moment)
+    assert not validate.is_valid(told, "soon")
 
 
 def test_a_strict_schema_with_null_for_optional_may_leave_null_out_of_the_enum() -> None:

@@ -133,6 +133,27 @@ def test_a_call_after_a_thought_is_read_or_named(name: str, call: str, thought: 
     assert behind.calls or behind.problems or not (alone.calls or alone.problems)
 
 
+# Calls that need no mark.
+_BARE = [
+    ("kimi_k2", 'functions.ring_bell:0{"tower": "north"}'),
+    *((name, "[ring_bell(tower='north')]") for name in ("pythonic", "lfm2", "olmo3")),
+]
+
+
+@pytest.mark.parametrize("end", ["", "</think>"])
+@pytest.mark.parametrize(("name", "call"), [*((name, "") for name in dialect_names()), *_BARE])
+def test_a_call_that_ends_a_thought_is_made_or_asked_about(name: str, call: str, end: str) -> None:
+    output = f"<think>The guest waits.\n\n{call or _call(name)}{end}"
+    turn = callwright.parse(output, dialect=name, tools=_TOOLS)
+    if turn.reasoning is None or not turn.reasoning.startswith("The guest waits."):
+        pytest.skip("its thoughts have other tags")
+    assert merged(read(list(output), dialect=name, tools=_TOOLS)) == merged(read([output], dialect=name, tools=_TOOLS))
+    made = [*turn.calls, *(problem.candidate for problem in turn.problems if problem.kind == "ambiguous_call")]
+    assert [call and (call.name, call.complete) for call in made] == [("ring_bell", True)]
+    assert turn.calls or not end
+    assert turn.content is None
+
+
 @pytest.mark.parametrize("before", ["", "analysisThe guest waits.", "I'll ring it.", "The guest waits.\n\n"])
 @pytest.mark.parametrize("header", ["assistantcommentary to=functions.{} json", "commentary to=functions.{}"])
 @names

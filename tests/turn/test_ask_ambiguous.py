@@ -281,3 +281,11 @@ def test_a_candidate_is_found_with_its_wrapper(text: str, spans: list[str]) -> N
     calls = [Call("get_weather", ARGUMENTS), Call("get_weather", ARGUMENTS.replace("Oslo", "Rome"))]
     asked = [calls[0]] * len(spans) if "Two:" in text else calls[: len(spans)]
     assert [text[begin:end] for begin, end in candidate_spans(text, asked)] == spans
+
+
+def test_the_span_of_a_call_in_a_sentence_ends_with_its_arguments() -> None:
+    call = '{"city": "Oslo"}'
+    text = f"Never answer assistantcommentary to=functions.get_weather json{call} to a guest.\nThat is all."
+    ((begin, end),) = candidate_spans(text, [Call("get_weather", call)])
+    assert text[begin:end].endswith(f"get_weather json{call}")
+    assert text[end:] == " to a guest.\nThat is all."

@@ -1,7 +1,7 @@
 """Regular expressions for the numbers between two bounds, in decimal notation without an exponent."""
 
 from collections.abc import Iterator, Mapping
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import Any, Final
 
 MAX_WHOLE: Final = 10**15  # the bound of numbers without one of their own
@@ -11,10 +11,23 @@ BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 def integer_range(schema: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """The least and the greatest integer of a schema; None: without a bound."""
-    lows = [schema[name] + more for name, more in (("minimum", 0), ("exclusiveMinimum", 1)) if name in schema]
-    highs = [schema[name] - less for name, less in (("maximum", 0), ("exclusiveMaximum", 1)) if name in schema]
+    """The least and the greatest integer of a schema; None: without a bound. Bounds may have fractions."""
+    lows = [ceil(schema["minimum"])] if "minimum" in schema else []
+    lows += [floor(schema["exclusiveMinimum"]) + 1] if "exclusiveMinimum" in schema else []
+    highs = [floor(schema["maximum"])] if "maximum" in schema else []
+    highs += [ceil(schema["exclusiveMaximum"]) - 1] if "exclusiveMaximum" in schema else []
     return max(lows, default=None), min(highs, default=None)
+
+
+def has_values(kind: str, schema: Mapping[str, Any]) -> bool:
+    """Whether there is a number of this type between the bounds of a schema."""
+    if kind == "integer":
+        low, high = integer_range(schema)
+        return low is None or high is None or low <= high
+    least = max((schema[name] for name in BOUNDS[::2] if name in schema), default=-inf)
+    most = min((schema[name] for name in BOUNDS[1::2] if name in schema), default=inf)
+    is_open = least == schema.get("exclusiveMinimum") or most == schema.get("exclusiveMaximum")
+    return least < most or (least == most and not is_open)
 
 
 def has_bounds(schema: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from callwright.constraints.gbnf.regex import is_sayable
 from callwright.constraints.limits import Bounding, Limits, limits_for
-from callwright.constraints.number_ranges import BOUNDS
+from callwright.constraints.number_ranges import BOUNDS, has_values, integer_range
 from callwright.schema.keywords import properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
@@ -25,6 +25,7 @@ SPACING: Final[Mapping[str, Any]] = {"x-guidance": {"whitespace_flexible": True,
 _REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
 _DEFINITIONS: Final = ("$defs", "definitions")
 _FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_TIMES: Final = ("date", "date-time", "time")  # that xgrammar and llama.cpp's own JSON schemas have, too
 _DATE: Final = (
     "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
 )
@@ -179,8 +180,8 @@ class _Projection:
         return {name: count for name, count in ((low, least), (high, most)) if count is not None}
 
     def _of_string(self, schema: Schema) -> dict[str, Any]:
-        if self._engine == "xgrammar":
-            return {}  # its bounded strings let raw control characters in and escapes not
+        if self._engine == "xgrammar":  # its bounded strings let raw control characters in and escapes not
+            return {"format": schema["format"]} if schema.get("format") in _TIMES else {}
         out: dict[str, Any] = dict(self._lengths(schema, "minLength", "maxLength"))
         pattern = schema.get("pattern", FORMAT_PATTERNS.get(str(schema.get("format"))) if self._closes else None)
         if self._engine == "llamacpp" and isinstance(pattern, str) and is_sayable(pattern):
@@ -198,10 +199,13 @@ class _Projection:
         steps = {"multipleOf": step} if self._closes and kind == "number" and _is_decimal(step) else {}
         if kind == "number" and self._engine == "xgrammar":
             return steps
-        found = {name: schema[name] for name in BOUNDS if _is_bound(schema.get(name), kind)}
-        low = max((found[name] for name in BOUNDS[::2] if name in found), default=None)
-        high = min((found[name] for name in BOUNDS[1::2] if name in found), default=None)
-        return steps if low is not None and high is not None and low >= high else {**found, **steps}
+        found = {name: schema[name] for name in BOUNDS if _is_bound(schema.get(name))}
+        if not has_values(kind, found):
+            return steps  # every value is invalid: the check reports it
+        if kind == "integer":  # engines take no fractions
+            bounds = zip(BOUNDS, integer_range(found), strict=False)
+            found = {name: bound for name, bound in bounds if bound is not None}
+        return {**found, **steps}
 
 
 def _sayable(schema: Any, engine: Engine) -> Any:
@@ -218,7 +222,7 @@ def _sayable(schema: Any, engine: Engine) -> Any:
         return out
     most = out.pop("maxProperties", None)
     if engine == "xgrammar":  # vLLM refuses these for xgrammar, llama.cpp a longer repetition
-        return {key: inner for key, inner in out.items() if key != "multipleOf" and not _is_long(key, inner)}
+        return {key: inner for key, inner in out.items() if _is_for_xgrammar(key, inner, out)}
     if most is not None and not out["properties"]:
         # Members that are not declared are bounded by a pattern of their keys, where no others are declared.
         out["patternProperties"] = {_SHORT_KEY: out["additionalProperties"]}
@@ -228,6 +232,11 @@ def _sayable(schema: Any, engine: Engine) -> Any:
     if "pattern" in out and not (out["maxLength"] <= _MAX_REPEATED and _compiles(out["pattern"], out["maxLength"])):
         del out["maxLength"]  # the engine holds both by states, and refuses very many
     return out
+
+
+def _is_for_xgrammar(key: str, inner: object, schema: Mapping[str, Any]) -> bool:
+    """Whether xgrammar gets a keyword of a bounded schema: it has no multiples, and warns of a length with a format."""
+    return key != "multipleOf" and not _is_long(key, inner) and not (key == "maxLength" and "format" in schema)
 
 
 def _is_long(key: str, bound: object) -> bool:
@@ -254,9 +263,8 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1_000_000 else None
 
 
-def _is_bound(value: object, kind: str) -> bool:
-    kinds = (int,) if kind == "integer" else (int, float)
-    return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
+def _is_bound(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MAX_INTEGER
 
 
 @lru_cache(1024)

@@ -92,16 +92,27 @@ class _Calls(MarkedCalls):
             self.text.emit(self.text.say(blanks + tag))
         return None
 
+    def may_begin_call(self, tag: str) -> Parse[bool]:
+        """Whether a call may follow a marker, or the prefix of a name."""
+        if tag != _PREFIX:
+            return (yield from super().may_begin_call(tag))
+        return (yield from self._next_header()) is not None
+
     def _bare_header(self) -> Parse[re.Match[str] | None]:
         """The header of a call without its opening token, if one follows without text before it; not consumed."""
-        while self.text.apart or not self.text.before.strip():
+        if self.text.apart or not self.text.before.strip():
+            return (yield from self._next_header())
+        return None
+
+    def _next_header(self) -> Parse[re.Match[str] | None]:
+        """The header of a call of an offered tool, if one is next; not consumed."""
+        while True:
             ahead = self.text.source.ahead(_MAX_HEADER)
             if header := _BARE_HEADER(ahead):
                 return header if self.text.tools.resolve_name(header["name"]) in self.text.tools else None
             if not self.text.source.more(_MAX_HEADER) or not _MAY_BE_HEADER(ahead):
                 return None
             yield
-        return None
 
 
 def _id(name: str, number: int) -> str:

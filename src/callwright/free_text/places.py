@@ -39,7 +39,12 @@ def begins_apart(before: str) -> bool:
     line = before.rpartition("\n")[2]
     if not line.strip():
         return not line.expandtabs(len(_CODE_INDENT)).startswith(_CODE_INDENT)
-    return _SENTENCE_END(line) is not None and not _OPEN_QUOTE(line) and line.count("(") <= line.count(")")
+    return _SENTENCE_END(line) is not None and not opens_quotation(line) and line.count("(") <= line.count(")")
+
+
+def opens_quotation(line: str) -> bool:
+    """Whether the last quotation mark of a line opens."""
+    return _OPEN_QUOTE(line) is not None
 
 
 def ends_as_prose(before: str) -> bool:

@@ -53,7 +53,8 @@ def _lines(text: str, call: Call, at: int) -> tuple[int, int]:
         if not text[line:begin].lstrip().startswith(_WRAPPER):
             break
         begin = line
-    end = name
+    line_end = text.find("\n", name)
+    end = max(name, _find_end(text, call, name, line_end if line_end >= 0 else len(text)))
     for found in range(name, len(text) + 1):
         if found < len(text) and text[found] != "\n":
             continue

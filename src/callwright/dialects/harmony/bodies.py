@@ -1,7 +1,7 @@
 """The bodies of Harmony messages: text of a channel, the arguments of a call, complete calls."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -10,7 +10,7 @@ import msgspec
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.dialects.harmony.header import PARALLEL, resolve
-from callwright.dialects.harmony.tokens import CALL, CONTROLS, END, ENDOFTEXT, RETURN, START
+from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONTROLS, END, ENDOFTEXT, RETURN, START
 from callwright.events import (
     ArgumentsDelta,
     CallEnded,
@@ -30,6 +30,9 @@ from callwright.tolerant_json.wrappers import without
 
 STOPS: Final = (END, RETURN, CALL, ENDOFTEXT)
 ANY = Markers(*CONTROLS)
+# How the next message begins if a server has removed control tokens.
+MARKS: Final = (*(f"assistant{word}" for word in (*CHANNELS, "code{", CHANNEL)), "assistant to=")
+NEXT = Markers(*MARKS, *CONTROLS)
 _BODY_ENDS: Final = ("", START, *STOPS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides their kind (wrapped calls, messages in a tool's name) are held up to this size.
@@ -75,30 +78,43 @@ class Bodies:
         self.tools = tools
         self.calls = 0
         self.spaced = False  # the detokeniser puts a space after every control token
+        self.ends = ANY  # what ends a message
         self._begun: set[type] = set()
         self._demands = tools.choice == "required" or isinstance(tools.choice, NamedTool)
 
-    def replay(self, text: str, read: Callable[[], Parse[object]]) -> None:
-        """Read held text again with the reader for its actual kind."""
-        outer, self.source = self.source, StreamReader(self.emit)
-        self.source.push(text)
-        self.source.end()
-        for _ in read():
-            raise AssertionError("held text is whole")
-        self.source = outer
+    def lose_tokens(self) -> None:
+        """Expect headers without control tokens from now on."""
+        if self.ends is not NEXT:
+            self.emit(Problem("control_tokens_stripped", "the server has removed control tokens from the output"))
+            self.ends = NEXT
+
+    def unless_header(self, token: str) -> str:
+        """The token that ended a message; `""` if a header begins with it, which is then unread."""
+        if token in _BODY_ENDS:
+            return token
+        self.source.unread(token)
+        return ""
 
     # --- text ---
 
+    def maker(self, channel: str) -> type[ContentDelta] | type[ReasoningDelta]:
+        """The event for the text of a channel."""
+        return _MAKERS.get(channel, ContentDelta)
+
+    def reads_required(self, channel: str) -> bool:
+        """Whether a text is read for the call that is required."""
+        return channel == "final" and self._demands and not self.calls
+
     def say(self, channel: str, text: str) -> None:
         """The first text of a message; a second message of its kind begins on a new line."""
-        make = _MAKERS.get(channel, ContentDelta)
+        make = self.maker(channel)
         if text:
             self.emit(make("\n" + text if make in self._begun else text))
             self._begun.add(make)
 
     def text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Stream a body up to a marker of `end` and answer that."""
-        if channel == "final" and self._demands and not self.calls:
+        if self.reads_required(channel):
             return (yield from self._read_required_call(channel, end))
         while True:
             text, token = self.source.scan(end)
@@ -134,7 +150,7 @@ class Bodies:
 
     def more_text(self, channel: str, end: Markers = BODY_END) -> Parse[str]:
         """Continue a text that `say` began."""
-        return emit_until(self.source, end, _MAKERS.get(channel, ContentDelta))
+        return emit_until(self.source, end, self.maker(channel))
 
     # --- calls ---
 
@@ -153,7 +169,7 @@ class Bodies:
         else:
             token = yield from self._raw_arguments(name, certain=certain)
         if not token:
-            token = yield from self._behind_arguments()
+            token = yield from self.behind_arguments()
         if token not in _BODY_ENDS:
             self.source.unread(token)  # the next message begins, whose start is missing
         else:
@@ -200,10 +216,17 @@ class Bodies:
                 return False
             yield
 
-    def _behind_arguments(self) -> Parse[str]:
-        trailing, token = yield from read_until(self.source, ANY, MAX_BODY)
+    def behind_arguments(self) -> Parse[str]:
+        """Read the text after arguments, up to a control token or a header without any, which is unread."""
+        trailing, token = yield from read_until(self.source, self.ends, MAX_BODY)
         self.trailing(trailing)
-        return token
+        return self.unless_header(token) if token in MARKS else token
+
+    def held_arguments(self) -> Parse[tuple[str, bool]]:
+        """Hold the arguments that begin here; returns them and whether they are closed."""
+        value, (is_closed, token, _) = yield from collect_json(self.source, _JSON_STOPS, MAX_BODY)
+        self.source.unread(token)
+        return value, is_closed
 
     def peek(self) -> str:
         """The next character, `""` if it has not arrived."""

@@ -6,21 +6,29 @@ count, any other text is discarded. Each way in which models deviate from the fo
 """
 
 import re
+from functools import partial
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.harmony.bodies import ANY, BODY_END, MAX_BODY, STOPS, Bodies, json_value
+from callwright.dialects.harmony.bodies import ANY, BODY_END, MARKS, MAX_BODY, NEXT, STOPS, Bodies, json_value
 from callwright.dialects.harmony.header import Header, read_header, resolve
-from callwright.dialects.harmony.stripped import begins_stripped, holds_stripped, read_stripped
+from callwright.dialects.harmony.stripped import (
+    begins_stripped,
+    begins_text,
+    holds_stripped,
+    mentions_stripped,
+    read_stripped,
+    read_text,
+)
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, STRIPPED
 from callwright.events import Markup, Problem, ProblemKind
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import Formats
 from callwright.reading.text.other_answers import reads_others
-from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, read_blanks, read_until, silent_reader
 
 # Text without a header is held until it is known whether a message follows; more than this is an answer and flows.
 # At the begin of a message less is held: the server may have parsed Harmony itself and forward bare text.
@@ -50,6 +58,8 @@ _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|c
 Place = Literal["assistant", "start", "boundary"]
 
 
+# How a message without control tokens may begin.
+_STRIPPED = (*MARKS, *CHANNELS, "to=")
 _OWN = (START, CHANNEL, MESSAGE, CONSTRAIN, *STRIPPED)
 
 
@@ -87,23 +97,39 @@ class _Reader:
         place: Place = "boundary" if start == "message" else "assistant"
         if start == "reasoning":
             place = self._close((yield from self.bodies.text("analysis")))
-        elif (yield from self._begins_stripped()):
-            place = self._close((yield from read_stripped(self.bodies)))
-            self.opening = False
         while (place == "start" or not self.source.done) and not self.bodies.calls:  # a header that was begun ends, too
-            place = yield from self._one(place)
+            if (yield from self._begins_stripped()):
+                place = yield from self._read_stripped()
+            else:
+                place = yield from self._one(place)
             self.opening = False
         if self.pending is not None:
             self._settle(self.pending, followed=False)
         if self.bodies.calls:
             yield from self._after_call(place)
 
+    def _is_stripped(self, read: str) -> bool:
+        """Whether this text, after the first message, begins a message without control tokens; then it is unread."""
+        if self.opening:
+            return False
+        is_stripped = begins_stripped(silent_reader(read)) is True
+        if is_stripped:
+            self.source.unread(read)
+        return is_stripped
+
     def _begins_stripped(self) -> Parse[bool]:
-        while True:
+        while self.opening or self.bodies.ends is NEXT:
             answer = begins_stripped(self.source)
             if answer is not None:
                 return answer
             yield
+        return False
+
+    def _read_stripped(self) -> Parse[Place]:
+        """Read a message without control tokens."""
+        if self.pending is not None:
+            self._settle(self.pending, followed=True)
+        return self._close((yield from read_stripped(self.bodies)))
 
     # --- one message ---
 
@@ -111,14 +137,15 @@ class _Reader:
         """Read from one message's begin to the next one's."""
         bare = self.opening and place == "boundary"
         lead, token = yield from read_until(self.source, ANY, _MAX_BARE if bare else _MAX_HEADERLESS)
-        if self.opening and not token and self.source.done and holds_stripped(lead):
-            self.bodies.replay(lead, lambda: read_stripped(self.bodies))
-            return "boundary"
+        if self.opening and not token and self.source.done and mentions_stripped(lead):
+            return self._close((yield from self._read_mentions(lead)))
         if token in (CHANNEL, CONSTRAIN, MESSAGE):
             header, written, token = yield from self._header(lead, token, place)
             if header is None:
                 return (yield from self._without_message_token(written, token, has_role=place != "assistant"))
             return (yield from self._message(header, written))
+        if lead.lstrip().startswith(_STRIPPED) and self._is_stripped(lead + token):
+            return (yield from self._read_stripped())
         if token == START:
             if place == "start":
                 self.emit(Problem("malformed_header", f"{START} twice", text=lead))
@@ -132,6 +159,15 @@ class _Reader:
             return "start"
         yield from self._headless(lead, token, place)
         return "boundary"
+
+    def _read_mentions(self, text: str) -> Parse[str]:
+        """Read the first message of a whole output without control tokens, in which there may be headers."""
+        self.source.unread(text)
+        if holds_stripped(text, self.tools):
+            self.bodies.lose_tokens()
+            return read_text(self.bodies, "analysis")
+        self.emit(Problem("missing_header", "text without a header, read as the answer"))
+        return read_text(self.bodies, "final")
 
     def _header(self, lead: str, token: str, place: Place) -> Parse[tuple[Header | None, str, str]]:
         """Read the rest of a header that continues with `token`.
@@ -152,6 +188,8 @@ class _Reader:
         if token != MESSAGE:
             return None, written.removesuffix(token), token
         header = read_header(written.removesuffix(MESSAGE), self.tools, has_role=place != "assistant")
+        if header.channel and CHANNEL not in written:
+            self.bodies.ends = NEXT
         self.emit(Markup(written))
         return header, written, token
 
@@ -220,7 +258,8 @@ class _Reader:
             yield from self._skip_one_space()
         if self.tools.ordered and (yield from self._may_be_call()):
             return (yield from self._guess(header))
-        return self._close((yield from self.bodies.text(header.channel or "final")))
+        read = self.bodies.text if self.bodies.ends is ANY else partial(read_text, self.bodies)
+        return self._close((yield from read(header.channel or "final")))
 
     def _addressed(self, header: Header) -> Parse[tuple[Header, str]]:
         """Resolve a header with a name in the wrong place: it is a call only if arguments follow.
@@ -306,11 +345,11 @@ class _Reader:
             self.emit(Problem("missing_message_token", f"a call without {MESSAGE}", call=call))
             self.source.unread(text[head.end() :] + token)
             return _place((yield from self._call(header)))
-        if not token and self.source.done:
+        found = _UNHEADED.match(text.rpartition(f"{CHANNEL}")[2])
+        if not token and self.source.done and not (found and begins_text(found[3]) and not header.role):
             self.emit(Problem("incomplete_header", "the output was cut in a header", text=text))
             return "boundary"
         endless = not token and not self.source.done  # more than a header can have
-        found = _UNHEADED.match(text.rpartition(f"{CHANNEL}")[2])
         if token == START:
             self.emit(Problem("malformed_header", "a message that was begun and dropped", text=text))
         elif header.name:
@@ -335,6 +374,9 @@ class _Reader:
     def _after_call(self, place: Place) -> Parse[None]:
         """Read further calls. Any other text is discarded: the model assumes that the tool has answered."""
         while not self.source.done:
+            if (yield from self._begins_stripped()):
+                place = yield from self._read_stripped()
+                continue
             written = ""
             bare = place != "start"  # the header lacks its `<|start|>`
             if bare:
@@ -365,18 +407,29 @@ class _Reader:
                 place = _place(token)
                 written += MESSAGE + blanks + body
             self.bodies.discard(written + token)
-            while header.role and not self.source.done:
-                # The model plays other parts now: no call that it writes from here on is meant for us.
-                text, _ = yield from read_until(self.source, _NEVER, MAX_BODY)
-                self.bodies.discard(text)
+            if header.role:
+                yield from self._discard_rest()
+
+    def _discard_rest(self) -> Parse[None]:
+        """Discard the rest: the model plays other parts now, and no call in it is meant for us."""
+        while not self.source.done:
+            text, _ = yield from read_until(self.source, _NEVER, MAX_BODY)
+            self.bodies.discard(text)
 
     def _begin_behind(self) -> Parse[tuple[str, Place]]:
         """Skip to the next message after a call. Returns the text already read of a header without `<|start|>`."""
         said: list[str] = []
+        unstarted = _HEADER_LIKE if self.bodies.ends is NEXT else _UNSTARTED
+        # At a mark that begins no header without tokens, one with tokens begins.
+        ends = ANY if self.source.text.startswith(MARKS, self.source.at) else self.bodies.ends
         while True:
-            text, token = yield from read_until(self.source, ANY, MAX_BODY)
+            text, token = yield from read_until(self.source, ends, MAX_BODY)
+            if token and token in MARKS:
+                self.source.unread(token)
+                self.bodies.discard("".join((*said, text)))
+                return "", "boundary"
             begins = token in (CHANNEL, CONSTRAIN, MESSAGE)
-            if begins and (_UNSTARTED.match(text) or self._names_role(text)):
+            if begins and (unstarted.match(text) or self._names_role(text)):
                 self.bodies.discard("".join(said))
                 return text + token, "boundary"
             said.append(text)

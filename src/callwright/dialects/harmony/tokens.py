@@ -17,7 +17,7 @@ CONTROLS = (START, END, MESSAGE, CHANNEL, CONSTRAIN, RETURN, CALL, ENDOFTEXT, "<
 
 CHANNELS = ("analysis", "commentary", "final")
 # The beginnings of a call whose control tokens a server has removed.
-STRIPPED = (*(f"assistant{channel} to=" for channel in CHANNELS), "commentary to=functions.")
+STRIPPED = (*(f"assistant{channel} to=" for channel in CHANNELS), "commentary to=functions.", "assistant to=functions.")
 
 _NEXT = f"{END}{START}assistant"
 CALLS: Final = CallLayout(

@@ -12,11 +12,11 @@ from typing import Final
 from callwright.events import CallStarted, ContentDelta, Event, Markup, Problem, ReasoningDelta
 from callwright.free_text.intent import Runs, find_runs, is_announcement, is_showing, verdict
 from callwright.free_text.places import begins_apart
-from callwright.free_text.recover import RecoveredCall, TextSegment, recover
+from callwright.free_text.recover import RecoveredCall, recover
 from callwright.prompt import holds_broken
 from callwright.reading.text.answer_text import REMEMBERED, AnswerText
 from callwright.reading.text.call_reader import CallReader
-from callwright.reading.text.closed_thought import calls_at_end, is_over
+from callwright.reading.text.closed_thought import calls_at_end, find_doubts, is_over
 from callwright.reading.text.code_context import CodeContext
 from callwright.reading.text.foreign import Formats, Way, lone_closer
 from callwright.reading.text.foreign_in_text import ForeignInText
@@ -392,28 +392,19 @@ class AnswerReader:
                 return False
         held, end = yield from read_until(source, Markers(close, *self._ends), _MAX_HELD)
         held = opening + held
-        problem: Problem | None = None
+        tags = (*self._marks.tags, *self._formats.known_openings)
+        problems: list[Problem] = []
+        at = len(held)
         if end != close:
             at = _last_call(held, self.calls, text)
+            problems = find_doubts(held, tags, text, self._tried) if at == len(held) else []
         elif self._is_first and (yield from is_over(source, self._ends)):
-            at, problem = calls_at_end(
-                held,
-                _last_call(held, self.calls, text),
-                (*self._marks.tags, *self._formats.known_openings),
-                text,
-                self._tried,
-            )
-        else:
-            at = len(held)
-        thought = held[:at].rstrip()
-        shown = recover(held, text.tools, before=text.before) if end != close and at == len(held) else ()
-        if thought:
+            at, problem = calls_at_end(held, _last_call(held, self.calls, text), tags, text, self._tried)
+            problems = [problem] if problem else []
+        if thought := held[:at].rstrip():
             text.emit(text.say(thought))
         text.markup(held[len(thought) : at])
-        for piece in shown:
-            if isinstance(piece, TextSegment) and piece.problem:
-                text.emit(piece.problem)
-        if problem is not None:
+        for problem in problems:
             text.emit(problem)
         if at < len(held):
             text.make, text.code, text.before = ContentDelta, CodeContext(), ""

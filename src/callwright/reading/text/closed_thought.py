@@ -1,12 +1,15 @@
-"""A closed thought that is all of an answer: the calls with which it ends are meant, for there is no other text."""
+"""The calls with which a thought ends that is all of an answer. If it is closed, they are meant, because there is no
+other text; if not, it may have been cut off after a draft, and they are asked about.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from callwright.events import CallStarted, Event, Problem
+from callwright.free_text.recover import TextSegment, recover
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.foreign import valid_calls
-from callwright.reading.text.trial import has_words
+from callwright.reading.text.trial import doubts, has_words
 from callwright.streaming.reader import Parse, StreamReader, comes_next, read_blanks
 
 # The most places from which a thought is read on trial, for the calls with which it ends.
@@ -47,3 +50,16 @@ def calls_at_end(
             told = f"a thought ends with a call of {calls[0]!r} that is not valid, and nothing follows"
             broken = broken or Problem("malformed_call", told)
     return len(thought), broken
+
+
+def find_doubts(
+    thought: str, tags: Collection[str], text: AnswerText, read: Callable[[str], Sequence[Event]]
+) -> list[Problem]:
+    """The problems of the calls in a thought that is never closed, see `calls_at_end`."""
+    pieces = recover(thought, text.tools, before=text.before)
+    if found := [piece.problem for piece in pieces if isinstance(piece, TextSegment) and piece.problem]:
+        return found
+    at, broken = calls_at_end(thought, len(thought), tags, text, read)
+    if at == len(thought):
+        return [broken] if broken else []
+    return doubts(read(thought[at:]), text.tools)
