@@ -223,7 +223,7 @@ def test_a_response_over_websocket_has_its_fallback(
 
 
 def test_each_round_with_a_server_tool_has_its_fallback(servers: tuple[ModelServer, ModelServer]) -> None:
-    """A search that the gateway runs stands between two answers of the model; the second server fails there."""
+    """The gateway runs a search between two answers of the model; the server fails after it."""
     first, other = servers
     first.plays(calling("tool_search", '{"query": "weather"}'), FAULTS["unavailable"])
     other.plays(completion(GOOD, size=400))
@@ -241,4 +241,4 @@ def test_each_round_with_a_server_tool_has_its_fallback(servers: tuple[ModelServ
     kinds = [item["type"] for item in reply.json["output"]]
     assert kinds == ["tool_search_call", "tool_search_output", "function_call"]
     assert json.loads(reply.json["output"][-1]["arguments"]) == json.loads(ARGUMENTS)
-    assert "weather" in other.body["prompt"]  # it sees what was found
+    assert "weather" in other.body["prompt"]  # with the tools found

@@ -108,11 +108,11 @@ class Revision:
         ledger = lasting.ledger if counts_spending(config) else None
 
         def take(given: ModelConfig, build: Callable[[], Model]) -> Model:
-            def limited() -> Model:
+            def add_limit() -> Model:
                 return with_limit(build(), given, lasting.admission, ledger, lasting.watch.metrics.count_cost)
 
             depends = given, bool(config.keys), config.limits.max_answer_bytes, ledger is not None
-            return self._parts.get("model", depends, limited)
+            return self._parts.get("model", depends, add_limit)
 
         if built is None:
             return build_models(config, take)
