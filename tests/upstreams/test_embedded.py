@@ -18,7 +18,7 @@ from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.events import Event, Usage
 from callwright.gateway.config.build_models import build_models, detected, with_dialect
-from callwright.gateway.config.config import Config, ModelConfig
+from callwright.gateway.config.config import Config, ModelConfig, file_of
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.turn.streams import each
@@ -110,7 +110,7 @@ def test_a_model_of_a_package_is_found_without_running_the_package(
     (package / "other-name.Q8_0.gguf").write_bytes((folder / "hermes.gguf").read_bytes())
     monkeypatch.syspath_prepend(tmp_path)
     config = ModelConfig(name="smollm2", upstream="smollm2")
-    assert config.file == package / "other-name.Q8_0.gguf"
+    assert file_of(config) == package / "other-name.Q8_0.gguf"
     assert with_dialect(config).dialect == "hermes"
     shown = CliRunner().invoke(main, ["dialects", "--template", "smollm2"])
     assert shown.exit_code == 0, shown.output

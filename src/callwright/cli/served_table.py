@@ -12,7 +12,7 @@ from callwright.dialects.base import TEMPLATE_PREFIX
 from callwright.doctor.findings import Findings
 from callwright.doctor.recommend import Advice
 from callwright.gateway.config.build_models import detected, mode_of
-from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, ModelConfig, servers_of
+from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, ModelConfig, file_of, servers_of
 from callwright.turn.model import AUTO, TEMPLATE
 from callwright.upstreams.base_urls import without_credentials
 
@@ -136,9 +136,9 @@ def _result_row(name: str, findings: Findings, advised: Advice) -> tuple[str, ..
 def _configured(given: ModelConfig) -> tuple[str, ...]:
     """A model as it was configured. Its dialect may be found by its name or its template."""
     window = f"{given.context_length:,}" if given.context_length else ""
-    if given.mode == AUTO and given.file is None:
+    if given.mode == AUTO and file_of(given) is None:
         return _display_name(given.name), AUTO, given.dialect or "", window, _LATER
-    dialect = given.dialect or (AUTO if given.file else "")
+    dialect = given.dialect or (AUTO if file_of(given) else "")
     is_open = given.name == ANY_MODEL and not given.template
     found = detected(given) if dialect in (AUTO, TEMPLATE) and not is_open else None
     shown = _short(found.dialect) if found else dialect

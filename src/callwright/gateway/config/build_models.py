@@ -15,7 +15,15 @@ from callwright.dialects.base import read_options
 from callwright.dialects.detect import Detected, by_name, options_by_name
 from callwright.errors import ConfigError, RequestError, did_you_mean
 from callwright.gateway.config.budgets import check_budgets
-from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, Config, ModelConfig, path_of, servers_of
+from callwright.gateway.config.config import (
+    ANY_MODEL,
+    SIMULATED_UPSTREAM,
+    Config,
+    ModelConfig,
+    file_of,
+    path_of,
+    servers_of,
+)
 from callwright.gateway.config.urls import check_header, check_url
 from callwright.openai_format.request_rules import RequestRules
 from callwright.response_template.template import ResponseTemplate
@@ -121,12 +129,12 @@ def mode_of(given: ModelConfig) -> Mode:
     """The mode of a model, said or not; that it is to be found out counts as not."""
     if given.mode is not None and given.mode != AUTO:
         return given.mode
-    return "raw" if given.file else "prompt" if given.dialect else "native"
+    return "raw" if file_of(given) else "prompt" if given.dialect else "native"
 
 
 def _model(given: ModelConfig, config: Config) -> Model:
     _check_labels(given.mcp, [server.label for server in config.mcp])
-    if given.mode == AUTO and given.file is None and servers_of(given) != (SIMULATED_UPSTREAM,):
+    if given.mode == AUTO and file_of(given) is None and servers_of(given) != (SIMULATED_UPSTREAM,):
         return _auto(given, config)
     given = with_dialect(given)
     mode = mode_of(given)
@@ -148,6 +156,7 @@ def _check_labels(wanted: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
+    in_file = file_of(given) is not None
     model = Model(
         name=given.name,
         upstream=_upstream(given, mode, config.limits),
@@ -163,7 +172,7 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
         retry_s=given.retry_s,
         max_repeats=given.max_repeats,
         defer_tools_above=given.defer_tools_above,
-        max_repeated_text=MOST_REPEATED if given.file and given.max_repeated_text is None else given.max_repeated_text,
+        max_repeated_text=MOST_REPEATED if in_file and given.max_repeated_text is None else given.max_repeated_text,
         describe_media=given.media == "tell",
         constrain=given.constrain == "auto",
         ask_ambiguous=given.ask_ambiguous,
@@ -186,9 +195,9 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
 
 def _model_names(given: ModelConfig) -> Sequence[str]:
     """What a model is called, what tells most first."""
-    if given.file is None:
+    if (file := file_of(given)) is None:
         return [given.model or given.name]
-    return [read_gguf(given.file).name, given.file.stem, given.name]
+    return [read_gguf(file).name, file.stem, given.name]
 
 
 def _response_template(given: ModelConfig) -> ResponseTemplate | None:
@@ -262,9 +271,9 @@ def with_dialect(given: ModelConfig) -> ModelConfig:
     """The model with its dialect found, where it is to be found: by the chat template, or by the model's name. For any
     model it stays open until one is asked for.
     """
-    if given.file and given.dialect is None:
+    if file_of(given) and given.dialect is None:
         given = msgspec.structs.replace(given, dialect=AUTO)
-    open_ = given.name == ANY_MODEL and given.model is None and given.template is None and not given.file
+    open_ = given.name == ANY_MODEL and given.model is None and given.template is None and not file_of(given)
     if given.dialect not in (AUTO, TEMPLATE) or open_:
         return given
     found = detected(given)
@@ -280,11 +289,12 @@ def detected(given: ModelConfig) -> Detected | None:
     """The dialect of a model, with the reason: see `callwright.chat_template.detect`. Raises `ConfigError` where
     `template` is asked for and there is none.
     """
-    if given.template is None and not given.file and given.dialect != TEMPLATE:
+    if given.template is None and not file_of(given) and given.dialect != TEMPLATE:
         return by_name(given.model or given.name)
     from callwright.chat_template.detect import by_rendering, detect  # here: it knows how every family writes calls
 
-    file = read_gguf(given.file) if given.file else None
+    at = file_of(given)
+    file = read_gguf(at) if at else None
     template = _chat_template(given)
     if given.dialect == TEMPLATE:
         if template is None:
@@ -292,20 +302,21 @@ def detected(given: ModelConfig) -> Detected | None:
         return by_rendering(template)
     tokens = frozenset(file.tokens) if file is not None else frozenset()
     found = detect(template, _model_names(given), vocabulary=tokens, raw=mode_of(given) == "raw")
-    return _WITHOUT_TEMPLATE if found is None and given.file else found
+    return _WITHOUT_TEMPLATE if found is None and file_of(given) else found
 
 
 def _chat_template(given: ModelConfig) -> ChatTemplate | None:
     if given.template is not None:
         return read_template(path_of(given.template))
-    file = read_gguf(given.file) if given.file else None
+    at = file_of(given)
+    file = read_gguf(at) if at else None
     return template_of_file(file) if file is not None and file.template else None
 
 
 def _refuse_ignored(given: ModelConfig, mode: Mode | Literal["auto"]) -> None:
     """A setting that would change nothing is a mistake: whoever wrote it expects something of it."""
-    if given.file:
-        _refuse_ignored_by_file(given, given.file, mode)
+    if (file := file_of(given)) is not None:
+        _refuse_ignored_by_file(given, file, mode)
     elif given.engine is not None:
         raise ConfigError("engine is for a model in a file: leave it out, or write upstream = 'model.gguf'.")
     cases = (*_ignored_of_dialect(given, mode), *_ignored_by_mode(given, mode), *_ignored_by_servers(given))
@@ -422,8 +433,8 @@ def _refuse_ignored_by_file(given: ModelConfig, file: Path, mode: Mode | Literal
 def _upstream(given: ModelConfig, mode: Mode, bounds: Bounds) -> Upstream:
     if servers_of(given) == (SIMULATED_UPSTREAM,):
         return SimulatedUpstream(Faults.parse(given.faults))
-    if given.file is not None:
-        return EmbeddedUpstream(read_gguf(given.file), given.engine)
+    if (file := file_of(given)) is not None:
+        return EmbeddedUpstream(read_gguf(file), given.engine)
     for url in servers_of(given):
         check_upstream(url)
     if twice := next((url for url in servers_of(given) if servers_of(given).count(url) > 1), None):

@@ -264,12 +264,13 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     faults: str = ""
     """Simulated only: its mistakes, see [the simulated model](simulated.md)."""
 
-    @property
-    def file(self) -> Path | None:
-        """The file of a model that is run here."""
-        if not isinstance(self.upstream, str) or not is_file(self.upstream):
-            return None
-        return packaged_file(self.upstream) if self.upstream in PACKAGED else path_of(self.upstream)
+
+def file_of(model: ModelConfig) -> Path | None:
+    """The file of a model that is run here."""
+    at = model.upstream
+    if not isinstance(at, str) or not is_file(at):
+        return None
+    return packaged_file(at) if at in PACKAGED else path_of(at)
 
 
 def servers_of(model: ModelConfig) -> tuple[str, ...]:
@@ -424,7 +425,7 @@ def parse_config(content: bytes, path: Path) -> Config:
 
 def with_default_mode(given: ModelConfig) -> ModelConfig:
     """The model with mode `auto` if no setting decides the mode."""
-    deciding = (given.mode, given.dialect, given.template, given.response_template, given.file)
+    deciding = (given.mode, given.dialect, given.template, given.response_template, file_of(given))
     if any(setting is not None for setting in deciding) or servers_of(given) == (SIMULATED_UPSTREAM,):
         return given
     return msgspec.structs.replace(given, mode="auto")

@@ -13,7 +13,7 @@ from msgspec import Struct
 import callwright
 from callwright.dialects.base import dialect_names
 from callwright.errors import RequestError, UpstreamError
-from callwright.gateway.config.config import InspectLevel, ModelConfig, servers_of
+from callwright.gateway.config.config import InspectLevel, ModelConfig, file_of, servers_of
 from callwright.turn.model import AUTO, MODES, Model
 
 _ASKED_EVERY_S: Final = 10.0
@@ -95,7 +95,7 @@ class ModelStates:
             name=given.name,
             mode=AUTO if is_chosen else model.mode,
             dialect=model.dialect,
-            server="in-process" if given.file else given.server if "://" in first else first,
+            server="in-process" if file_of(given) else given.server if "://" in first else first,
             upstream=model.upstream.name,
         )
         try:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from callwright.dialects.base import get_dialect
 from callwright.errors import ConfigError, RequestError, UpstreamError
 from callwright.gateway.config.build_models import build_models
-from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig
+from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, file_of
 from callwright.gateway.observability.inspector import Inspector
 from callwright.gateway.observability.observability import Observability
 from callwright.gateway.parts import Uses
@@ -103,7 +103,7 @@ class RunAgain:
                 await built.close()
 
     def _built(self, given: ModelConfig, mode: Mode, dialect: str | None, model: Model) -> Model:
-        if given.file is not None:  # its weights are loaded once
+        if file_of(given) is not None:  # its weights are loaded once
             if mode != "raw":
                 raise RequestError("A model in a file is asked in mode 'raw' only.", param="mode", code="invalid_value")
             return msgspec.structs.replace(model, dialect=dialect)

@@ -29,7 +29,7 @@ from callwright.errors import ConfigError
 from callwright.gateway.access.key_counters import KeyCounters
 from callwright.gateway.check import check_config
 from callwright.gateway.config.changes import applicable
-from callwright.gateway.config.config import Config
+from callwright.gateway.config.config import Config, file_of
 from callwright.gateway.observability.metrics import MULTIPROCESS
 from callwright.gateway.process.reload import (
     LOOK_S,
@@ -69,9 +69,9 @@ def check_workers(config: Config) -> None:
             "postgresql://…, or none."
         )
     for model in config.models:
-        if model.file is not None:
+        if (file := file_of(model)) is not None:
             raise ConfigError(
-                f"workers: {model.file.name} would be loaded {count} times. Leave out workers: one process runs a "
+                f"workers: {file.name} would be loaded {count} times. Leave out workers: one process runs a "
                 "model's file, and answers as fast as that."
             )
         if model.max_requests is not None and model.max_requests < count:
