@@ -225,7 +225,7 @@ def test_requests_that_are_sent_ahead_are_answered_in_order_and_none_is_parsed_b
     answers = came.split(b"HTTP/1.1 404 Not Found")[1:]
     assert answers
     assert all(f"The model '{number}' does not".encode() in answer for number, answer in enumerate(answers))
-    assert all(piece.count(b"GET ") == 1 for piece in door.parsed)
+    assert all(piece.count(b"GET ") <= 1 for piece in door.parsed)  # a read may end within the word
 
 
 @pytest.mark.parametrize("streams", [(True, True), (False, True), (True, False)])

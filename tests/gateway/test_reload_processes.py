@@ -102,7 +102,7 @@ def test_a_wrong_file_is_reported_and_changes_nothing(model: ModelServer, tmp_pa
         for more, words in (("[[keys", "is not valid TOML"), ("[[mcp]]\nlabel = 's'", "MCP server 's'")):
             file.write("b", keys={"ben": BEN}, more=more)
             process.send_signal(signal.SIGHUP)
-            assert words.encode() in heard(process, b"the configuration stays as it was")
+            assert b"the configuration stays as it was" in heard(process, words.encode())
             until(lambda words=words: words in (error_shown(url) or ""))  # type: ignore[misc]
             assert asked(url, ANNA, chat()).status == 200
         file.write("a", "b", keys={"anna": ANNA})
