@@ -47,6 +47,8 @@ TABLES = (
     '[[keys]]  # {0}\nname = "{0}"  # {0}\nsha256 = "{1}"  # {0}\n',
     "[[ keys ]]  # {0}\n  'name' = '{0}'  # {0}\n  \"sha256\" = '{1}'  # {0}\n  tokens_per_minute = 1_000  # {0}\n",
     '[[keys]]  # {0}\n# {0}\nsha256="{1}" # {0}\nmodels = [  # {0}\n  "m",  # {0}\n] # {0}\nname="{0}" # {0}\n',
+    '[[keys]]  # {0}\nname = "{0}"  # {0}\nsha256 = "{1}"  # {0}\n[keys.budget]  # {0}\ntokens_per_day = 5  # {0}\n',
+    '[[keys]]  # {0}\nname = "{0}"  # {0}\nbudget.tokens_per_day = 6  # {0}\nsha256 = "{1}"  # {0}\n',
     "\t[[keys]]  # {0}\nexpires = 2031-05-06  # {0}\nname = '''{0}'''  # {0}\nsha256 = \"\"\"\\\n  {1}\"\"\"  # {0}\n",
 )
 OTHERS = (

@@ -25,8 +25,8 @@ def add_key(text: str, settings: Mapping[str, Any]) -> str:
     document.append("keys", tomlkit.aot())
     document["keys"].append(_fill(tomlkit.table(), settings))
     added = _with_line_ends(f"\n{document.as_string()}", text)
-    numbers = _numbers(parts)
-    before = "".join(parts[: numbers[-1]]) + _lines_of(parts[numbers[-1]]) if numbers else text
+    places = _places(parts)
+    before = "".join(parts[: places[-1][-1]]) + _lines_of(parts[places[-1][-1]]) if places else text
     if before and not before.endswith("\n"):
         added = _with_line_ends("\n", text) + added
     return before + added + text[len(before) :]
@@ -37,7 +37,7 @@ def change_key(text: str, number: int, settings: Mapping[str, Any]) -> str:
     parts = _parts(text)
     if _has_array(parts[0]):
         return _with_array(parts, lambda keys: _fill(keys[number], settings))
-    place = _numbers(parts)[number]
+    place = _places(parts)[number][0]
     table = _own(parts[place])
     document = tomlkit.parse(table)
     _fill(document["keys"][0], settings)
@@ -46,18 +46,24 @@ def change_key(text: str, number: int, settings: Mapping[str, Any]) -> str:
 
 
 def remove_key(text: str, number: int) -> str:
-    """The text without the key with this number, from 0. Comments above and below its table stay."""
+    """The text without the key with this number, from 0. Comments above and below its tables stay."""
     parts = _parts(text)
     if _has_array(parts[0]):
         return _with_array(parts, lambda keys: keys.pop(number))
-    place = _numbers(parts)[number]
-    before, after = _LINE.findall("".join(parts[:place])), _LINE.findall(parts[place][len(_own(parts[place])) :])
+    for place in reversed(_places(parts)[number]):
+        _remove_table(parts, place)
+    return "".join(parts)
+
+
+def _remove_table(parts: list[str], place: int) -> None:
+    """Remove a table; comments after it are left."""
+    before, after = _LINE.findall(parts[place - 1]), _LINE.findall(parts[place][len(_own(parts[place])) :])
     if not (after and after[0].strip()):  # one blank line of two, or the one at the edge of the file
         if before and not before[-1].strip():
             before.pop()
         elif not before:
             del after[:1]
-    return "".join((*before, *after, *parts[place + 1 :]))
+    parts[place - 1], parts[place] = "".join(before), "".join(after)
 
 
 def _parts(text: str) -> list[str]:
@@ -93,9 +99,16 @@ def _with_array(parts: list[str], edit: Callable[[Array], object]) -> str:
     return "".join((_with_line_ends(head.as_string(), parts[0]), *parts[1:]))
 
 
-def _numbers(parts: list[str]) -> list[int]:
-    """Which parts are a `[[keys]]` table."""
-    return [number for number, part in enumerate(parts) if number and "keys" in tomllib.loads(part)]
+def _places(parts: list[str]) -> list[list[int]]:
+    """Which parts have each key: its `[[keys]]` table, then tables in it, such as `[keys.budget]`."""
+    places: list[list[int]] = []
+    for number, part in enumerate(parts[1:], 1):
+        keys = tomllib.loads(part).get("keys")
+        if isinstance(keys, list):
+            places.append([number])
+        elif keys is not None:
+            places[-1].append(number)
+    return places
 
 
 def _own(part: str) -> str:
