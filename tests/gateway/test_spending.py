@@ -30,7 +30,7 @@ from callwright.gateway.store.spending import Spending
 from callwright.gateway.store.store import Store, StoreError
 from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
-from tests.support.servers import Answer, Asked, Gateway, ModelServer, call_deltas, chat, said, whole
+from tests.support.servers import USAGE, Answer, Asked, Gateway, ModelServer, call_deltas, chat, said, whole
 from tests.support.store_helpers import Database
 from tests.support.waiting import until
 
@@ -596,10 +596,6 @@ BUDGET: Final = BudgetConfig(tokens_per_day=1)
             "Key 'anna': no team is called 'reserch'. Did you mean 'research'?",
         ),
         (
-            {"teams": (TeamConfig(name="research", budget=BUDGET),)},
-            "Team 'research' has no keys: add team = 'research'",
-        ),
-        (
             {"keys": (key("anna", team="a"),), "teams": (TeamConfig(name="a", budget=BUDGET),) * 2},
             "Two teams have the name 'a'",
         ),
@@ -629,3 +625,42 @@ def test_without_prices_and_budgets_nothing_counts(server: ModelServer, tmp_path
         assert "settle" not in request(f"{gateway.url}/metrics", method="GET").text
     finally:
         gateway.stop()
+
+
+def test_usage_is_kept_if_the_limits_change(kept_url: str) -> None:
+    """Also that of a request which runs meanwhile, and for a team whose budget is new."""
+    server = ModelServer()
+    used = USAGE["total_tokens"]
+
+    def config(limit: int, **more: Any) -> Config:
+        budget = BudgetConfig(tokens_per_day=limit)
+        served = model("served", server.url, price=more.pop("price", None))
+        keys = (key("anna", budget=budget, team="research" if more else None), key("ben"))
+        return Config(store=StoreConfig(url=kept_url), keys=keys, models=(served,), **more)
+
+    gateway = Gateway(config(10 * used))
+    try:
+        gate = server.gate()
+        steps = said("Hi", " Anna.").steps
+        server.plays(said("Hi"), Answer((*steps[:2], gate, *steps[2:])), *[said("Hi")] * 9)
+        assert ask(gateway.url, "anna").status == 200
+        body = json.dumps({"model": "served", "messages": [QUESTION], "stream": True}).encode()
+        live = Live(gateway.url + CHAT, body, headers={"authorization": f"Bearer {KEYS['anna']}"})
+        gate.wait_until_reached()
+        gateway.change(config(20 * used, price=PRICE))
+        gate.open()
+        assert b"[DONE]" in b"".join(live.pieces())
+        live.close()
+        assert ask(gateway.url, "anna").headers["x-callwright-cost"]
+        gateway.change(config(3 * used))
+        refused = ask(gateway.url, "anna")
+        assert (refused.status, refused.error["code"]) == (429, "insufficient_quota")
+        assert f"used {3 * used} tokens" in refused.error["message"]
+        gateway.change(
+            config(10 * used, teams=(TeamConfig(name="research", budget=BudgetConfig(tokens_per_day=used)),))
+        )
+        assert "the budget of the team 'research'" in ask(gateway.url, "anna").error["message"]
+        assert ask(gateway.url, "ben").status == 200
+    finally:
+        gateway.stop()
+        server.stop()

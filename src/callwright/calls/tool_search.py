@@ -13,6 +13,7 @@ from unicodedata import normalize
 
 from callwright.conversation import FunctionTool
 from callwright.schema.keywords import properties
+from callwright.tolerant_json.codec import NotJsonError, decode
 
 # The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
@@ -71,6 +72,15 @@ def search_tools(tools: Sequence[FunctionTool], query: str, limit: int = 8) -> l
     """The result of one search, see `ToolIndex.search`."""
     with ToolIndex(tools) as index:
         return index.search(query, limit)
+
+
+def search_query(arguments: str) -> str:
+    """The query in the arguments of a search; arguments without one are the query themselves."""
+    try:
+        value = decode(arguments)
+    except NotJsonError:
+        return arguments
+    return str(value.get("query", "")) if isinstance(value, dict) else arguments
 
 
 def found_words(names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from callwright.calls.deferred_tools import DeferredTools
-from callwright.calls.tool_search import SEARCH_TOOL
+from callwright.calls.tool_search import SEARCH_TOOL, search_query
 from callwright.conversation import Conversation, Item, Message, Reasoning, TextPart
 from callwright.events import (
     ArgumentsDelta,
@@ -25,7 +25,6 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import Events, Model, RunsTurn
 
 _MAX_ROUNDS: Final = 6  # with a search
@@ -56,7 +55,7 @@ async def run_with_search(run: RunsTurn, model: Model, conversation: Conversatio
                 break
             deferred.items += said.items(conversation.prefill)
             conversation = replace(conversation, prefill="")
-            found = [deferred.search(_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
+            found = [deferred.search(search_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
             is_last = rounds + 1 == _MAX_ROUNDS or not any(found)  # a weak model repeats its search
     yield [said.ended] if said.counted is None else [said.ended, said.counted]
 
@@ -76,14 +75,6 @@ def _conversation_of_round(conversation: Conversation, deferred: DeferredTools, 
         allowed = None
     tools = (SEARCH_TOOL, *found)
     return replace(asked, tools=tools, shown_tools=(SEARCH_TOOL,), tool_choice=choice, allowed_tools=allowed)
-
-
-def _query(arguments: str) -> str:
-    try:
-        value = decode(arguments)
-    except NotJsonError:
-        return arguments
-    return str(value.get("query", "")) if isinstance(value, dict) else arguments
 
 
 class _Said:

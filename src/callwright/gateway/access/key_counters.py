@@ -14,7 +14,7 @@ from callwright.gateway.access.shared_counters import SharedCounters
 # The kinds of places: running requests, open connections.
 Kind: TypeAlias = Literal["requests", "connections"]
 KINDS: Final[tuple[Kind, ...]] = ("requests", "connections")
-_LIMITS: Final = 2 * Bucket.PLACES  # requests and tokens per minute
+LIMITS: Final = 2 * Bucket.PLACES  # requests and tokens per minute
 _FIRST: Final = Outage.PLACES
 
 
@@ -24,7 +24,7 @@ class KeyCounters:
     def __init__(self, names: Iterable[str] = (), workers: int = 1, path: Path | None = None) -> None:
         self.workers = workers
         self.counters = SharedCounters(_FIRST) if path is None else SharedCounters.shared(path, _FIRST)
-        self._width = _LIMITS + len(KINDS) * workers
+        self._width = LIMITS + len(KINDS) * workers
         self._rows: dict[str, int] = {}
         self.add(names)
 
@@ -45,5 +45,5 @@ class KeyCounters:
 
     def places(self, name: str, kind: Kind) -> range:
         """The indexes of the places of a key, one for each worker."""
-        first = self.limits(name) + _LIMITS + KINDS.index(kind)
+        first = self.limits(name) + LIMITS + KINDS.index(kind)
         return range(first, first + len(KINDS) * self.workers, len(KINDS))

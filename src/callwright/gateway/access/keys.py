@@ -14,14 +14,13 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from callwright.errors import ConfigError, RequestError, did_you_mean
-from callwright.gateway.access.key_counters import KeyCounters
+from callwright.gateway.access.key_counters import LIMITS, KeyCounters
 from callwright.gateway.access.rate_limits import Bucket, Outage
 from callwright.gateway.access.shared_counters import SharedCounters
 from callwright.gateway.config.config import ALL_MODELS, KeyConfig
 
 _PREFIX: Final = "cw-"
 _SECRET_BYTES: Final = 32
-_PLACES: Final = 2 * Bucket.PLACES  # counters of a key: two limits
 # Takes one unit of a key's limit, by its name, for all gateways; False if none is left.
 Takes: TypeAlias = Callable[[str, Bucket], Awaitable[bool]]
 wall_time_s: Callable[[], float] = time.time
@@ -57,7 +56,7 @@ class ApiKey:
         self.name = config.name if config else ""
         self.falls_back = config.fallback if config else True
         self.is_operator = config.operator if config else True
-        counted = counters or SharedCounters(_PLACES)
+        counted = counters or SharedCounters(LIMITS)
         self._models = config.models if config else (ALL_MODELS,)
         limits = (
             ("requests", config.requests_per_minute if config else None),

@@ -15,8 +15,6 @@ def check_budgets(config: Config) -> None:
     for number, team in enumerate(teams):
         if team in teams[:number]:
             raise ConfigError(f"Two teams have the name {team!r}: each needs its own.")
-        if all(key.team != team for key in config.keys):
-            raise ConfigError(f"Team {team!r} has no keys: add team = {team!r} to [[keys]], or leave the team out.")
     for key in config.keys:
         if key.team is not None and key.team not in teams:
             there = f"They are: {', '.join(teams)}." if teams else "There are none: add one under [[teams]]."

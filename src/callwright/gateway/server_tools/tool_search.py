@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from callwright.calls.tool_search import SEARCH_TOOL, found_text, search_id, search_tools
+from callwright.calls.tool_search import SEARCH_TOOL, found_text, search_id, search_query, search_tools
 from callwright.conversation import Call, CallOutput, Item, TextPart
-from callwright.tolerant_json.codec import NotJsonError, decode, encode
+from callwright.tolerant_json.codec import encode
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ToolsSearched
 
@@ -13,7 +13,7 @@ class Search:
     """A search with the model's arguments; `event` has its result. The tools found can be called from then on."""
 
     def __init__(self, asked: ParsedRequest, arguments: str) -> None:
-        self._query = _query(arguments)
+        self._query = search_query(arguments)
         self._found = search_tools(asked.offer.searchable, self._query)
         names = tuple(tool.name for tool in self._found)
         for name in names:
@@ -25,11 +25,3 @@ class Search:
         made = sum(isinstance(item, Call) and item.name == SEARCH_TOOL.name for item in before)
         call = Call(SEARCH_TOOL.name, encode({"query": self._query}).decode(), id=search_id(made))
         return call, CallOutput(call.id, (TextPart(found_text(self._found)),))
-
-
-def _query(arguments: str) -> str:
-    try:
-        value = decode(arguments)
-    except NotJsonError:
-        return arguments
-    return str(value.get("query", "")) if isinstance(value, dict) else arguments
