@@ -96,6 +96,9 @@ _ASKED = [
     "It is written so: {}",
     "For example:\n{}",
     "The form (see {}) is old.",
+    "A page has <pre>{}</pre> in it.",
+    'It has <code class="raw">{}</code> in it.',
+    "They wrote **{}** in bold.",
 ]
 _BEGINS = {
     "analysis": ("analysis", "assistantfinalIt is 6."),

@@ -38,7 +38,8 @@ _TOKEN = r"(?:<\|?[a-z]{0,9}\|?>?)?"
 _KIND_ATOMS = (r"\s*", _TOKEN, r"\s*", "(?:j|js|jso|json|c|co|cod|code)?", r"\s*", _TOKEN)
 _MAY_BE_HEADER = re.compile(may_come([r"\s*", *"to=", _NAME, *_KIND_ATOMS]) + "|" + may_come(_KIND_ATOMS))
 _MAY_BE_ROLE_RECIPIENT = re.compile(rf"\s*(?:assistant)?\s*(?:t|to|to=[^{{\[<]*{_TOKEN}[^{{\[<]*)?\Z")
-_OPENERS: Final = tuple("([{<=")
+# The end of a text before a header that is only shown: an open bracket, an HTML tag for code, marks of emphasis.
+_OPENED = re.compile(r"(?:[(\[{<=]|<(?:code|kbd|pre|samp|tt)\b[^<>]*>|(?:^|(?<=\s))(?:[*_]{1,3}|~~))\Z", re.IGNORECASE)
 _CLOSERS = re.compile("[\"'”“»«›‹’」』]")
 
 
@@ -286,7 +287,7 @@ def _is_apart(seen: _Seen, tools: Toolset) -> bool:
     In a message the words of a sentence are parted by blanks, so that a header that is glued to one is no part of it.
     """
     before = seen.before
-    if seen.code.inside() or opens_quotation(before.rpartition("\n")[2]) or before.endswith(_OPENERS):
+    if seen.code.inside() or opens_quotation(before.rpartition("\n")[2]) or _OPENED.search(before):
         return False
     if before[-1:].strip() or not before.strip():
         return True
