@@ -66,7 +66,7 @@ _tokens = click.option(
 @click.group()
 def keys() -> None:
     """Add, list, limit, expire and revoke the API keys of clients in a configuration file. Comments and layout
-    are preserved, and the file is replaced only by one that is valid.
+    are preserved, except in a setting that changes, and the file is replaced only by one that is valid.
     """
 
 
