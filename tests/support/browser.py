@@ -45,6 +45,10 @@ class Watched:
         self.page.wait_for_selector("header nav")
         return self.page
 
+    def forget_refused(self) -> None:
+        """Forget what the browser says of each request that had no key, or a wrong one."""
+        self.wrong = [wrong for wrong in self.wrong if "401" not in wrong]
+
     def _asked(self, request: Any) -> None:
         if not request.url.startswith((self.url + "/", "data:", "blob:")):
             self.wrong.append(f"asked {request.url}")
