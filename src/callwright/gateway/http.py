@@ -97,9 +97,9 @@ class _JsonResponse(Response):
     media_type = "application/json"
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
-        given = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in (headers or {}).items()]
-        length = b"%d" % len(self.body)
-        self.raw_headers = [*given, (b"content-length", length), (b"content-type", b"application/json")]
+        self.raw_headers = [(b"content-length", b"%d" % len(self.body)), (b"content-type", b"application/json")]
+        for name, value in headers.items() if headers else ():
+            self.raw_headers.append((name.lower().encode("latin-1"), value.encode("latin-1")))
 
 
 def error_response(error: RequestError | UpstreamError) -> Response:

@@ -84,25 +84,15 @@ class Uses:
         self.is_over = asyncio.Event()
 
     def __enter__(self) -> None:
-        self.begin()
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def begin(self) -> None:
-        """One more use."""
         self._number += 1
 
-    def end(self) -> None:
-        """A use is over."""
+    def __exit__(self, *_: object) -> None:
         self._number -= 1
-        self._note()
+        if not self._number and self.is_replaced.is_set():
+            self.is_over.set()
 
     def replace(self) -> None:
         """Nothing new begins."""
         self.is_replaced.set()
-        self._note()
-
-    def _note(self) -> None:
-        if not self._number and self.is_replaced.is_set():
+        if not self._number:
             self.is_over.set()

@@ -75,30 +75,31 @@ class Attempt(msgspec.Struct):
     is_faultless: bool = True
     reason: FinishReason = "stop"
 
-    def add(self, event: Event) -> None:
-        """Note an event."""
-        if type(event) is ArgumentsDelta:
-            call = self.calls[event.index]
-            call.events.append(event)
-            call.arguments.append(event.text)
-        elif type(event) is ContentDelta:
-            self.content.append(event)
-            self.begun = self.begun or bool(event.text.strip())
-        elif type(event) is ReasoningDelta:
-            self.reasoning.append(event)
-        elif type(event) is CallStarted:
-            self.calls[event.index] = AttemptedCall(event, [event], [])
-        elif type(event) is CallEnded:
-            call = self.calls[event.index]
-            call.events.append(event)
-            call.complete = event.complete
-            self.is_faultless = self.is_faultless and event.complete
-        elif type(event) is Finished:
-            self.reason = "stop" if event.unfinished else event.reason
-        elif type(event) is Problem:
-            self._note_problem(event)
-        elif type(event) is RefusalDelta or type(event) is AnnotationsDelta:
-            self.content.append(event)
+    def add(self, *events: Event) -> None:
+        """Note events."""
+        for event in events:
+            if type(event) is ArgumentsDelta:
+                call = self.calls[event.index]
+                call.events.append(event)
+                call.arguments.append(event.text)
+            elif type(event) is ContentDelta:
+                self.content.append(event)
+                self.begun = self.begun or bool(event.text.strip())
+            elif type(event) is ReasoningDelta:
+                self.reasoning.append(event)
+            elif type(event) is CallStarted:
+                self.calls[event.index] = AttemptedCall(event, [event], [])
+            elif type(event) is CallEnded:
+                call = self.calls[event.index]
+                call.events.append(event)
+                call.complete = event.complete
+                self.is_faultless = self.is_faultless and event.complete
+            elif type(event) is Finished:
+                self.reason = "stop" if event.unfinished else event.reason
+            elif type(event) is Problem:
+                self._note_problem(event)
+            elif type(event) is RefusalDelta or type(event) is AnnotationsDelta:
+                self.content.append(event)
 
     def _note_problem(self, problem: Problem) -> None:
         call = None if problem.call is None else self.calls.get(problem.call)

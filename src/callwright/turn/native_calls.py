@@ -130,7 +130,9 @@ class NativeCalls:
         if call is None or call.index not in self._calls or (delta.name and _is_another(call, delta)):
             if call is not None and _says_nothing(call, delta):
                 return []
-            call = self._begin_call(delta.index)
+            call = _Call(_FIRST + len(self._all))
+            self._latest[delta.index] = self._calls[call.index] = call
+            self._all.append(call)
         arguments = delta.arguments
         if arguments and call.settled:
             call.said.append(arguments)
@@ -155,12 +157,6 @@ class NativeCalls:
         if not call.held and call.said[0] is news:
             self._tell("arguments that say nothing, before the arguments", held)
         return news
-
-    def _begin_call(self, index: int) -> _Call:
-        call = _Call(_FIRST + len(self._all))
-        self._latest[index] = self._calls[call.index] = call
-        self._all.append(call)
-        return call
 
     def _joined(self, name: str, piece: str) -> str:
         """A name joined with another piece of it.

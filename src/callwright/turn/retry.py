@@ -85,11 +85,10 @@ class RetryPolicy:
         """
         if self._streamed:
             return [event for event in batch if self._goes_out(event, is_constrained=is_constrained)]
-        attempt = self._attempt
+        self._attempt.add(*batch)
         for event in batch:
-            attempt.add(event)
             if type(event) is not Finished:
-                attempt.held.append(event)
+                self._attempt.held.append(event)
         return ()
 
     def _goes_out(self, event: Event, *, is_constrained: bool) -> bool:

@@ -6,7 +6,7 @@ Knows the store and the turn, not the transport.
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import ExitStack, aclosing, suppress
 from typing import Final
 
 import msgspec
@@ -68,8 +68,9 @@ class BackgroundResponses:
         await self._store.put(stored)
         log = self.logs.begin(prepared.id)
         task = self._tasks[prepared.id] = asyncio.create_task(self._make(turns, prepared, stored, log))
-        turns.uses.begin()
-        task.add_done_callback(lambda _: turns.uses.end())
+        use = ExitStack()
+        use.enter_context(turns.uses)
+        task.add_done_callback(lambda _: use.close())
         return stored, log
 
     async def cancel(self, id_: str) -> None:

@@ -106,7 +106,8 @@ class FollowedTurn:
 
     def _end_round(self) -> None:
         first, arguments = self._first, "".join(self._arguments)
-        reasoning = "".join(event.text for event in settle_events(self._said) if isinstance(event, ReasoningDelta))
+        said = settle_events(self._said) if self._said else ()
+        reasoning = "".join([event.text for event in said if type(event) is ReasoningDelta])
         is_whole, has_own_id = self._is_complete and self._room >= 0, self._has_own_id
         self._said, self._first, self._arguments, self._room = [], None, [], _MOST_CHARS
         self._is_open, self._is_complete, self._has_own_id = False, False, True

@@ -24,7 +24,6 @@ access = logging.getLogger("callwright.access")
 _QUIET: Final = ("/healthz", "/readyz", "/metrics", "/")
 _PAGES: Final = "/ui"
 _FAILED: Final = 400
-_NUMBERS: Final = (int, float)
 
 
 class Line(Struct):
@@ -33,12 +32,17 @@ class Line(Struct):
     fields: dict[str, Any]
 
     def __str__(self) -> str:
-        return " ".join(
-            [
-                f"{name}={value if type(value) in _NUMBERS else _plain(value)}"  # most are numbers
-                for name, value in self.fields.items()
-            ]
-        )
+        parts = []
+        for name, value in self.fields.items():
+            if type(value) is dict:
+                value = ",".join([f"{inner}:{number}" for inner, number in value.items()])
+            elif type(value) is bool:
+                value = "yes" if value else "no"
+            elif type(value) is not int and type(value) is not float:
+                value = str(value)
+                value = value if value.isprintable() and " " not in value else repr(value)
+            parts.append(f"{name}={value}")
+        return " ".join(parts)
 
 
 def is_quiet(context: RequestContext) -> bool:
@@ -179,12 +183,3 @@ def _line(record: logging.LogRecord) -> Line | None:
     """The fields of a record; None if it is not a line of fields."""
     line = record.args[0] if isinstance(record.args, tuple) and record.args else None
     return line if isinstance(line, Line) else None
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, dict):
-        return ",".join([f"{name}:{number}" for name, number in value.items()])
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    text = str(value)
-    return text if text.isprintable() and " " not in text else repr(text)

@@ -150,8 +150,8 @@ class Response:
 
     def close(self) -> None:
         """Nothing more of it is wanted: a connection on which it has not come to its end is closed."""
-        if not self.is_left:
-            self._end_here()
+        if not (self.is_left or self.is_over):
+            self._fail(ClosedError())
 
     # --- for the connection ---
 

@@ -90,7 +90,8 @@ def completion(
         model=model,
         choices=[_chosen(one, index, **how) for index, one in enumerate((turn, *others))],
         usage=UNSET if usage is None else completion_usage(usage, cost),
-        **_metadata(turn.metadata),
+        service_tier=turn.metadata.service_tier or UNSET,
+        system_fingerprint=turn.metadata.system_fingerprint or UNSET,
     )
 
 
@@ -106,13 +107,9 @@ def _chosen(turn: Turn, index: int, *, call_id: Callable[[], str], legacy: bool)
         reason = "function_call" if reason == "tool_calls" else reason
     elif calls:
         message.tool_calls = [_tool_call(call, call.id or call_id()) for call in calls]
-    return Choice(index=index, message=message, logprobs=_logprobs(turn), finish_reason=reason)
-
-
-def _metadata(metadata: AnswerMetadata) -> dict[str, Any]:
-    """The metadata that the server sent with its answer; absent fields are omitted."""
-    said = {"service_tier": metadata.service_tier, "system_fingerprint": metadata.system_fingerprint}
-    return {name: UNSET if value is None else value for name, value in said.items()}
+    return Choice(
+        index=index, message=message, logprobs=_logprobs(turn) if turn.logprobs else None, finish_reason=reason
+    )
 
 
 def _tool_call(call: Call, id_: str) -> ChatCompletionMessageToolCall:
@@ -121,10 +118,8 @@ def _tool_call(call: Call, id_: str) -> ChatCompletionMessageToolCall:
     return ChatCompletionMessageFunctionToolCall(id=id_, function=Function(call.name, call.arguments))
 
 
-def _logprobs(turn: Turn) -> ChoiceLogprobs | None:
+def _logprobs(turn: Turn) -> ChoiceLogprobs:
     """Those of all pieces, as one object."""
-    if not turn.logprobs:
-        return None
     content, refusal = (
         [token for piece in turn.logprobs for token in piece.get(part) or ()] for part in ("content", "refusal")
     )
@@ -248,7 +243,8 @@ class ChatChunks:
             case AnnotationsDelta(annotations):
                 return self._chunk(_ANNOTATIONS % encode(annotations))
             case AnswerMetadata():
-                said = {name: value for name, value in _metadata(event).items() if value is not UNSET}
+                said = {"service_tier": event.service_tier, "system_fingerprint": event.system_fingerprint}
+                said = {name: value for name, value in said.items() if value}
                 self._empty = msgspec.structs.replace(self._empty, **said)
                 self._lay_out()
                 return b""
