@@ -73,12 +73,12 @@ function Usage({ data, by }) {
         <thead>
           <tr>
             <th scope="col">${GROUPS.find(([id]) => id === by)[1]}</th>
+            <th scope="col" class="count">Cost (${data.currency})</th>
             <th scope="col"><span class="hidden">Bar</span></th>
             <th scope="col" class="count">Requests</th>
             <th scope="col" class="count">Input</th>
             <th scope="col" class="count">Cached</th>
             <th scope="col" class="count">Output</th>
-            <th scope="col" class="count">Cost (${data.currency})</th>
           </tr>
         </thead>
         <tbody>
@@ -95,9 +95,9 @@ function Usage({ data, by }) {
 function Row({ group, share }) {
   return html`<tr>
     <th scope="row">${group.name || html`<span class="soft">without a key</span>`}</th>
+    <td class="count">${money(group.cost)}</td>
     <td><${Bar} share=${share} /></td>
     ${SUMS.slice(0, -1).map((field) => html`<td key=${field} class="count">${number(group[field])}</td>`)}
-    <td class="count">${money(group.cost)}</td>
   </tr>`;
 }
 
@@ -120,10 +120,10 @@ function Budgets({ data }) {
         <thead>
           <tr>
             <th scope="col">Budget</th>
+            <th scope="col" class="count">Share</th>
             <th scope="col"><span class="hidden">Bar</span></th>
             <th scope="col" class="count">Used</th>
             <th scope="col" class="count">Limit</th>
-            <th scope="col" class="count">Share</th>
             <th scope="col">Reset (UTC)</th>
           </tr>
         </thead>
@@ -131,10 +131,10 @@ function Budgets({ data }) {
           ${data.budgets.map(
             (budget) => html`<tr key=${[budget.owner, budget.name, budget.unit, budget.period].join(" ")}>
               <th scope="row">${budget.owner} ${budget.name}, per ${budget.period}</th>
+              <td class="count">${percent(budget.used, budget.limit)}</td>
               <td><${Bar} share=${budget.used / budget.limit} /></td>
               <td class="count">${amount(budget, budget.used)}</td>
               <td class="count">${amount(budget, budget.limit)}</td>
-              <td class="count">${percent(budget.used, budget.limit)}</td>
               <td>${budget.reset.slice(0, 16).replace("T", " ")}</td>
             </tr>`,
           )}
