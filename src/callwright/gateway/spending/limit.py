@@ -107,7 +107,9 @@ def estimate_prompt(generation: GenerationRequest) -> int:
     """About how many tokens a prompt has."""
     if _is_forwarded(generation):
         return len(encode(generation.fields)) // _CHARACTERS_PER_TOKEN
-    return estimated_tokens(generation.conversation.items, generation.conversation.tools)
+    asked = generation.conversation
+    tools = asked.tools if generation.dialect is None else asked.shown_tools or asked.tools
+    return estimated_tokens(asked.items, tools)
 
 
 def _is_forwarded(generation: GenerationRequest) -> bool:
