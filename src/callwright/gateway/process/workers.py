@@ -169,6 +169,8 @@ class _Parent:
                 sign = None
                 with suppress(BlockingIOError):
                     sign = told.recv(_SIGNALS)
+                if sign == _RELOAD and self._file is not None and self._file.lost_terminal():
+                    sign = None if self._is_told else _END  # once: a shell signals its jobs, and so does the system
                 if sign == _END:
                     self._tell()
                 elif self._file is not None and not self._is_told and (sign == _RELOAD or self._file.has_changed()):
