@@ -23,6 +23,7 @@ from callwright.gateway.config.changes import differences
 from callwright.gateway.config.config import Config
 from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.gateway.process.descriptors import allow_requests
+from callwright.gateway.process.own_address import refuse_own_address
 from callwright.gateway.running import RunningGateway
 
 log = logging.getLogger("callwright.gateway")
@@ -129,6 +130,7 @@ async def _apply_file(file: ConfigFile, running: RunningGateway) -> None:
     try:
         config = await asyncio.to_thread(file.read)
         before = running.revision.config
+        await refuse_own_address(before, config)
         await _change(running, config)
     except ConfigError as error:
         log_error(error)
