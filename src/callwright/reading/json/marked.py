@@ -379,8 +379,11 @@ class MarkedCalls(CallReader):
         text = self.text
         if not self._form.bare or lead.strip() or text.before.strip():
             return None
-        head = yield from MarkedJson(text.source, text.tools, self._find.stops).head()
-        return "" if head and text.tools.resolve_name(head["name"]) in text.tools else None
+        block = MarkedJson(text.source, text.tools, self._find.stops)
+        head = yield from block.head()
+        if not head or text.tools.resolve_name(head["name"]) not in text.tools:
+            return None
+        return None if (yield from block.is_record_ahead(head)) else ""
 
     def read_bare(self, opening: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""

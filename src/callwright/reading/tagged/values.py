@@ -340,6 +340,7 @@ class ValueReader:
             source.take(source.at + len(tag.text))
             behind = yield from self._reader.gap()
             is_over = (yield from self._literal()) not in ("", self._value.own) or source.done
+            is_over = is_over or (yield from self._reader.message_begins())
             source.unread(tag.text + behind)
             tag = tag if is_over else None
         if tag is None and source.done:
