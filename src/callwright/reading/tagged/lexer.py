@@ -104,7 +104,7 @@ class TagLexer:
         return bool(declared) and key not in declared
 
     def message_begins(self) -> Parse[bool]:
-        """Whether a message without its opening token is next, after a stop token. Nothing is read."""
+        """Whether another message is next, after a stop token. Nothing is read."""
         yield from ()
         return False
 
