@@ -281,7 +281,16 @@ ROWS: list[Row] = [
         '{"n": 1}',
         ["unwrapped"],
     ),
-    ("the one parameter", closed("t", t=TEXT), '"high tide"', '{"t": "high tide"}', ["text_to_parameter"]),
+    ("the one parameter", closed("t", t=TEXT), '"high tide"', '{"t": "high tide"}', ["value_to_parameter"]),
+    ("a number for the one parameter", closed("n", n=WHOLE), "12", '{"n": 12}', ["value_to_parameter"]),
+    ("a boolean for it", closed("b", b={"type": "boolean"}), "true", '{"b": true}', ["value_to_parameter"]),
+    (
+        "a list for it",
+        closed("l", l={"type": "array", "items": TEXT}),
+        '["a", "b"]',
+        '{"l": ["a", "b"]}',
+        ["value_to_parameter"],
+    ),
     # schemas
     (
         "references",
@@ -387,7 +396,7 @@ def test_arguments_are_made_to_fit_in_a_stream(schema: Schema, written: str, out
     arguments, problems = streamed(schema, written)
     assert json.loads(arguments) == json.loads(out)
     assert arguments.replace(" ", "") == out.replace(" ", "")
-    place = "$" if {"unwrapped", "text_to_parameter"} & {*rules} or not written.startswith("{") else "$.x"
+    place = "$" if {"unwrapped", "value_to_parameter"} & {*rules} or not written.startswith("{") else "$.x"
     expected = {problem.kind for problem in step_problems(Repair(rule, place) for rule in rules)}
     assert problems - {"json_repaired"} == expected
 

@@ -189,3 +189,52 @@ def test_json_in_the_block_of_tags_is_read_or_named(dialect: str, begin: str, en
         turn = _read(f"{begin}{broken}{end}", dialect)
         assert all(arguments == {"title": "Emma"} for arguments in _complete(turn))
         assert turn.problems
+
+
+# --- a value in place of the arguments ---
+
+WAIT: Final = _tool("wait", seconds={"type": "integer"}, why=_STRING)
+WAIT["function"]["parameters"]["required"] = ["seconds"]
+FORCED: Final = {"type": "function", "function": {"name": "wait"}}
+
+
+def _value_for_arguments(dialect: str, value: str) -> str:
+    """A call whose arguments are a value, up to the stop token; skips formats whose arguments are not JSON."""
+    written = _write(dialect, "wait", WAIT, seconds=4217)
+    output = re.sub(r'\{\s*"seconds"\s*:\s*4217\s*\}', value, written)
+    if output == written:
+        pytest.skip("arguments are no JSON")
+    if dialect == "functionary_v32":
+        pytest.skip("arguments begin with a brace")
+    return output + (get_dialect(dialect).stops[0] if dialect == "mistral_v11" else "")
+
+
+@every_dialect
+@pytest.mark.parametrize("choice", ["auto", FORCED])
+def test_a_value_in_place_of_the_arguments_is_that_of_the_one_that_is_required(dialect: str, choice: Any) -> None:
+    output = _value_for_arguments(dialect, "4217")
+    turn = callwright.parse(output, dialect=dialect, tools=[WAIT], tool_choice=choice)
+    assert _complete(turn) == [{"seconds": 4217}]
+    assert ("argument_coerced", "value to parameter at $") in {(each.kind, each.detail) for each in turn.problems}
+    assert callwright.parse(list(output), dialect=dialect, tools=[WAIT]).calls == turn.calls
+
+
+@every_dialect
+def test_a_value_that_fits_no_parameter_is_named_with_what_is_expected(dialect: str) -> None:
+    output = _value_for_arguments(dialect, "42.5")
+    turn = callwright.parse(output, dialect=dialect, tools=[WAIT], tool_choice=FORCED)
+    faults = [each.detail for each in turn.problems if each.kind == "invalid_arguments"]
+    assert faults == ["the arguments of 'wait' do not fit: $: expected an object with 'seconds', got a number"]
+
+
+@every_dialect
+def test_a_text_in_place_of_several_arguments_is_one_of_them_only_if_the_call_is_demanded(dialect: str) -> None:
+    tool = _tool("look", city=_STRING, unit=_STRING)
+    tool["function"]["parameters"]["required"] = ["city"]
+    written = _write(dialect, "look", tool, city="Oslo")
+    output = re.sub(r'\{\s*"city"\s*:\s*"Oslo"\s*\}', '"Oslo"', written)
+    if output == written or dialect == "functionary_v32":
+        pytest.skip("arguments are no JSON")
+    assert not [call for call in _complete(_read(output, dialect, tool)) if call != "Oslo"]
+    choice = {"type": "function", "function": {"name": "look"}}
+    assert _complete(callwright.parse(output, dialect=dialect, tools=[tool], tool_choice=choice)) == [{"city": "Oslo"}]

@@ -45,6 +45,8 @@ TOOLS: Final = [
     }
 ]
 TEXTS: Final = share(20)
+# The dialects that hold the first characters of a call without a marker, which may be the record of one.
+HELD: Final = ("llama3_json", "xlam")
 
 
 def a_text(chance: random.Random) -> str:
@@ -92,6 +94,8 @@ def test_what_flows_is_what_all_steps_make_of_it(dialect: str, check: str, monke
     for seed in range(TEXTS):
         chance = random.Random(f"{dialect} {seed}")
         text = a_text(chance)
+        if dialect in HELD:
+            text += " of words" * 30
         try:
             call = callwright.write(
                 [{"name": "save_file", "arguments": {"path": "a.py", "text": text}}], tools=TOOLS, dialect=dialect

@@ -138,7 +138,9 @@ def test_a_value_that_is_opened_twice_is_named(name: str, before: str) -> None:
     opening = written[: written.index("Oslo")]
     opening = opening[opening.rindex("<") :]
     turn = callwright.parse(written.replace("Oslo", f"{before}{opening}Oslo"), dialect=name, tools=TOOLS)
-    assert "markers_in_value" in {problem.kind for problem in turn.problems}
+    assert ("markers_in_value" if before else "markup_repaired") in {problem.kind for problem in turn.problems}
+    assert [call.complete for call in turn.calls] == [True]
+    assert ('"Oslo"' in turn.calls[0].arguments) is not bool(before)
 
 
 @pytest.mark.parametrize("name", ["inkling", "muse"])

@@ -193,7 +193,7 @@ class ArgumentsParse:
         text = yield from self._rest()
         node = read_json(text.strip())
         if node is None or node.kind == "word" or _MARKER(text):
-            node = Node("string", encode(text.strip()).decode())
+            node = Node("word", encode(text.strip()).decode())
         if not self.cut and self._write_if_valid(node):
             return
         self._out.put(text)

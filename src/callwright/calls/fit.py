@@ -15,8 +15,9 @@ from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
 from callwright.events import Problem, ProblemKind
+from callwright.schema.keywords import required
 from callwright.schema.plain import tool_schema
-from callwright.schema.resolve import root_properties
+from callwright.schema.resolve import root_properties, wanted_type
 from callwright.schema.validate import Fault
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.find import json_places
@@ -131,9 +132,9 @@ def tools_taking(node: Node, tools: Toolset) -> list[str]:
 def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repair]) -> tuple[Node, Fault | None]:
     r"""The arguments without wrappers: JSON in a string, a list of one object, a call inside the call.
 
-    In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]` or `{"name": "get_time",
-    "arguments": {"tz": "UTC"}}`. For a tool that needs no arguments, null means no arguments. The fault reports an
-    inner call of another tool.
+    In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]`, `{"name": "get_time",
+    "arguments": {"tz": "UTC"}}`, or the value alone. For a tool that needs no arguments, null means no arguments. The
+    fault reports an inner call of another tool.
     """
     if _says_nothing(node) and tools.accepts_nothing(tool.name):
         steps.append(Repair("null_left_out", "$"))
@@ -147,7 +148,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
             elif (inside := _object_in(text.strip(), tool, tools)) is not None:
                 steps.append(Repair("unwrapped", "$"))
             else:
-                return _parameter(node, text.strip(), tool, tools, steps)
+                return _text_parameter(node, text.strip(), tool, tools, steps)
         elif node.kind == "array" and len(node.items) == 1 and node.items[0].value.kind == "object":
             inside = node.items[0].value
             steps.append(Repair("item_of_list", "$"))
@@ -159,7 +160,8 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
                 break
             steps.append(Repair("unwrapped", "$"))
         node = inside
-    return node, None
+    is_value = node.kind in ("number", "array") or (node.kind == "literal" and node.json != "null")
+    return _lone_parameter(node, tool, tools, steps) if is_value else node, None
 
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
@@ -212,27 +214,44 @@ def _object_in(text: str, tool: FunctionTool, tools: Toolset) -> Node | None:
     return nodes[0] if is_own or inner is not None or other else None
 
 
-def _parameter(
+def _text_parameter(
     node: Node, text: str, tool: FunctionTool, tools: Toolset, steps: list[Repair]
 ) -> tuple[Node, Fault | None]:
-    """A bare text as the value of the tool's only parameter, if that is a string. Not where more is demanded than a
-    likely meaning, nor a text that may be arguments in another notation.
+    """A text that is all of the arguments as the value of a parameter, see `_lone_parameter`; not a text that may be
+    arguments in another notation. It is that of one of several parameters only if the request demands a call, and then
+    only in quotes: otherwise it may be a refusal.
     """
     own = root_properties(tool_schema(tool))
-    if len(own) != 1 or node.kind != "string":
-        return node, None
-    ((key, schema),) = own.items()
-    if not isinstance(schema, Mapping) or schema.get("type") != "string":
-        return node, None
     if tool.custom is None:
-        if tool.must_be_valid or tools.choice == "required" or isinstance(tools.choice, NamedTool):
-            return node, Fault("$", "expected an object, got a text")
+        is_demanded = tool.must_be_valid or tools.choice == "required" or isinstance(tools.choice, NamedTool)
+        is_bare = node.kind == "word"
+        if (is_bare and is_demanded) or (len(own) > 1 and (is_bare or not is_demanded)):
+            return node, None
         label = _LABEL(text)
         words = frozenset(map(fold, label["words"].split())) if label else frozenset()
-        if not text or _NOTATION(text) or is_torn(text, own) or words & (_LABELS | {fold(key), fold(tool.name)}):
+        names = frozenset(map(fold, (tool.name, *own)))
+        if not text or _NOTATION(text) or is_torn(text, own) or words & (_LABELS | names):
             return node, Fault("$", "expected an object, got a text that may hold one")
-    steps.append(Repair("text_to_parameter", "$"))
-    return Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)]), None
+    return _lone_parameter(Node("string", node.json), tool, tools, steps), None
+
+
+def _lone_parameter(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repair]) -> Node:
+    """A value that is all of the arguments as that of the tool's only parameter, or of the only one that it requires,
+    if the value fits as it is: `12` for `{"seconds": 12}`.
+    """
+    own = root_properties(tool_schema(tool))
+    needed = [key for key in required(tool_schema(tool) or {}) if key in own]
+    key = next(iter(own)) if len(own) == 1 else needed[0] if len(needed) == 1 else None
+    schema = own[key] if key is not None else None
+    wanted = wanted_type(schema) if isinstance(schema, Mapping) else ""
+    if key is None or not wanted:
+        return node
+    made = Node("object", members=[Member("", "", node, Node("string", encode(key).decode()), ": ", key)])
+    fitted, _ = repair_arguments(made, tool_schema(tool) or {}) if node.kind == "string" == wanted else (made, [])
+    if _unwritten(fitted) or _faults(fitted, tool.name, tools):
+        return node
+    steps.append(Repair("value_to_parameter", "$"))
+    return made
 
 
 def is_torn(text: str, own: Collection[str]) -> bool:

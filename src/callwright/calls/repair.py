@@ -17,7 +17,7 @@ from callwright.schema.resolve import Schema, branches, chosen, wanted_type
 from callwright.tolerant_json.codec import NotJsonError, encode
 from callwright.tolerant_json.tree import Item, Member, Node
 
-RepairRule = CoercionRule | NameRule | Literal["same_twice", "null_left_out", "unwrapped", "text_to_parameter"]
+RepairRule = CoercionRule | NameRule | Literal["same_twice", "null_left_out", "unwrapped", "value_to_parameter"]
 
 # Values nested deeper than this are not repaired.
 _MAX_DEPTH: Final = 24

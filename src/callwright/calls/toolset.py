@@ -15,6 +15,9 @@ from callwright.settings import bounds
 
 NO_HINTS = ParameterAliases()
 _NAME_OF = attrgetter("name")
+# The most parameters that the message of a fault names, and JSON values in words.
+_MAX_SHOWN: Final = 8
+_JSON_NAMES: Final = {str: "a text", int: "a number", float: "a number", bool: "a boolean", list: "a list"}
 # Namespaces that models put before a name, as they saw tools declared in them.
 _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 # Tags and control tokens, also the begin of one; no name has any in it. Kimi's ids end in the number of the call.
@@ -160,9 +163,20 @@ class Toolset:
     def faults(self, name: str, arguments: object) -> list[Fault]:
         """The violations of the tool's schema in the arguments; a tool without a schema accepts any object."""
         if not isinstance(arguments, dict):
-            return [Fault("$", f"expected an object, got {type(arguments).__name__}")]
+            return [
+                Fault("$", f"expected an object{self._shape(name)}, got {_JSON_NAMES.get(type(arguments), 'null')}")
+            ]
         validator = compiled_schema(self._tools.get(name)).validator
         return validator.faults(arguments) if validator is not None else []
+
+    def _shape(self, name: str) -> str:
+        """The form of a tool's arguments in words, for a model that has written something else: the parameters that it
+        requires, or the first ones.
+        """
+        tool = self.get(name)
+        schema = tool_schema(tool) if tool else None
+        keys = required(schema or {}) or list(properties(schema or {}))
+        return f" with {', '.join(map(repr, keys[:_MAX_SHOWN]))}" if keys else ""
 
     def names_in(self, name: str) -> frozenset[str]:
         """The names of all members that the schema of a tool declares, at whatever depth."""

@@ -43,6 +43,11 @@ _CALLS: Final = CallLayout(
 _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|final|xml|json|code)\b")
 _BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
+# The header of a message that follows another without `<|start|>`, and a text that may become one.
+_HEADER: Final = re.compile(
+    rf"\s*+(?:assistant)?+\s*+(?:to=[^\s<]++)?+\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})"
+)
+_MAY_BE_HEADER: Final = re.compile(r"\s*+[^<\n]*+(?:<\|?+[a-z]*+\|?+)?+\Z")
 # Maximum length of held text without a header (longer text is streamed as an answer), and of a header.
 _MAX_BARE: Final = 256
 _MAX_HEADER: Final = 2_000
@@ -81,6 +86,20 @@ def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
         yield from _Reader(text, formats).read(start)
 
 
+class _Lexer(TagLexer):
+    """Reads the tags in a message."""
+
+    def message_begins(self) -> Parse[bool]:
+        """Whether a header without `<|start|>` is next, which names a tool or a channel."""
+        while True:
+            ahead = self.source.ahead(_MAX_BARE)
+            if _HEADER.match(ahead):
+                return True
+            if not self.source.more(_MAX_BARE) or not _MAY_BE_HEADER.match(ahead):
+                return False
+            yield
+
+
 class _Call(TaggedCall):
     """A call, which is a message."""
 
@@ -95,7 +114,7 @@ class _Reader:
     def __init__(self, text: AnswerText, formats: Formats) -> None:
         self.text = text
         self._foreign = ForeignInText(text, formats)
-        self._call = _Call(text, TagLexer(text, parameter_marks(_TAGS, thoughts=(), ends=STOPS)))
+        self._call = _Call(text, _Lexer(text, parameter_marks(_TAGS, thoughts=(), ends=STOPS)))
         self._bodies = Bodies(text.source, text.tools)
 
     def read(self, start: str) -> Parse[None]:

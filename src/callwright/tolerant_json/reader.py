@@ -391,6 +391,8 @@ class JsonReader:
                     emit(source.take(end))
                 if verdict == "closes":
                     source.at += len(closing)
+                    if inner % 2 and closing == '"':
+                        self.repaired("odd_quotes")
                     return True
                 source.at += 1
                 emit('\\"' if mark == '"' else mark)

@@ -5,6 +5,7 @@ they come. Any other object is held to the end of its block, and read by `callwr
 the caller's.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -28,6 +29,9 @@ from callwright.tolerant_json.wrappers import without
 
 # Characters of lookahead for the head of a call, up to its arguments, or for the text between two calls.
 _MAX_HEAD: Final = 400
+# Characters of lookahead to the end of an object that may be the record of a call.
+_MAX_RECORD: Final = 256
+_DECODER: Final = json.JSONDecoder(strict=False)
 # A block that is held is this long at most.
 _MAX_BLOCK: Final = 4_194_304
 
@@ -120,6 +124,24 @@ class MarkedJson:
     def head(self) -> Parse[re.Match[str] | None]:
         """The head of a call in a trained form, if one is next; it stays unread."""
         return (yield from self._ahead(_KEYED_HEAD if self._keyed else _HEAD, _MAY_BE_HEAD))
+
+    def is_record_ahead(self, head: re.Match[str]) -> Parse[bool]:
+        """Whether the object with this `head` is the record of a call that was made: its result is next to it.
+
+        An object longer than the lookahead is none, so that its arguments stream.
+        """
+        source, begin = self._source, head.group().index("{")
+        while True:
+            ahead = source.ahead(_MAX_RECORD)
+            try:
+                value, _ = _DECODER.raw_decode(ahead, begin)
+            except ValueError:
+                if not source.more(_MAX_RECORD):
+                    return False
+                yield
+            else:
+                tool = self._tools.get(self._tools.resolve_name(head["name"]))
+                return is_record(value, properties(tool.parameters) if tool else ())
 
     def _ahead(self, wanted: re.Pattern[str], may_be: re.Pattern[str]) -> Parse[re.Match[str] | None]:
         """Match the unread text, without reading it. `may_be` matches a partial match, for which to wait."""

@@ -34,6 +34,9 @@ _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
 _WORD_TAG = re.compile(r"<\w+>").fullmatch
 # The shape of control tokens in tokenizers.
 _TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[[A-Z_]+\]")
+# A number or boolean in place of arguments, and a token before the arguments.
+_SCALAR = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false)\s*+\Z").match
+_ENDS_HEADER = re.compile(rf"(?:{_TOKEN.pattern})\s*+\Z").search
 # The marker before JSON in a layout, and the one after it.
 _BEFORE_JSON = re.compile(r"[^\[{`$]*")
 _BEHIND_JSON = re.compile(r"[^\]}`]*\Z")
@@ -272,7 +275,8 @@ class MarkedCalls(CallReader):
         header, marker = yield from read_until(self.text.source, self._find.header_ends, _MAX_HEADER)
         found = self._form.header.match(header) if self._form.header else None
         rest = header[found.end() :] if found else ""
-        is_junk = rest[:1] not in ("", "[", '"') and marker not in self._form.closes
+        is_value = rest[:1] in ("", "[", '"') or (found is not None and _ENDS_HEADER(found.group()) and _SCALAR(rest))
+        is_junk = not is_value and marker not in self._form.closes
         if found is None or is_junk or not (marker or self.text.source.done):
             self.text.source.unread(header + marker)
             yield from self._no_call(blanks, tag, inner)
@@ -303,7 +307,9 @@ class MarkedCalls(CallReader):
             text, stop = yield from read_until(self.text.source, self._find.markers, _MAX_VALUE)
             closed, is_sure = False, bool(stop) and (bool(text.strip()) or stop not in self._find.stops.ends)
             if text.strip():
-                self.text.emit(arguments(text))
+                value, fence, behind = text.partition("```") if self._fenced else (text, "", "")
+                self.text.emit(arguments(value))
+                self.text.markup(fence + behind)
             else:
                 self.text.markup(text)
                 if is_sure and not self.text.tools.requires_something(name):
@@ -379,8 +385,11 @@ class MarkedCalls(CallReader):
         text = self.text
         if not self._form.bare or lead.strip() or text.before.strip():
             return None
-        head = yield from MarkedJson(text.source, text.tools, self._find.stops).head()
-        return "" if head and text.tools.resolve_name(head["name"]) in text.tools else None
+        block = MarkedJson(text.source, text.tools, self._find.stops)
+        head = yield from block.head()
+        if not head or text.tools.resolve_name(head["name"]) not in text.tools:
+            return None
+        return None if (yield from block.is_record_ahead(head)) else ""
 
     def read_bare(self, opening: str) -> Parse[None]:
         """Read calls without a marker, one after the other."""

@@ -7,7 +7,7 @@ models write as a literal `\n`.
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from callwright.events import Markup, Problem
 from callwright.layout.calls import CallLayout
 from callwright.layout.key_values import KeyValueTags
+from callwright.reading.arguments_writer import ArgumentsWriter
 from callwright.reading.json.block import read_json_block
 from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.calls import TaggedCalls
@@ -23,6 +24,7 @@ from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.literals import broken_tag
 from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
+from callwright.reading.tagged.values import TaggedValue
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import all_ends
@@ -186,6 +188,7 @@ class KeyValueCall(TaggedCall):
     """Reads one call of elements."""
 
     lexer: KeyValueLexer
+    _opened_again = False  # the opening tag of the value was written twice
 
     def _read_name(self) -> Parse[tuple[str, str]]:
         head, marker = yield from read_until(self.text.source, self.lexer.find.behind_name, _MAX_HEAD)
@@ -211,11 +214,15 @@ class KeyValueCall(TaggedCall):
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """The name of a parameter. Some models write `<arg_key>k=v</arg_value>`."""
         tags, source = self.lexer.elements, self.text.source
+        self._opened_again = False
         written, marker = yield from read_until(source, self.lexer.find.behind_key, _MAX_HEAD)
         key, equals, text = written.partition("=")
         if marker == tags.key_end and self.lexer.key_ahead(written + marker):
             self.text.emit(Markup(written + marker))
-            rest = (yield from self._up_to_value()) if tags.value else {}
+            if not tags.value:
+                yield from self._skip_again(marker)
+                return written.strip(), {}
+            rest = yield from self._up_to_value()
             if rest is None:
                 return None if source.done else ("", {})
             return written.strip(), rest
@@ -253,6 +260,7 @@ class KeyValueCall(TaggedCall):
                 self.sink.sure = self.sink.sure and not broken_tag(self.form, text)
             self.text.markup(written)
             self.text.emit(Markup(marker))
+            yield from self._skip_again(marker)
             return rest
         source.unread(text + marker)
         self.text.markup(written)
@@ -264,6 +272,21 @@ class KeyValueCall(TaggedCall):
         self.sink.odd(f"{tags.value} is missing")
         self.sink.sure = self.sink.sure and not broken_tag(self.form, text)
         return rest
+
+    def _skip_again(self, opening: str) -> Parse[None]:
+        """Read the opening tag of a value again, if it was written twice."""
+        self._opened_again = yield from self.text.comes(opening)
+        if self._opened_again:
+            self.sink.odd(f"{opening} is repeated")
+            self.text.emit(Markup(self.text.take(opening)))
+
+    def _read_value(
+        self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
+    ) -> Parse[TaggedValue]:
+        value = yield from super()._read_value(key, writer, is_sibling)
+        if self._opened_again and value.odd:  # closed twice, too: the value may show an element
+            self.sink.sure = False
+        return value
 
 
 class KeyValueCalls(TaggedCalls):

@@ -103,6 +103,11 @@ class TagLexer:
         declared = parameters_of(call, self.text.tools)
         return bool(declared) and key not in declared
 
+    def message_begins(self) -> Parse[bool]:
+        """Whether another message is next, after a stop token. Nothing is read."""
+        yield from ()
+        return False
+
     def gap(self) -> Parse[str]:
         """Read white space of the format."""
         return (yield from self.text.held_blanks())

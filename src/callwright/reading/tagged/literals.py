@@ -71,7 +71,12 @@ class TagLiterals:
         self.named = False  # each value has a closer of its own
         self.outermost = ""  # closes an answer
         self.inner: tuple[str, ...] = ()  # tags between a parameter's name and its value
+        self.key_ends = re.compile("(?!)")  # the tags between them, if the name is an element
         self.pieces = self.tags = re.compile("(?!)")
+
+    def lacks_key(self, text: str) -> bool:
+        """Whether the element of a parameter's name in a text is closed without being opened."""
+        return len(self.key_ends.findall(text)) > text.count(self.openings[0])
 
     def is_markup(self, text: str) -> bool:
         """Whether a text contains an apparent piece of a tag, a whole tag or a control token."""
@@ -96,6 +101,8 @@ def tag_literals(form: ParameterTags, ends: tuple[str, ...]) -> TagLiterals:
     found.openings, found.call_closer = (form.parameter, form.call), form.call_end
     found.pieces = _pieces(form)
     found.inner = (*form.inner, *((form.end,) if len(form.end) > 1 else ()))
+    if len(form.end) > 1 and form.inner:
+        found.key_ends = re.compile(rf"{re.escape(form.end)}\s*{re.escape(form.inner[0])}")
     found.tags = re.compile("|".join([*map(re.escape, (*tags, *ends, *found.inner)), r"<[|｜][^\s<>]+[|｜]>"]))
     return found
 

@@ -193,6 +193,7 @@ class ValueReader:
         elif ending is Ending.CLOSED:
             value.holds = value.holds or any(tag in whole for tag in (value.closed_by[:-1], *known.inner))
             value.is_odd = value.is_odd or (value.stray != "" and whole.strip() != value.stray)
+            value.is_odd = value.is_odd or (value.holds and known.lacks_key(whole))
             if self._lines and bool(begun) != bool(held) and any(pieces):
                 value.ends_odd = value.ends_odd or "a line break is on one side of a value only"
         return TaggedValue(
@@ -340,6 +341,7 @@ class ValueReader:
             source.take(source.at + len(tag.text))
             behind = yield from self._reader.gap()
             is_over = (yield from self._literal()) not in ("", self._value.own) or source.done
+            is_over = is_over or (yield from self._reader.message_begins())
             source.unread(tag.text + behind)
             tag = tag if is_over else None
         if tag is None and source.done:
