@@ -12,9 +12,11 @@ import click
 
 from callwright.cli.loading import loading
 from callwright.errors import CallwrightError, ConfigError, RequestError, reason_of
+from callwright.gateway.process.hangup import hold_hangup
 
 # A full disk or quota is a problem of the machine, whichever file a command writes.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_SERVES: Final = "serve"
 
 
 class LazyCommand(click.Command):
@@ -62,6 +64,8 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
+        if name == _SERVES:  # before its imports, which take a second
+            ctx.call_on_close(hold_hangup())
         return name, command.load() if isinstance(command, LazyCommand) else command, rest
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -227,6 +227,7 @@ def _run(
     with loading():
         from callwright.cli.first_look import FirstLook
         from callwright.gateway.app import create_app
+        from callwright.gateway.process.hangup import release_hangup
         from callwright.gateway.process.reload import ConfigFile, follow_file, note_hangup
         from callwright.gateway.process.serving import serve as serve_app
         from callwright.gateway.process.sockets import listen_for_each
@@ -237,6 +238,7 @@ def _run(
     if path is not None:
         file = ConfigFile(path, partial(load, path))
         note_hangup(file)
+    release_hangup()
     with ExitStack() as when_it_ends:
         listeners = [
             when_it_ends.enter_context(one) for one in listen_for_each(server.host, server.port, server.workers)

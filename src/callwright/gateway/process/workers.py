@@ -32,6 +32,7 @@ from callwright.gateway.check import check_config
 from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config, file_of
 from callwright.gateway.observability.metrics import MULTIPROCESS
+from callwright.gateway.process.hangup import hangup_held, release_hangup
 from callwright.gateway.process.own_address import refuse_own_address
 from callwright.gateway.process.reload import (
     LOOK_S,
@@ -216,7 +217,8 @@ class _Parent:
         config, names = share_of(self._config, number), self._counters.names
         given = (config, names, number, self._listeners[number], self._folder, parent)
         process = _SPAWN.Process(target=_work, args=given, name=f"callwright-{number + 1}", daemon=True)
-        process.start()
+        with hangup_held():  # until the worker handles it
+            process.start()
         parent.close()
         self._workers[number] = _Worker(process, pipe, time.monotonic(), is_first)
         if self._error is not None:
@@ -299,6 +301,7 @@ def _work(
 ) -> None:
     held = hold(folder)  # until the process ends, which may be after its parent
     note_hangup(None)  # the parent is asked
+    release_hangup()
     os.setpgrp()  # Ctrl-C in a terminal goes to the parent alone, which passes it on
     when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from callwright.gateway.app import create_app

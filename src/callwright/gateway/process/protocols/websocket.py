@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.datastructures import Headers
 from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
@@ -107,7 +108,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     # --- uvicorn's steps ---
 
     def handle_connect(self, event: Request) -> None:
-        """See uvicorn, which refuses in plain text: here, a handshake that is refused is not begun."""
+        """See uvicorn, which refuses in plain text: here, a handshake that is refused is not begun. It also passes the
+        names of headers on as the client spells them; ASGI wants them in lower case, and so are they compared.
+        """
+        event.headers = Headers([(name.lower(), value) for name, value in event.headers.raw_items()])
         if self.conn.accept(event).status_code == HTTPStatus.SWITCHING_PROTOCOLS:
             super().handle_connect(event)
 
