@@ -51,8 +51,7 @@ HISTORIES: Final = st.lists(st.tuples(WORDS, NAMES, st.booleans()), min_size=1, 
 
 
 def read(items: Sequence[Item], **more: object) -> DeferredTools:
-    with DeferredTools(Conversation(tuple(items), TOOLS, **more)) as deferred:  # type: ignore[arg-type]
-        return deferred
+    return DeferredTools(Conversation(tuple(items), TOOLS, **more))  # type: ignore[arg-type]
 
 
 @given(HISTORIES)

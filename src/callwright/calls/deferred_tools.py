@@ -8,7 +8,8 @@ as it did before, and no search has to be stored.
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.calls.tool_search import SEARCH_TOOL, ToolIndex, found_text, found_words, search_id
+from callwright.calls.tool_index import index_tools
+from callwright.calls.tool_search import SEARCH_TOOL, found_text, found_words, search_id
 from callwright.conversation import (
     Call,
     CallOutput,
@@ -27,13 +28,16 @@ _MAX_SHOWN: Final = 200  # characters of a question in the search for it
 
 class DeferredTools:
     """The tools of a conversation that may be called. `found` are those that it shows by now, by their names; `items`
-    are its items with all searches. A context manager.
+    are its items with all searches.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         allowed = conversation.allowed_tools
-        self._tools = {tool.name: tool for tool in conversation.tools if allowed is None or tool.name in allowed}
-        self._index = ToolIndex(tuple(self._tools.values()))
+        tools = conversation.tools
+        if allowed is not None:
+            tools = tuple(tool for tool in tools if tool.name in allowed)
+        self._tools = {tool.name: tool for tool in tools}
+        self._index = index_tools(tools)
         self.found: dict[str, FunctionTool] = {}
         self.items: list[Item] = []
         self._number = 0
@@ -41,12 +45,6 @@ class DeferredTools:
         choice = conversation.tool_choice
         if isinstance(choice, NamedTool) and choice.name in self._tools and choice.name not in self.found:
             self._show_called(self._tools[choice.name], len(self.items))
-
-    def __enter__(self) -> "DeferredTools":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._index.__exit__()
 
     def search(self, query: str) -> bool:
         """Run a search of the model's, and add it to the items. Returns whether it found a tool that none had found."""
@@ -72,7 +70,8 @@ class DeferredTools:
 
     def _show_asked(self, question: str) -> None:
         """Add the search for a user's question, if it finds a tool that none has found."""
-        new = [tool for tool in self._index.search(question, rare=True) if tool.name not in self.found]
+        found = self._index.search(question, fillers=not self.found)
+        new = [tool for tool in found if tool.name not in self.found]
         if new:
             self._add(question[:_MAX_SHOWN], new, len(self.items))
 
