@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callwright.calls.deferred_tools import DeferredTools
+from callwright.calls.tool_index import ToolIndex
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import (
     Call,
@@ -51,8 +52,7 @@ HISTORIES: Final = st.lists(st.tuples(WORDS, NAMES, st.booleans()), min_size=1, 
 
 
 def read(items: Sequence[Item], **more: object) -> DeferredTools:
-    with DeferredTools(Conversation(tuple(items), TOOLS, **more)) as deferred:  # type: ignore[arg-type]
-        return deferred
+    return DeferredTools(Conversation(tuple(items), TOOLS, **more))  # type: ignore[arg-type]
 
 
 @given(HISTORIES)
@@ -80,6 +80,47 @@ def test_a_history_is_kept_and_each_call_was_found(items: list[Item]) -> None:
     assert shown == set(deferred.found)
 
 
+QUERIES: Final = st.sampled_from(
+    ["archive a ticket", "delete_branch", "something to move", "album", "copies of invoices"]
+)
+
+
+@given(HISTORIES, QUERIES, st.booleans())
+def test_a_search_of_the_model_is_shown_as_the_history_will_show_it(items: list[Item], query: str, told: bool) -> None:
+    """If the model calls the best tool, after a text before its search or none."""
+    asked = [*items, message("user", "Hm?")]
+    before = read(asked)
+    known = set(before.found)
+    new = [tool for tool in ToolIndex(TOOLS).search(query) if tool.name not in known]
+    text = [message("assistant", "Let me see.")] if told else []
+    before.items += text
+    assert before.search(query) == bool(new)
+    if new:
+        assert known | {tool.name for tool in new} <= set(before.found)
+        later = read([*asked, *text, Call(new[0].name, "{}", id="call_9"), CallOutput("call_9", (TextPart("ok"),))])
+        shown = before.items[
+            : -2 if set(before.found) > set(later.found) else None
+        ]  # more tools, in a search of its own
+        assert later.items[: len(shown)] == shown
+        assert later.items[len(shown)] == Call(new[0].name, "{}", id="call_9")
+
+
+def prompt_of(dialect: str, deferred: DeferredTools) -> str:
+    model = Model("m", SimulatedUpstream(), "m", mode="raw", dialect=dialect)
+    tools = (SEARCH_TOOL, *deferred.found.values())
+    asked = Conversation(tuple(deferred.items), tools, shown_tools=(SEARCH_TOOL,))
+    prompt = build_generation_request(model, asked, {}, "2026-11-23").prompt
+    assert prompt is not None
+    assert all(name in prompt.text for name in deferred.found)
+    return prompt.text
+
+
+def check_beginning(dialect: str, before: str, after: str) -> None:
+    if dialect not in ("mistral_v3", "mistral_v11"):  # they show the tools behind the last question
+        same = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
+        assert len(before) - same <= 60, (before[same:], after[same : same + 80])  # the begin of an answer
+
+
 @pytest.mark.parametrize("dialect", dialect_names())
 def test_a_prompt_with_results_begins_with_that_before_the_call(dialect: str) -> None:
     items = [
@@ -87,21 +128,23 @@ def test_a_prompt_with_results_begins_with_that_before_the_call(dialect: str) ->
         *turns(1, "Now the branch.", ["move_branch"], more=False),
         message("user", "Thanks."),
     ]
-    model = Model("m", SimulatedUpstream(), "m", mode="raw", dialect=dialect)
-    prompts = []
-    for end in (1, 3, 4, 6, 7):
-        deferred = read(items[:end])
-        tools = (SEARCH_TOOL, *deferred.found.values())
-        asked = Conversation(tuple(deferred.items), tools, shown_tools=(SEARCH_TOOL,))
-        prompt = build_generation_request(model, asked, {}, "2026-11-23").prompt
-        assert prompt is not None
-        assert "copy_pipeline" not in prompt.text
-        assert all(name in prompt.text for name in deferred.found)
-        prompts.append(prompt.text)
-    if dialect not in ("mistral_v3", "mistral_v11"):  # they show the tools behind the last question
-        for before, after in (prompts[0:2], prompts[2:4]):  # with a new question, some leave out earlier thoughts
-            same = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
-            assert len(before) - same <= 60, (before[same:], after[same : same + 80])  # the begin of an answer
+    prompts = [prompt_of(dialect, read(items[:end])) for end in (1, 3, 4, 6, 7)]
+    assert "copy_pipeline" not in prompts[-1]
+    for before, after in (prompts[0:2], prompts[2:4]):  # with a new question, some leave out earlier thoughts
+        check_beginning(dialect, before, after)
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["", "text"])
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_a_prompt_begins_with_that_after_a_search_of_the_model(dialect: str, told: bool) -> None:
+    question = message("user", "Hm?")
+    text = [message("assistant", "Let me see.")] if told else []
+    searched = read([question])
+    searched.items += text
+    assert searched.search("copy my pipelines")
+    call = Call("copy_pipeline", "{}", id="call_0")
+    later = read([question, *text, call, CallOutput("call_0", (TextPart("ok"),))])
+    check_beginning(dialect, prompt_of(dialect, searched), prompt_of(dialect, later))
 
 
 def test_a_forced_tool_is_shown_and_a_forbidden_one_is_not() -> None:

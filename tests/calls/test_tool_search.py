@@ -1,12 +1,18 @@
 """The search for tools: what fits a query best comes first, and what does not fit at all does not come."""
 
+import json
 import time
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from callwright.calls.tool_index import ToolIndex
 from callwright.calls.tool_search import search_tools
 from callwright.conversation import FunctionTool
+from tests.support.paths import ROOT
+
+# For each language, tools with a description in it, and a request of a user for each.
+LANGUAGES: Final = json.loads((ROOT / "tests/calls/tool_search_languages.json").read_text(encoding="utf-8"))
 
 
 def tool(name: str, description: str | None = None, **properties: str | None) -> FunctionTool:
@@ -65,6 +71,25 @@ def test_more_words_that_fit_say_more() -> None:
 def test_a_rare_word_says_more_than_one_that_all_have() -> None:
     tools = [*(tool(f"t{number}", "Reads a file.") for number in range(9)), tool("other", "Reads a calendar.")]
     assert found("read calendar", tools)[0] == "other"
+
+
+ISSUES: Final = [
+    tool(f"{verb}_issue", "Does it to an issue of the tracker.") for verb in ("close", "open", "label", "lock")
+]
+
+
+def test_a_word_that_most_tools_have_finds_them_if_no_rarer_word_does() -> None:
+    tools = [*ISSUES, tool("read_page", "Reads a page of the wiki.")]
+    assert found("Show me the issue", tools) == [each.name for each in [*ISSUES, tools[-1]]]
+    assert found("issue", tools) == [each.name for each in ISSUES]
+    assert found("the page", tools)[0] == "read_page"
+
+
+def test_without_fillers_only_the_words_of_names_may_be_common() -> None:
+    index = ToolIndex(ISSUES)
+    assert index.search("the tracker", fillers=False) == []
+    assert index.search("the tracker") == ISSUES
+    assert index.search("an issue", fillers=False) == ISSUES
 
 
 @pytest.mark.parametrize(
@@ -185,6 +210,53 @@ def test_a_long_query_is_borne() -> None:
 )
 def test_words_of_any_language_fit(described: str, query: str) -> None:
     assert found(query, [tool("a", "Something else."), tool("b", described)]) == ["b"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_requests_in_any_language_find_their_tools(language: str) -> None:
+    """Each is for one of twelve tools, and most of them have the words in another form."""
+    rows = LANGUAGES[language]
+    index = ToolIndex([FunctionTool(name, described) for name, described, _ in rows])
+    ranks = []
+    for name, _, request in rows:
+        names = [each.name for each in index.search(request)]
+        ranks.append(names.index(name) + 1 if name in names else None)
+    assert sum(rank == 1 for rank in ranks) >= 9, ranks
+    assert sum(rank is not None for rank in ranks) >= 11, ranks
+
+
+@pytest.mark.parametrize(
+    ("described", "query"),
+    [
+        ("查询城市的天气", "天气"),
+        ("下雨的时候提醒", "雨"),
+        ("雨", "下雨吗"),
+        ("都市の天気を調べる", "明日の東京の天気は？"),
+        ("ดูสภาพอากาศของเมือง", "สภาพอากาศวันนี้"),
+        ("Wetter einer Stadt", "Wetterbericht"),
+        ("Regenwetter", "wetter"),
+        ("Показывает погоду", "погода"),
+        ("Ｗｅａｔｈｅｒ", "weather"),
+        ("straße", "STRASSE"),
+        ("مصباح", "المصباح"),
+    ],
+)
+def test_a_word_fits_in_other_forms_and_in_compounds(described: str, query: str) -> None:
+    assert found(query, [tool("a", "Something else."), tool("b", described)]) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("described", "query"),
+    [
+        ("The weather.", "other"),
+        ("The weather.", "eat her"),
+        ("Version 2024.", "2025"),
+        ("In a file.", "info"),
+        ("7", "17"),
+    ],
+)
+def test_words_that_only_look_alike_do_not_fit(described: str, query: str) -> None:
+    assert found(query, [tool("a", "Nothing."), tool("b", described)]) == []
 
 
 def test_an_accent_may_be_a_character_of_its_own() -> None:

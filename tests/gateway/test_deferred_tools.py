@@ -108,23 +108,35 @@ def test_a_search_of_the_model_is_run_and_not_shown(
         assert reply.json["usage"]["completion_tokens"] == 14  # of both rounds
 
 
+# What the model writes before a search, if it searches, and the text after it.
+SEARCHES: Final = {"none": None, "bare": ("", ""), "behind text": ("Let me look.", ""), "between texts": ("Hm.", "So.")}
+
+
+@pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("mode", MODES)
-def test_the_next_prompt_begins_as_the_last_one(deferring: str, server: ModelServer, mode: str) -> None:
-    _, body = body_of("chat", mode)
-    call = {"id": "call_1", "type": "function", "function": {"name": "archive_folder", "arguments": '{"id": 7}'}}
-    body["messages"] += [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "call_1", "content": "Archived."},
-    ]
-    server.plays(wrote(mode, calls=[("archive_folder", {"id": 7})]), wrote(mode, "Done."))
-    ask(deferring, "chat", mode)
-    request(deferring + CHAT, body)
-    first, second = (asked.body for asked in server.asked)
+def test_the_next_prompt_begins_as_the_last_one(deferring: str, server: ModelServer, mode: str, how: str) -> None:
+    """But for the texts around a search, which are one text in the client's history."""
+    texts = SEARCHES[how]
+    if texts and "json" in mode:  # after a text, JSON may be an example
+        texts = "", ""
+    name = "archive_folder" if texts is None else "update_calendar"
+    found = wrote(mode, texts[1] if texts else "", [(name, {"id": 7})])
+    server.plays(*([] if texts is None else [searching(mode, "update my calendars", texts[0])]), found)
+    path, body = body_of("chat", mode, QUESTION if texts is None else "Hm?")
+    answer = request(deferring + path, body).json["choices"][0]["message"]
+    (call,) = answer["tool_calls"]
+    assert call["function"]["name"] == name
+    body["messages"] += [answer, {"role": "tool", "tool_call_id": call["id"], "content": "Done."}]
+    first, last = server.asked[0].body, server.asked[-1].body
+    server.plays(wrote(mode, "Well."))
+    request(deferring + path, body)
+    after = server.body
+    same = first if texts and texts[1] else last
     if "prompt" in first:
-        assert second["prompt"].startswith(first["prompt"].rpartition("<|im_start|>")[0] or first["prompt"][:-20])
+        assert after["prompt"].startswith(same["prompt"].rpartition("<|im_start|>")[0] or same["prompt"][:-20])
     else:
-        assert second["messages"][: len(first["messages"])] == first["messages"]
-        assert second.get("tools") == first.get("tools")
+        assert after["messages"][: len(same["messages"])] == same["messages"]
+        assert after.get("tools") == last.get("tools")
 
 
 def test_a_chosen_tool_is_shown_without_a_search(deferring: str, server: ModelServer) -> None:

@@ -129,8 +129,10 @@ def _fold(known: _Sequence, key: object, begin: T, step: Callable[[T, Sequence[A
     return made
 
 
-def once(values: Sequence[Any], name: str, make: Callable[[], T], by: object = None) -> T:
-    """The result of `make`, which depends on nothing but these values and `by`: computed once under this name."""
+def once(values: Sequence[Any], name: str, make: Callable[[], T], by: object = None, *, size: int = 0) -> T:
+    """The result of `make`, which depends on nothing but these values and `by`: computed once under this name. `size`
+    is its bytes, if it takes more memory than its values let expect.
+    """
     if not values or type(values) is list:
         return make()
     known = _MEMORY.young.get((len(values), id(values[-1])))
@@ -141,15 +143,15 @@ def once(values: Sequence[Any], name: str, make: Callable[[], T], by: object = N
         made: T = found[1]
         return made
     made = make()
-    _store(known, name, by, made)
+    _store(known, name, by, made, size)
     return made
 
 
-def _store(known: _Sequence, key: object, by: object, made: object) -> None:
+def _store(known: _Sequence, key: object, by: object, made: object, size: int = 0) -> None:
     if not getattr(made, "swells", False):
         known.results[key] = by, made
-        if by is not None:
-            _MEMORY.keep(_key_of(known.values), known, _COPIES * _weight_of(by))
+        if by is not None or size:
+            _MEMORY.keep(_key_of(known.values), known, _COPIES * _weight_of(by) + size)
 
 
 def intern(value: T, key: Hashable = None, size: int = 0) -> T:

@@ -45,8 +45,7 @@ def first_round(model: Model, conversation: Conversation) -> Conversation:
     """The conversation of the first request to the server: with a search, if tools are deferred."""
     if not defers_tools(model, conversation):
         return conversation
-    with DeferredTools(conversation) as deferred:
-        return _conversation_of_round(conversation, deferred, is_last=not _may_search(conversation))
+    return _conversation_of_round(conversation, DeferredTools(conversation), is_last=not _may_search(conversation))
 
 
 def estimate_prompt(model: Model, conversation: Conversation) -> int:
@@ -62,20 +61,20 @@ def estimate_prompt(model: Model, conversation: Conversation) -> int:
 async def run_with_search(run: RunsTurn, model: Model, conversation: Conversation) -> Events:
     """The events of a turn, whose rounds `run` makes. Raises as `run`."""
     said = _Said()
-    with DeferredTools(conversation) as deferred:
-        is_last = not _may_search(conversation)
-        for rounds in range(_MAX_ROUNDS + 1):
-            said.begin()
-            async with aclosing(run(model, _conversation_of_round(conversation, deferred, is_last=is_last))) as events:
-                async for batch in events:
-                    if now := [out for event in batch for out in said.take(event)]:
-                        yield now
-            if is_last or said.is_over:
-                break
-            deferred.items += said.items(conversation.prefill)
-            conversation = replace(conversation, prefill="")
-            found = [deferred.search(search_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
-            is_last = rounds + 1 == _MAX_ROUNDS or not any(found)  # a weak model repeats its search
+    deferred = DeferredTools(conversation)
+    is_last = not _may_search(conversation)
+    for rounds in range(_MAX_ROUNDS + 1):
+        said.begin()
+        async with aclosing(run(model, _conversation_of_round(conversation, deferred, is_last=is_last))) as events:
+            async for batch in events:
+                if now := [out for event in batch for out in said.take(event)]:
+                    yield now
+        if is_last or said.is_over:
+            break
+        deferred.items += said.items(conversation.prefill)
+        conversation = replace(conversation, prefill="")
+        found = [deferred.search(search_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
+        is_last = rounds + 1 == _MAX_ROUNDS or not any(found)  # a weak model repeats its search
     yield [said.ended] if said.counted is None else [said.ended, said.counted]
 
 
