@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from callwright.cli import main
-from callwright.conform.check import STATUSES, Check, Variant, request_of
+from callwright.conform.check import STATUSES, Check, Target, Variant, request_of
 from callwright.conform.checks.faults import DIALECTS, NATIVE, fault_checks, turn_of
 from callwright.conform.model_server import MODEL as SCRIPTED
 from callwright.conform.model_server import struck_text
@@ -62,15 +62,18 @@ class Recorded:
     """The answers of a right server, by path, request and key. Others are asked for."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self.target = Target(url, MODEL)
         self._replies: dict[tuple[str, bytes, str], Reply] = {}
 
     def fetch(self) -> list[Found]:
         """Run all checks."""
 
         async def fetch() -> list[Found]:
-            async with asker_for(self.url, KEY, 500) as self._asker, asker_for(self.url, None, 50) as self._bare:
-                return await run(self.url, MODEL, ALL, self, lambda _: None, Access(KEY, self))
+            async with (
+                asker_for(self.target.url, KEY, 500) as self._asker,
+                asker_for(self.target.url, None, 50) as self._bare,
+            ):
+                return await run(self.target, ALL, self, lambda _: None, Access(KEY, self))
 
         return asyncio.run(fetch())
 
@@ -93,9 +96,9 @@ class Recorded:
         return url, encode(body), f"bare {dict(given)}"
 
     def reply(self, wire: WireName, check: Check, body: dict[str, Any], variant: Variant) -> Reply:
-        path, sent = request_of(check, wire, body, MODEL, variant)
+        path, sent = request_of(check, wire, body, self.target, variant)
         data = sent if isinstance(sent, bytes) else encode(sent)
-        return self._replies.get((self.url + path, data, ""), Reply(200))
+        return self._replies.get((self.target.url + path, data, ""), Reply(200))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +129,10 @@ class Planted:
     async def post(self, url: str, body: Mapping[str, Any] | bytes, headers: Mapping[str, str] | None = None) -> Reply:
         wire, check, variant = self._at
         self._asked += 1
-        own = [encode(sent) for _, sent in (request_of(check, wire, ask, MODEL, variant) for ask in check.asks)]
+        own = [
+            encode(sent)
+            for _, sent in (request_of(check, wire, ask, self._recorded.target, variant) for ask in check.asks)
+        ]
         if self._asked == 1 and body not in own:  # whether there is such an endpoint
             return self._recorded.reply(wire, CHECKS[0], CHECKS[0].asks[0], "whole")
         # After an answer with a fault the next request is another than was recorded.
@@ -145,9 +151,8 @@ def test_a_check_finds_the_faults_planted_for_it(
     for number, fault in enumerate(FAULTS[check.name]):
         planted = Planted(recorded, fault, wire, check, variant)
         one_variant = replace(check, variants=(variant,))
-        (found,) = asyncio.run(
-            run(recorded.url, MODEL, [(wire, one_variant)], planted, lambda _: None, Access(KEY, planted))
-        )
+        checks = [(wire, one_variant)]
+        (found,) = asyncio.run(run(recorded.target, checks, planted, lambda _: None, Access(KEY, planted)))
         status = found.status
         assert status == "does not", f"fault {number}: {status}"
 

@@ -70,6 +70,29 @@ def test_calls_in_plain_json_are_held_by_a_schema(serve: Served, model: ModelSer
     assert one["properties"]["arguments"]["required"] == ["to", "text"]
 
 
+@pytest.mark.parametrize(
+    ("parameters", "closed"),
+    [
+        (None, True),
+        ({"type": "object", "properties": {}}, True),
+        ({"type": "object", "properties": {}, "required": []}, True),
+        ({"type": "object"}, False),
+        ({"type": "object", "properties": {}, "additionalProperties": True}, False),
+        ({"type": "object", "properties": {}, "minProperties": 1}, False),
+        ({"type": "object", "properties": {}, "required": ["sides"]}, False),
+    ],
+    ids=str,
+)
+def test_a_tool_with_an_empty_list_of_parameters_is_called_without(
+    serve: Served, model: ModelServer, parameters: Any, closed: bool
+) -> None:
+    tool = {"type": "function", "function": {"name": "roll_dice", "parameters": parameters}}
+    called = json.dumps({"name": "roll_dice", "arguments": {} if closed else {"sides": 6}})
+    choice = {"tools": [tool], "tool_choice": "required", "parallel_tool_calls": False}
+    one = schema_of(told(gateway_of(serve, model, "vllm", "json"), model, said(called), **choice))
+    assert (one["properties"]["arguments"].get("additionalProperties") is False) == closed
+
+
 @pytest.mark.parametrize("server", ["llamacpp", "ollama", "lmstudio"])
 def test_other_formats_are_held_by_the_schema_where_there_is_no_more(
     serve: Served, model: ModelServer, server: str

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 import callwright
 from callwright.cli.progress import status
-from callwright.conform.check import Check, Status
+from callwright.conform.check import Check, Status, Target
 from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
 from callwright.conform.model_server import MODEL, model_server
 from callwright.conform.report import Report, badge, lines_of, summary
@@ -139,14 +139,15 @@ async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
                 f"A scripted model is at {address}, named {MODEL}. Waiting for a request from the gateway", err=True
             )
             name = await _wait_for_gateway(asked, asker, forwarded)
-            faults = {wire: await faults_to_check(asked.base, name, wire, asker) for wire in asked.wires}
+            of_model = Target(asked.base, name)
+            faults = {wire: await faults_to_check(of_model, wire, asker) for wire in asked.wires}
         name = name or await first_model(asked.base, asker)
         checks = choose_checks(asked.wires, asked.only, faults)
         access = None
         if asked.key is not None:
             bare = await stack.enter_async_context(asker_for(asked.base, None, 4 * len(CHECKS)))
             access = Access(asked.key, bare)
-        results = await run(asked.base, name, checks, asker, told, access)
+        results = await run(Target(asked.base, name), checks, asker, told, access)
     when = datetime.now(UTC).isoformat(timespec="seconds")
     return Report(without_credentials(asked.base), name, when, callwright.__version__, results)
 
@@ -158,7 +159,7 @@ async def _wait_for_gateway(asked: _Asked, asker: Asker, forwarded: asyncio.Even
     while time.monotonic() < ends:
         try:
             name = asked.model or await first_model(asked.base, asker)
-            (result, *_) = await run(asked.base, name, [(asked.wires[0], check)], asker, lambda _: None)
+            (result, *_) = await run(Target(asked.base, name), [(asked.wires[0], check)], asker, lambda _: None)
             if forwarded.is_set():
                 return name
             told = f"{result.status} {result.got}"

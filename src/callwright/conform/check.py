@@ -82,7 +82,7 @@ class Check(Struct, frozen=True, kw_only=True):
         if self.wants == "call" and not answer.calls:
             return Verdict("not shown", "a call", f"none: {show(answer.text or answer.reasoning)}")
         if answer.finish == "length" and self.wants == "call":
-            return Verdict("not shown", "a whole call", f"the limit of {MAX_TOKENS} tokens was reached")
+            return Verdict("not shown", "a whole call", "the limit of tokens was reached")
         return self.judge(answer)
 
 
@@ -119,9 +119,17 @@ def has_no_endpoint(answer: Answer) -> bool:
     return answer.status in _NO_ENDPOINT
 
 
-def request_of(check: Check, wire: WireName, body: Body, model: str, variant: Variant) -> tuple[str, Body | bytes]:
+class Target(Struct, frozen=True):
+    """The server that is checked: its base URL, the model, and the most tokens of an answer."""
+
+    url: str
+    model: str
+    max_tokens: int = MAX_TOKENS
+
+
+def request_of(check: Check, wire: WireName, body: Body, target: Target, variant: Variant) -> tuple[str, Body | bytes]:
     """The path and the request of a check."""
-    chat = {"model": model, "max_tokens": MAX_TOKENS, "temperature": 0, **body}
+    chat = {"model": target.model, "max_tokens": target.max_tokens, "temperature": 0, **body}
     path, sent = wire_request(wire, chat)
     if wire == "responses":
         sent["max_output_tokens"] = chat["max_tokens"]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from callwright.conform import read_chat, read_messages, read_responses
 from callwright.conform.answer import EVENTS, PROBLEMS, Answer, Body, events_of
-from callwright.conform.check import Check, Status, Step, Variant, Verdict, has_no_endpoint, request_of, worst
+from callwright.conform.check import Check, Status, Step, Target, Variant, Verdict, has_no_endpoint, request_of, worst
 from callwright.conform.checks import choice, errors, form, history, turns
 from callwright.conform.checks.asks import TEXT
 from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
@@ -102,8 +102,8 @@ def id_of(wire: WireName, check: Check) -> str:
 class _Run:
     """The requests of a run: equal ones are sent once, and their answers are read for each check."""
 
-    def __init__(self, url: str, model: str, posts: Posts, access: Access | None) -> None:
-        self._url, self._model, self._posts, self._access = url, model, posts, access
+    def __init__(self, target: Target, posts: Posts, access: Access | None) -> None:
+        self._target, self._posts, self._access = target, posts, access
         self._asked: dict[tuple[WireName, Variant, bytes], asyncio.Task[Reply]] = {}
 
     async def ask(self, wire: WireName, variant: Variant, path: str, sent: Body | bytes) -> Answer:
@@ -111,14 +111,14 @@ class _Run:
         data = sent if isinstance(sent, bytes) else encode(sent)
         key = (wire, variant, data)
         if key not in self._asked:
-            self._asked[key] = asyncio.create_task(self._posts.post(self._url + path, data, _HEADERS.get(wire)))
+            self._asked[key] = asyncio.create_task(self._posts.post(self._target.url + path, data, _HEADERS.get(wire)))
         return read_answer(wire, variant, sent, await self._asked[key])
 
     async def judge(self, wire: WireName, check: Check, variant: Variant) -> Verdict:
         """The verdict on a check."""
         if check.talk is not None:
             return await self._converse(wire, check, variant, check.talk())
-        requests = [request_of(check, wire, body, self._model, variant) for body in check.asks]
+        requests = [request_of(check, wire, body, self._target, variant) for body in check.asks]
         answers = [await self.ask(wire, variant, path, sent) for path, sent in requests]
         return worst([check.verdict(answer) for answer in answers])
 
@@ -127,7 +127,7 @@ class _Run:
     ) -> Verdict:
         step = next(steps)
         while True:
-            path, sent = request_of(check, wire, step.body or TEXT, self._model, variant)
+            path, sent = request_of(check, wire, step.body or TEXT, self._target, variant)
             if step.path:
                 path, sent = step.path, {**step.fields}
             elif isinstance(sent, dict):
@@ -137,7 +137,7 @@ class _Run:
             elif self._access is None:
                 return Verdict("not offered", "", "no key was given")
             else:
-                reply = await self._access.post(self._url + path, sent, _HEADERS.get(wire, {}), step.headers)
+                reply = await self._access.post(self._target.url + path, sent, _HEADERS.get(wire, {}), step.headers)
                 answer = read_answer(wire, variant, sent, reply)
             verdict = check.verdict(answer)
             if verdict.status != "holds":
@@ -150,17 +150,16 @@ class _Run:
 
 
 async def run(
-    url: str,
-    model: str,
+    target: Target,
     checks: Sequence[tuple[WireName, Check]],
     posts: Posts,
     told: Callable[[Result], None],
     access: Access | None = None,
 ) -> list[Result]:
-    """Run checks against the server at a base URL. Calls `told` with each result; returns all, in their order. Without
+    """Run checks against a server. Calls `told` with each result; returns all, in their order. Without
     `access` keys are not checked.
     """
-    asks = _Run(url, model, posts, access)
+    asks = _Run(target, posts, access)
 
     async def judge(wire: WireName, check: Check, variant: Variant) -> Result:
         if wire in lacking:
@@ -175,20 +174,20 @@ async def run(
 
     lacking: dict[WireName, str] = {}
     for wire in dict.fromkeys(wire for wire, _ in checks):
-        path, sent = request_of(CHECKS[0], wire, TEXT, model, "whole")
+        path, sent = request_of(CHECKS[0], wire, TEXT, target, "whole")
         answer = await asks.ask(wire, "whole", path, sent)
         if answer.fault:
-            raise UpstreamError(f"{url}{path}: {answer.fault}", fault="unreachable", upstream=url)
+            raise UpstreamError(f"{target.url}{path}: {answer.fault}", fault="unreachable", upstream=target.url)
         if has_no_endpoint(answer):
             lacking[wire] = f"POST {path}: HTTP {answer.status}"
     tasks = [judge(wire, check, variant) for wire, check in checks for variant in check.variants]
     return list(await asyncio.gather(*tasks))
 
 
-async def faults_to_check(url: str, model: str, wire: WireName, posts: Posts) -> Sequence[Check]:
+async def faults_to_check(target: Target, wire: WireName, posts: Posts) -> Sequence[Check]:
     """The checks of a scripted model's faults: which of them depends on the dialects that the gateway reads."""
     dialects = (NATIVE, *DIALECTS)
-    found = await run(url, model, [(wire, baseline(dialect)) for dialect in dialects], posts, lambda _: None)
+    found = await run(target, [(wire, baseline(dialect)) for dialect in dialects], posts, lambda _: None)
     read = {result.id for result in found if result.variant == "whole" and result.status == "holds"}
     return fault_checks([dialect for dialect in dialects if id_of(wire, baseline(dialect)) in read])
 

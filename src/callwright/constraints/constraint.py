@@ -10,8 +10,9 @@ from callwright.constraints.schema_subset import limits_of
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.schema.plain import tool_schema
 
-# A tool that is declared without parameters takes none.
+# A tool that is declared without parameters takes none; so does one with an empty list of them, as MCP's tools have it.
 _NOTHING: Final[JsonObject] = {"type": "object", "properties": {}, "additionalProperties": False}
+_SAY_NOTHING: Final = frozenset(("$schema", "description", "properties", "required", "title", "type"))
 
 
 class AnswerForm(msgspec.Struct, frozen=True):
@@ -50,4 +51,11 @@ class Constraint(msgspec.Struct, frozen=True, dict=True):
 def arguments_schema(tool: FunctionTool) -> JsonObject:
     """The schema of a tool's arguments; always of type object."""
     schema = tool_schema(tool)
-    return _NOTHING if schema is None else {**schema, "type": "object"}
+    if schema is None or _names_none(schema):
+        return _NOTHING
+    return {**schema, "type": "object"}
+
+
+def _names_none(schema: JsonObject) -> bool:
+    """Whether a schema has an empty list of properties, and nothing that could add to it."""
+    return schema.get("properties") == {} and not schema.get("required") and schema.keys() <= _SAY_NOTHING

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from callwright.conform.answer import DONE, Answer, Body, object_of
 from callwright.conform.check import HOLDS, Check, Step, Talk, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, CALL, CALLING, TEXT, guides, output, sources, user
+from callwright.conform.checks.asks import ASKED, BOTH, CALL, CALLING, TEXT, guides, output, sources, user
 from callwright.conform.checks.errors import error_form
 from callwright.tolerant_json.codec import NotJsonError, decode
 
@@ -60,7 +60,8 @@ def _previous_response() -> Generator[Step, Answer, Verdict]:
         return _NO_CALL
     id_ = _response(first).get("id")
     results = [{"type": "function_call_output", "call_id": call.id, "output": "12 degrees"} for call in first.calls]
-    second = yield Step(TEXT, {"previous_response_id": id_, "input": results})
+    # With the same tools, which are counted, too: they are not stored.
+    second = yield Step({**TEXT, "tools": BOTH}, {"previous_response_id": id_, "input": results})
     if _response(second).get("previous_response_id") != id_:
         return does_not(f"previous_response_id {id_}", _response(second).get("previous_response_id"))
     return _reads_again(first, second)
