@@ -66,6 +66,45 @@ def test_an_output_is_read_whichever_tokens_are_gone_with_the_channel_s(removed:
             assert [(call.name, call.arguments, call.complete) for call in turn.calls] == calls
 
 
+@pytest.mark.parametrize("removed", list(chain.from_iterable(combinations(OTHERS, size) for size in range(7))), ids=str)
+def test_an_output_is_read_whichever_tokens_are_gone_but_the_channel_s(removed: tuple[str, ...]) -> None:
+    for output, reasoning, content, calls in WHOLE.values():
+        for start, begin in (("assistant", ""), ("message", "<|start|>assistant")):
+            turn = _read(_without(begin + output, removed), start)
+            if "<|message|>" not in removed:
+                assert (turn.reasoning, turn.content) == (reasoning, content)
+                assert [(call.name, call.arguments, call.complete) for call in turn.calls] == calls
+            kept = " ".join([str(turn), *(problem.text for problem in turn.problems)])
+            assert all(text in kept for text in (reasoning, content) if text)
+
+
+@pytest.mark.parametrize(
+    "frame", ["One writes `{}` there.", "The page says «{}» here.", "```\n{}\n```\nis it.", "It is so:{} and no other."]
+)
+def test_a_message_that_is_shown_in_an_answer_is_not_read(frame: str) -> None:
+    shown = frame.format(f'assistant<|channel|>commentary to=functions.roll_dice {_TYPE}{{"sides": 6}}')
+    turn = _read(f"<|channel|>final<|message|>{shown}<|return|>")
+    assert (turn.content, turn.calls) == (shown, ())
+
+
+@pytest.mark.parametrize("frame", ["It is written so:{} and that is all.", "The header reads:{}\nThat is the form."])
+@pytest.mark.parametrize("channel", ["final", "analysis"])
+def test_a_call_that_is_glued_to_a_colon_is_not_made_if_words_follow(channel: str, frame: str) -> None:
+    said = frame.format('assistantcommentary to=functions.roll_dice json{"sides": 6}')
+    turn = _read(f"{channel}{said}")
+    assert not turn.calls
+    assert (turn.content if channel == "final" else turn.reasoning) == said
+
+
+@pytest.mark.parametrize(
+    "end", ["assistantfinalIt is 6.", 'assistantcommentary to=functions.roll_dice json{"sides": 6}']
+)
+def test_the_channel_of_a_thought_in_small_letters_is_none_of_its_words(end: str) -> None:
+    turn = _read(f"analysisthey want one.{end}")
+    assert turn.reasoning == "they want one."
+    assert turn.content or turn.calls
+
+
 @pytest.mark.parametrize("token", OTHERS)
 def test_a_call_is_read_if_one_other_token_is_gone(token: str) -> None:
     for output, _, _, calls in WHOLE.values():

@@ -19,7 +19,7 @@ from callwright.dialects.prompts.turns import Turns
 from callwright.layout.calls import CallLayout, ElementArguments
 from callwright.reading.arguments_writer import ArgumentsWriter, unwritten
 from callwright.reading.tagged.calls import TaggedCalls
-from callwright.reading.tagged.heads import attributes
+from callwright.reading.tagged.heads import attributes, may_be_longer, split_head
 from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.named import NamedCall, NamedLexer, NamedMarks, Tag
 from callwright.reading.tagged.tags import ParameterTags
@@ -123,14 +123,16 @@ class _Lexer(NamedLexer):
         """Read the tag after a mark; None without a tag."""
         while True:
             ahead = self.source.ahead(_MAX_TAG)
-            if found := _TAG.match(ahead):
-                self.source.at += found.end()
-                head = found["head"]
+            found = _TAG.match(ahead)
+            rest = ahead[found.start("head") :] if found else ""
+            if found and not (self.source.more(_MAX_TAG) and may_be_longer(rest, ">", self.declared)):
+                head, _, _ = split_head(rest, ">", self.declared)
+                written = self.source.take(self.source.at + found.start("head") + len(head) + 1)
                 named = head.startswith((_CALL_OPENS, _AS_M2))
                 key = attributes(head.partition("=")[2])[0] if named else head
                 name = head.partition(" ")[0] if named else head
-                return self.make_tag(mark + found[0], name, closes=bool(found["end"]), key=key, head=head)
-            if not self.source.more(_MAX_TAG) or not _MAY_BE_TAG.match(ahead):
+                return self.make_tag(mark + written, name, closes=bool(found["end"]), key=key, head=head)
+            if not self.source.more(_MAX_TAG) or not (found or _MAY_BE_TAG.match(ahead)):
                 return None
             yield
 

@@ -33,6 +33,8 @@ ANY = Markers(*CONTROLS)
 # How the next message begins if a server has removed control tokens.
 MARKS: Final = (*(f"assistant{word}" for word in (*CHANNELS, "code{", CHANNEL)), "assistant to=")
 NEXT = Markers(*MARKS, *CONTROLS)
+# The ends of a text with its tokens, or with those of the next message but `<|start|>`.
+KEPT = Markers(f"assistant{CHANNEL}", "assistant to=", START, *STOPS)
 _BODY_ENDS: Final = ("", START, *STOPS)
 BODY_END = Markers(START, *STOPS)
 # Bodies whose end decides their kind (wrapped calls, messages in a tool's name) are held up to this size.

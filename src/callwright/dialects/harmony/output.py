@@ -6,14 +6,13 @@ count, any other text is discarded. Each way in which models deviate from the fo
 """
 
 import re
-from functools import partial
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from callwright.calls.toolset import Toolset
-from callwright.dialects.harmony.bodies import ANY, BODY_END, MARKS, MAX_BODY, NEXT, STOPS, Bodies, json_value
+from callwright.dialects.harmony.bodies import ANY, BODY_END, KEPT, MARKS, MAX_BODY, NEXT, STOPS, Bodies, json_value
 from callwright.dialects.harmony.header import Header, read_header, resolve
 from callwright.dialects.harmony.stripped import (
     begins_stripped,
@@ -22,6 +21,7 @@ from callwright.dialects.harmony.stripped import (
     mentions_stripped,
     read_stripped,
     read_text,
+    skip_analysis,
 )
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CHANNELS, CONSTRAIN, MESSAGE, START, STRIPPED
 from callwright.events import Markup, Problem, ProblemKind
@@ -50,6 +50,7 @@ _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
 _UNHEADED = re.compile(
     rf"\s*({'|'.join(CHANNELS)})(\s*(?:<\|constrain\|>\s*\w*|(?:json|code)(?=\s*[{{\[]))?\s*)(.*)\Z", re.DOTALL
 )
+_NEXT_HEADER = re.compile(rf"assistant(?:\s+to=\S+?)?\s*{re.escape(CHANNEL)}")
 _FAILED_START = re.compile(rf"(?:\s|json|code|{'|'.join(CHANNELS)})*\Z")
 # A call without `<|message|>`: the arguments follow its header directly.
 _HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|code))?\s*(?=\{)", re.DOTALL)
@@ -96,7 +97,7 @@ class _Reader:
             return
         place: Place = "boundary" if start == "message" else "assistant"
         if start == "reasoning":
-            place = self._close((yield from self.bodies.text("analysis")))
+            place = self._close((yield from self._text("analysis")))
         while (place == "start" or not self.source.done) and not self.bodies.calls:  # a header that was begun ends, too
             if (yield from self._begins_stripped()):
                 place = yield from self._read_stripped()
@@ -165,6 +166,7 @@ class _Reader:
         self.source.unread(text)
         if holds_stripped(text, self.tools):
             self.bodies.lose_tokens()
+            skip_analysis(self.bodies)
             return read_text(self.bodies, "analysis")
         self.emit(Problem("missing_header", "text without a header, read as the answer"))
         return read_text(self.bodies, "final")
@@ -258,8 +260,11 @@ class _Reader:
             yield from self._skip_one_space()
         if self.tools.ordered and (yield from self._may_be_call()):
             return (yield from self._guess(header))
-        read = self.bodies.text if self.bodies.ends is ANY else partial(read_text, self.bodies)
-        return self._close((yield from read(header.channel or "final")))
+        return self._close((yield from self._text(header.channel or "final")))
+
+    def _text(self, channel: str) -> Parse[str]:
+        """Read the text of a message that has a header."""
+        return read_text(self.bodies, channel, NEXT if self.bodies.ends is NEXT else KEPT)
 
     def _addressed(self, header: Header) -> Parse[tuple[Header, str]]:
         """Resolve a header with a name in the wrong place: it is a call only if arguments follow.
@@ -338,6 +343,14 @@ class _Reader:
 
     def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Parse[Place]:
         """A header that ended with a stop token, another header, or the output."""
+        next_ = _NEXT_HEADER.search(text, 1)
+        before = _UNHEADED.match(text[: next_.start()].rpartition(CHANNEL)[2]) if next_ else None
+        if next_ and before and before[3].strip():  # another message begins, without a token between the two
+            self.source.unread(text[next_.start() :] + token)
+            self.markup(text[: next_.start()].removesuffix(before[3]))
+            self.emit(Problem("missing_message_token", f"a message without {MESSAGE}"))
+            self.bodies.say(before[1], before[3])
+            return "boundary"
         header = read_header(text, self.tools, has_role=has_role)
         if header.name and (head := _HEADED_ARGUMENTS.match(text)):
             self.emit(Markup(head.group()))

@@ -11,12 +11,12 @@ from typing import Final, Literal
 from callwright.calls.toolset import Toolset
 from callwright.dialects.harmony.bodies import MARKS, MAX_BODY, NEXT, Bodies, json_value
 from callwright.dialects.harmony.header import NO_RECIPIENT, resolve
-from callwright.dialects.harmony.tokens import CHANNELS, MESSAGE
+from callwright.dialects.harmony.tokens import CHANNEL, CHANNELS, MESSAGE
 from callwright.events import Call, Problem, ProblemKind, TextEvent
 from callwright.free_text.intent import Runs, is_showing, verdict
 from callwright.free_text.places import begins_apart, opens_quotation, stands
 from callwright.reading.text.code_context import CodeContext
-from callwright.streaming.reader import Parse, StreamReader, emit_until, may_come, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, emit_until, may_come, read_until
 
 # Maximum lookahead to distinguish a header from prose, and for the place of a call.
 _MAX_HEADER: Final = 160
@@ -32,6 +32,11 @@ _ROLE_RECIPIENT = re.compile(
     rf"(?:(?=[{{\[])|(?P<message>{re.escape(MESSAGE)}))"
 )
 _CONTENT_TYPE = re.compile(rf"\s*(?:to=(?:assistant|user|all)\s*)?{_TYPE}(?=\{{)")
+_KEPT_HEADER = re.compile(
+    rf"assistant(?:\s+to=[^\s<{{\[]+)?\s*{re.escape(CHANNEL)}\s*(?:{_WORDS})(?:\s*to={_NAME})?{_TYPE}{re.escape(MESSAGE)}"
+)
+# The channel of the first message, glued to a word.
+_GLUED_ANALYSIS = re.compile(r"\s*analysis(?=[a-z])")
 _TO_MESSAGE = re.compile(rf"(?:\s*to=(?:{_NAME})?)?{_TYPE}{re.escape(MESSAGE)}")
 # The same while it may still come.
 _TOKEN = r"(?:<\|?[a-z]{0,9}\|?>?)?"
@@ -89,6 +94,12 @@ def holds_stripped(text: str, tools: Toolset) -> bool:
         seen.feed(found.group())
         at = found.end()
     return False
+
+
+def skip_analysis(bodies: Bodies) -> None:
+    """Read the channel word of a thought before a word that is not capitalized, which it alone does not show."""
+    if found := _GLUED_ANALYSIS.match(bodies.source.ahead(_MAX_HEADER)):
+        bodies.markup(bodies.source.take(bodies.source.at + found.end()))
 
 
 def mentions_stripped(text: str) -> bool:
@@ -214,32 +225,35 @@ class _Seen:
         self.before = (self.before + text)[-_MAX_LINE:]
 
 
-def read_text(bodies: Bodies, channel: str) -> Parse[str]:
-    """Stream a text up to the next header, which is left unread, or to a control token. Returns the token."""
+def read_text(bodies: Bodies, channel: str, ends: Markers = NEXT) -> Parse[str]:
+    """Stream a text up to the next header, which is left unread, or to a control token. Returns the token. `ends`:
+    what may be these.
+    """
     source, seen, make = bodies.source, _Seen(), bodies.maker(channel)
     doubts: list[Problem] = []
+    is_header = _is_header if ends is NEXT else _is_kept_header
 
     def say(text: str) -> TextEvent:
         seen.feed(text)
         return make(text)
 
     if bodies.reads_required(channel):
-        return bodies.unless_header((yield from bodies.text(channel, NEXT)))
+        return bodies.unless_header((yield from bodies.text(channel, ends)))
     text, token = "", ""
     while not (text or token or source.done):
-        text, token = source.scan(NEXT)
+        text, token = source.scan(ends)
         if not (text or token):
             yield
     seen.feed(text)
     bodies.say(channel, text)
     while True:
-        token = token or (yield from emit_until(source, NEXT, say))
+        token = token or (yield from emit_until(source, ends, say))
         if token not in MARKS:
             break
         source.unread(token)
         while source.more(_MAX_LINE):
             yield
-        if _is_header(seen, source.ahead(_MAX_LINE), bodies.tools):
+        if is_header(seen, source.ahead(_MAX_LINE), bodies.tools):
             return ""  # a thought that is over only showed its calls
         doubtful = _recipient_behind(source.ahead(_MAX_HEADER), bodies.tools)
         if doubtful and not (seen.code.inside() or seen.is_cut):
@@ -281,6 +295,11 @@ def _is_header(seen: _Seen, ahead: str, tools: Toolset) -> bool:
     return is_glued or begins_apart(seen.before) or begins_text(rest)
 
 
+def _is_kept_header(seen: _Seen, ahead: str, tools: Toolset) -> bool:
+    """Whether `assistant<|channel|>` begins a message whose `<|start|>` is missing, as is the end of the one before."""
+    return _KEPT_HEADER.match(ahead) is not None and _is_apart(seen, tools)
+
+
 def _is_apart(seen: _Seen, tools: Toolset) -> bool:
     """Whether a call that follows is certain by its place: the text before it ends a message or a line.
 
@@ -290,7 +309,7 @@ def _is_apart(seen: _Seen, tools: Toolset) -> bool:
     if seen.code.inside() or opens_quotation(before.rpartition("\n")[2]) or _OPENED.search(before):
         return False
     if before[-1:].strip() or not before.strip():
-        return True
+        return not before.endswith((":", "："))  # an example may follow
     return begins_apart(before) and not is_showing(before, tools.names)
 
 
