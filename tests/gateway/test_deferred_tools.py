@@ -185,3 +185,81 @@ def test_other_requests_are_left_as_they_are(deferring: str, server: ModelServer
     ask(deferring, "chat", "native", tools=tools)
     assert len(server.body["tools"]) == len(names)
     assert len(server.body["messages"]) == 1
+
+
+# --- counted ---
+
+
+@pytest.fixture(scope="module")
+def listing(server: ModelServer) -> Iterator[str]:
+    """A gateway that lists all tools."""
+    served = Gateway(Config(models=scripted_models(server.url)))
+    yield served.url
+    served.stop()
+
+
+COUNTS: Final = {"responses": "/input_tokens", "messages": "/count_tokens"}
+# What else a request has, and whether its tools are deferred.
+COUNTED: Final[dict[str, tuple[dict[str, Any], bool]]] = {
+    "a search": ({}, True),
+    "no call": ({"tool_choice": "none"}, True),
+    "few tools": ({"tools": 3}, False),
+    "a tool that is demanded": ({"named": "share_branch"}, True),
+}
+
+
+def count(url: str, wire: str, mode: str, title: str) -> tuple[int, dict[str, Any]]:
+    """The number of tokens, and the body of the request."""
+    more = dict(COUNTED[title][0])
+    path, body = body_of(wire, mode)
+    body["tools"] = body["tools"][: more.pop("tools", None)]
+    if (name := more.pop("named", None)) is not None:
+        more["tool_choice"] = {"type": "function" if wire == "responses" else "tool", "name": name}
+    elif "tool_choice" in more and wire == "messages":
+        more["tool_choice"] = {"type": more["tool_choice"]}
+    body |= more
+    counted = {key: value for key, value in body.items() if key != "max_tokens"}
+    reply = request(url + path + COUNTS[wire], counted)
+    assert reply.status == 200, reply.text
+    return reply.json["input_tokens"], body
+
+
+@pytest.mark.parametrize("title", COUNTED)
+@pytest.mark.parametrize("wire", COUNTS)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_prompt_that_is_sent_is_counted(
+    deferring: str, listing: str, server: ModelServer, mode: str, wire: str, title: str
+) -> None:
+    counts = []
+    for url in (deferring, listing):
+        tokens, body = count(url, wire, mode, title)
+        counts.append(tokens)
+        server.plays(wrote(mode, "Fine."))
+        request(url + body_of(wire, mode)[0], body)
+        asked = server.asked[0].body
+        sent = len(json.dumps([asked.get("messages"), asked.get("prompt"), asked.get("tools")]))
+        if url == deferring:
+            assert 0.5 < tokens / (sent / 4) < 1.05  # an estimate has no marks around messages
+    assert (counts[0] != counts[1]) == COUNTED[title][1]
+
+
+def test_the_first_event_of_a_stream_has_the_same_count(deferring: str, server: ModelServer) -> None:
+    tokens, body = count(deferring, "messages", "native", "a search")
+    server.plays(wrote("native", calls=[("archive_folder", {"id": 7})]))
+    reply = request(f"{deferring}/v1/messages", {**body, "stream": True})
+    first = next(json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: {"))
+    assert first["message"]["usage"]["input_tokens"] == tokens
+
+
+@pytest.mark.parametrize("defers", [True, False])
+def test_tools_that_are_deferred_do_not_compact_a_conversation(
+    deferring: str, listing: str, server: ModelServer, defers: bool
+) -> None:
+    server.plays(wrote("native", "A summary."), wrote("native", "Fine."))
+    path, body = body_of("responses", "native")
+    history = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}, *body["input"]]
+    compaction = [{"type": "compaction", "compact_threshold": 1_500}]
+    url = deferring if defers else listing
+    reply = request(url + path, {**body, "input": history, "context_management": compaction})
+    assert reply.status == 200, reply.text
+    assert ("compaction" in [item["type"] for item in reply.json["output"]]) != defers

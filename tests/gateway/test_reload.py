@@ -174,10 +174,10 @@ def test_equal_parts_are_shared_and_the_others_closed_after_their_last_request(
     gate.open()
     assert b" halves." in b"".join(live.pieces())
     live.close()
-    until(lambda: len(parts) == 3)  # two models, and the server
+    until(lambda: len(parts) == 5)  # two models with their servers, and the MCP server
     until(lambda: is_collected(upstreams["a"]))
     gateway.change(served(model, "b", "c"))
-    until(lambda: len(parts) == 2)
+    until(lambda: len(parts) == 4)
 
 
 def test_a_wrong_configuration_changes_nothing(model: ModelServer, start: Starts) -> None:
@@ -421,7 +421,7 @@ def test_no_request_is_lost_or_answered_by_a_model_of_another_configuration(
     while running:
         end_one()
     until(lambda: all(map(is_collected, revisions)))
-    assert len(gateway.running.lasting.parts._all) == len(now)
+    assert len(gateway.running.lasting.parts._all) == 2 * len(now)
 
 
 # --- what differs ---

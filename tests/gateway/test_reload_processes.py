@@ -115,6 +115,32 @@ def test_a_wrong_file_is_reported_and_changes_nothing(model: ModelServer, tmp_pa
 
 
 @COUNTS
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1"])
+def test_a_file_whose_new_model_is_the_gateway_itself_is_wrong(
+    model: ModelServer, tmp_path: Path, host: str, workers: int
+) -> None:
+    file = File(tmp_path, model, f"workers = {workers}")
+    file.write("a", keys={"anna": ANNA})
+    model.plays(*(said("Hi") for _ in range(10)))
+    with gateway("--config", str(file.path)) as (url, process):
+        own = f"http://{host}:{url.rpartition(':')[2]}/v1"
+        down = "http://127.0.0.1:9/v1"
+        table = '[[models]]\nname = "b"\nmode = "native"\nupstream = '
+        file.write("a", keys={"anna": ANNA}, more=f'{table}["{down}", "{own}"]')
+        process.send_signal(signal.SIGHUP)
+        words = f"The upstream {own} is this gateway itself"
+        assert b"the configuration stays as it was" in heard(process, words.encode())
+        until(lambda: words in (error_shown(url) or ""))
+        assert asked(url, ANNA, chat("b")).status == 404
+        assert asked(url, ANNA, chat()).status == 200
+        file.write("a", keys={"anna": ANNA}, more=f'{table}"{down}"')
+        process.send_signal(signal.SIGHUP)
+        until(lambda: {error_shown(url) for _ in range(4 * workers)} == {None})
+        listed = request(f"{url}/v1/models", method="GET", headers={"authorization": f"Bearer {ANNA}"}).json["data"]
+        assert [one["id"] for one in listed] == ["a", "b"]
+
+
+@COUNTS
 def test_a_watched_file_is_read_when_it_changes(model: ModelServer, tmp_path: Path, workers: int) -> None:
     file = File(tmp_path, model, f"workers = {workers}\nwatch = true")
     file.write("a", keys={"anna": ANNA})

@@ -42,6 +42,18 @@ def change(given: HookInput) -> Verdict | None:
             return None
 
 
+def enlarge(given: HookInput) -> Verdict | None:
+    """Change a sum."""
+    ASKED.append(given)
+    match given:
+        case CallInput():
+            return Verdict("replace", arguments={"a": 5, "b": 2})
+        case ResultInput():
+            return Verdict("replace", text=f"checked: {given.text}")
+        case RequestInput() | PromptInput():
+            return None
+
+
 def hide(given: HookInput) -> Verdict:
     """Name a secret."""
     return Verdict(secrets=("open sesame",))

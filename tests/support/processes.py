@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.servers import HOST
 
-_CALLWRIGHT = str(Path(sys.executable).parent / "callwright")
+CALLWRIGHT = str(Path(sys.executable).parent / "callwright")
 
 
 _BOUNDED = "from callwright.settings import bounds; vars(bounds).update({}); from callwright.cli import main; main()"
@@ -19,17 +19,20 @@ def gateway(*options: str, port: int = 0, **bounds: float) -> Iterator[tuple[str
     """`callwright serve` with these options: its address, once it listens, and its process. `bounds` are constants of
     `callwright.settings.bounds`.
     """
-    command = [sys.executable, "-c", _BOUNDED.format(bounds)] if bounds else [_CALLWRIGHT]
+    command = [sys.executable, "-c", _BOUNDED.format(bounds)] if bounds else [CALLWRIGHT]
     with served(*command, "serve", "--port", str(port), *options) as started:
         yield started
 
 
 @contextmanager
 def served(
-    *command: str, env: Mapping[str, str] | None = None, until_said: bytes = b"OPENAI_BASE_URL"
+    *command: str,
+    env: Mapping[str, str] | None = None,
+    until_said: bytes = b"OPENAI_BASE_URL",
+    stdin: int | None = None,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A command that starts a gateway: its address, once it listens and has said this, and its process."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, stdin=stdin)
     assert process.stdout is not None
     assert process.stderr is not None
     try:

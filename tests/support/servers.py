@@ -225,6 +225,7 @@ class Asked(Struct, frozen=True):
     path: str
     headers: Mapping[str, str]
     body: Any
+    raw: bytes = b""
 
 
 class ModelServer:
@@ -299,7 +300,8 @@ class ModelServer:
         return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.names]})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(Asked(request.path, dict(request.headers), await request.json()))
+        raw = await request.read()
+        self.asked.append(Asked(request.path, dict(request.headers), json.loads(raw), raw))
         assert request.transport is not None
         self.peers.append(request.transport.get_extra_info("peername"))
         if not self._script:

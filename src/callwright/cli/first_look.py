@@ -12,22 +12,20 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
-from callwright.doctor.client import Asker
 from callwright.doctor.examine import probe
 from callwright.doctor.findings import Findings
-from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import upstream_headers
 from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, servers_of
+from callwright.gateway.process.own_address import ask_health, is_own, own_address_error, server_urls
 from callwright.turn.model import AUTO
 from callwright.upstreams.base_urls import without_credentials
-from callwright.wire.server import INSTANCE_HEADER, INSTANCE_VARIABLE
+from callwright.wire.server import INSTANCE_VARIABLE
 
 log = logging.getLogger("callwright.gateway")
-_REQUEST_S: Final = 3.0
+_PROBING_S: Final = 9.0
 # Between two looks at an upstream that is not there; ever longer, so that one that never starts costs nothing.
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
@@ -39,16 +37,12 @@ class FirstLook:
     """
 
     def __init__(self, config: Config, stop: Callable[[], None] | None = None, *, shown: Collection[str] = ()) -> None:
-        self._models: dict[str, list[ModelConfig]] = {}
-        for model in config.models:
-            for url in servers_of(model):
-                if url.startswith(("http://", "https://")):
-                    self._models.setdefault(url, []).append(model)
+        self._models = {url: [one for one in config.models if url in servers_of(one)] for url in server_urls(config)}
         self._shown = shown
         self._stop = _end_this_process if stop is None else stop
         self._own: str | None = None
         # Workers are processes that this one starts: they have its environment.
-        self._instance = os.environ[INSTANCE_VARIABLE] = secrets.token_hex(16)
+        os.environ[INSTANCE_VARIABLE] = secrets.token_hex(16)
 
     def start(self) -> None:
         """Begin to look. To be called once the gateway accepts requests."""
@@ -58,10 +52,7 @@ class FirstLook:
     def check(self) -> None:
         """Raises `ConfigError` if an upstream was the gateway itself. To be called when the gateway has ended."""
         if self._own is not None:
-            raise ConfigError(
-                f"The upstream {without_credentials(self._own)} is this gateway itself: each request would be sent "
-                "to itself again and again. Name the model server's own address, or another --port for the gateway."
-            )
+            raise own_address_error(self._own)
 
     async def _look(self) -> None:
         await asyncio.gather(*(self._look_at(url) for url in self._models))
@@ -83,17 +74,15 @@ class FirstLook:
 
     async def fault_of(self, url: str) -> str | None:
         """Why an upstream cannot be used; None if it can."""
-        parts = urlsplit(url)
-        async with Asker(url, {}, request_s=_REQUEST_S, total_s=3 * _REQUEST_S) as asker:
-            health = await asker.get(f"{parts.scheme}://{parts.netloc}/healthz")
-            if health.headers.get(INSTANCE_HEADER) == self._instance:
-                self._own = url
-                self._stop()
-                return None
-            if health.fault:  # nothing is known: it may be this gateway, too busy to answer
-                return health.fault
+        health = await ask_health(url)
+        if is_own(health):
+            self._own = url
+            self._stop()
+            return None
+        if health.fault:  # nothing is known: it may be this gateway, too busy to answer
+            return health.fault
         models = self._models[url]
-        found = await probe(url, headers=upstream_headers(models[0]), timeout_s=3 * _REQUEST_S, depth="models")
+        found = await probe(url, headers=upstream_headers(models[0]), timeout_s=_PROBING_S, depth="models")
         if found.message and not found.models:
             return found.message
         if found.url != without_credentials(url.rstrip("/")) and any(model.mode != AUTO for model in models):

@@ -1,7 +1,8 @@
 """What revisions of the configuration share, and who uses a revision.
 
-A part is a model, an MCP server, the search engine or the hooks, with its connections. Two revisions that configure it
-equally have the same one. `Uses` counts the requests of a revision, so that it is closed after the last.
+A part is a model's server or the rest of a model (see `model_parts`), an MCP server, the search engine or the hooks,
+with its connections. Two revisions that configure it equally have the same one. `Uses` counts the requests of a
+revision, so that it is closed after the last.
 """
 
 import asyncio

@@ -20,8 +20,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import callwright
 from callwright.errors import RequestError
+from callwright.gateway.access.concurrency import LimitCounts
 from callwright.gateway.access.keys import ApiKey, Keys, caller
-from callwright.gateway.config.build_models import build_models, link_fallbacks
+from callwright.gateway.config.build_models import link_fallbacks
 from callwright.gateway.config.config import Config, McpConfig, ModelConfig
 from callwright.gateway.endpoints.chat import ChatEndpoint
 from callwright.gateway.endpoints.conversations import ConversationsEndpoint
@@ -38,6 +39,7 @@ from callwright.gateway.inspection.run_again import RunAgain
 from callwright.gateway.inspection.spend import spend_view
 from callwright.gateway.inspection.turn_source import LocalTurns, TurnSource
 from callwright.gateway.lasting import Lasting
+from callwright.gateway.model_parts import ModelParts
 from callwright.gateway.model_windows import ModelWindows
 from callwright.gateway.observability.observability import inspect_level
 from callwright.gateway.observability.redaction import Redactor
@@ -50,7 +52,7 @@ from callwright.gateway.spending.ledger import counts_spending
 from callwright.gateway.spending.limit import with_limit
 from callwright.gateway.store.store import StoreError
 from callwright.tolerant_json.codec import encode
-from callwright.turn.model import Model, open_models
+from callwright.turn.model import Model
 from callwright.wire.pass_rules import PassRules
 from callwright.wire.server import INSTANCE_HEADER, INSTANCE_VARIABLE, Health, Readiness
 
@@ -70,7 +72,8 @@ class Revision:
         self._parts = lasting.parts.of_revision()
         self.inspector = lasting.watch.inspector_for(config)
         self._redactor = Redactor(config.redact)
-        self._bases = self._built_models(built)
+        self._model_parts = ModelParts(config, self._parts, self._with_limit)
+        self._bases = self._model_parts.build(built)
         self.models = self._with_observers()
         self.keys = Keys(config.keys, self.models, counters=lasting.counters)
         take = partial(self._part, "mcp")
@@ -102,24 +105,10 @@ class Revision:
     def _part(self, kind: str, given: McpConfig, build: Callable[[], ConfiguredServer]) -> ConfiguredServer:
         return self._parts.get(kind, (given, self.config.limits.max_answer_bytes), build)
 
-    def _built_models(self, built: Mapping[str, Model] | None) -> dict[str, Model]:
-        """The models with the limits on their concurrent requests."""
-        config, lasting = self.config, self._lasting
-        ledger = lasting.ledger if counts_spending(config) else None
-
-        def take(given: ModelConfig, build: Callable[[], Model]) -> Model:
-            def add_limit() -> Model:
-                return with_limit(build(), given, lasting.admission, ledger, lasting.watch.metrics.count_cost)
-
-            depends = given, bool(config.keys), config.limits.max_answer_bytes, ledger is not None
-            return self._parts.get("model", depends, add_limit)
-
-        if built is None:
-            return build_models(config, take)
-        return {
-            given.name: take(given, partial(built.__getitem__, name))
-            for given, name in zip(config.models, built, strict=True)
-        }
+    def _with_limit(self, model: Model, given: ModelConfig, counts: LimitCounts) -> Model:
+        lasting = self._lasting
+        ledger = lasting.ledger if counts_spending(self.config) else None
+        return with_limit(model, given, counts, lasting.admission, ledger, lasting.watch.metrics.count_cost)
 
     def _with_observers(self) -> dict[str, Model]:
         """The models with observers and hooks, and with their fallbacks, which have them, too."""
@@ -159,12 +148,7 @@ class Revision:
 
     async def open(self) -> None:
         """Open the parts that no other revision has. Raises `ConfigError`."""
-        new = self._parts.hold()
-        fresh = {name: model for name, model in self._bases.items() if id(model) in new}
-        await open_models(fresh)
-        for model in fresh.values():
-            if model.mode_selector is not None:
-                model.mode_selector.start()
+        await self._model_parts.open(self._bases, self._parts.hold())
 
     def apply(self) -> None:
         """Let this be the configuration of all that outlives it. Never fails."""

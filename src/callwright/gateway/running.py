@@ -3,7 +3,7 @@
 Who closes what:
 - `Lasting` is closed by `RunningGateway.close`, at the end of the process.
 - A `Revision` is closed after it was replaced and its last request is over, or at the end of the process.
-- A part (model, MCP server, search, hooks) is closed by the last revision that has it.
+- A part (see `parts`) is closed by the last revision that has it.
 """
 
 import asyncio

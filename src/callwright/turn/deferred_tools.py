@@ -26,6 +26,7 @@ from callwright.events import (
     Usage,
 )
 from callwright.turn.model import Events, Model, RunsTurn
+from callwright.wire.token_estimate import estimated_tokens
 
 _MAX_ROUNDS: Final = 6  # with a search
 _MAX_SEARCHES: Final = 8  # in one round
@@ -40,11 +41,29 @@ def defers_tools(model: Model, conversation: Conversation) -> bool:
     return all(tool.name != SEARCH_TOOL.name for tool in tools)
 
 
+def first_round(model: Model, conversation: Conversation) -> Conversation:
+    """The conversation of the first request to the server: with a search, if tools are deferred."""
+    if not defers_tools(model, conversation):
+        return conversation
+    with DeferredTools(conversation) as deferred:
+        return _conversation_of_round(conversation, deferred, is_last=not _may_search(conversation))
+
+
+def estimate_prompt(model: Model, conversation: Conversation) -> int:
+    """About how many tokens the first request to the server has, see `estimated_tokens`. In mode native it lists the
+    tools found, too; else only their results have them.
+    """
+    asked = first_round(model, conversation)
+    tools = asked.tools if model.mode == "native" else asked.shown_tools or asked.tools
+    begun = (Message("assistant", (TextPart(asked.prefill),)),) if asked.prefill else ()
+    return estimated_tokens((*asked.items, *begun) if begun else asked.items, tools)
+
+
 async def run_with_search(run: RunsTurn, model: Model, conversation: Conversation) -> Events:
     """The events of a turn, whose rounds `run` makes. Raises as `run`."""
     said = _Said()
     with DeferredTools(conversation) as deferred:
-        is_last = conversation.tool_choice not in ("auto", "required")
+        is_last = not _may_search(conversation)
         for rounds in range(_MAX_ROUNDS + 1):
             said.begin()
             async with aclosing(run(model, _conversation_of_round(conversation, deferred, is_last=is_last))) as events:
@@ -58,6 +77,10 @@ async def run_with_search(run: RunsTurn, model: Model, conversation: Conversatio
             found = [deferred.search(search_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
             is_last = rounds + 1 == _MAX_ROUNDS or not any(found)  # a weak model repeats its search
     yield [said.ended] if said.counted is None else [said.ended, said.counted]
+
+
+def _may_search(conversation: Conversation) -> bool:
+    return conversation.tool_choice in ("auto", "required")
 
 
 def _conversation_of_round(conversation: Conversation, deferred: DeferredTools, *, is_last: bool) -> Conversation:

@@ -7,6 +7,8 @@ import asyncio
 import time
 from typing import Self
 
+from msgspec import Struct
+
 from callwright.events import Usage
 from callwright.gateway.access.admission import AdmissionControl, busy, stopped
 from callwright.gateway.access.keys import caller
@@ -14,15 +16,33 @@ from callwright.turn.place import Place
 from callwright.upstreams.base import GenerationRequest
 
 
-class ConcurrencyLimit:
-    """Lets `most` generations run concurrently (None: any number); others wait for `queue_s` seconds at most. `name`
-    is that of the server.
+class LimitCounts(Struct, eq=False):
+    """Counts of a model that outlive a change of its configuration: the free places of each limit, the longest answer,
+    and the most tokens by which a prompt exceeded its estimate.
     """
 
-    def __init__(self, name: str, admission: AdmissionControl, most: int | None, queue_s: float) -> None:
+    free: dict[int, asyncio.Semaphore] = {}
+    largest_output: int = 0
+    excess: int = 0
+
+
+class ConcurrencyLimit:
+    """Lets `most` generations run concurrently (None: any number); others wait for `queue_s` seconds at most. `name`
+    is that of the server. Limits with the same `counts` and `most` count together.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        admission: AdmissionControl,
+        most: int | None,
+        queue_s: float,
+        counts: LimitCounts | None = None,
+    ) -> None:
         self.name = name
         self.admission = admission
-        self.free = asyncio.Semaphore(most) if most is not None else None
+        self.counts = counts or LimitCounts()
+        self.free = None if most is None else self.counts.free.setdefault(most, asyncio.Semaphore(most))
         self._most = most
         self._queue_s = queue_s
 

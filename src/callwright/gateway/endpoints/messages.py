@@ -12,7 +12,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.conversation import Message, TextPart
 from callwright.events import Problem, Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.http import (
@@ -38,6 +37,7 @@ from callwright.gateway.server_tools.truncation import Fitting
 from callwright.gateway.server_tools.web_searches import WebSearch
 from callwright.reading.collect import settle_events
 from callwright.settings.bounds import Bounds
+from callwright.turn.deferred_tools import estimate_prompt
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.wire.anthropic.request import ParsedMessages, decode_request, read_request
@@ -47,7 +47,6 @@ from callwright.wire.anthropic.types import MessagesRequest, TokenCount
 from callwright.wire.body import decoded
 from callwright.wire.server_events import TurnEvent, TurnEvents
 from callwright.wire.sse import comment
-from callwright.wire.token_estimate import estimated_tokens
 
 # Claude Code sends one for each session: its requests go to the server that has its prompt in the cache.
 _SESSION: Final = "x-claude-code-session-id"
@@ -56,19 +55,13 @@ _MOST_SESSION: Final = 256
 
 
 class _Prepared(msgspec.Struct):
-    """A checked request, ready to run."""
+    """A checked request, ready to run. `input_tokens`: about how many tokens its prompt has."""
 
     request: MessagesRequest
     parsed: ParsedMessages
     model: Model
     servers: Mapping[str, OpenServer]
-
-    @property
-    def input_tokens(self) -> int:
-        """About how many tokens the prompt has."""
-        conversation = self.parsed.asked.conversation
-        begun = (Message("assistant", (TextPart(conversation.prefill),)),) if conversation.prefill else ()
-        return estimated_tokens((*conversation.items, *begun), conversation.tools)
+    input_tokens: int
 
 
 class MessagesEndpoint:
@@ -140,7 +133,8 @@ class MessagesEndpoint:
             conversation = await self._keeper.put_back(parsed.asked.conversation, model)
             asked = msgspec.structs.replace(parsed.asked, conversation=conversation)
             parsed = msgspec.structs.replace(parsed, asked=asked)
-        return _Prepared(message, parsed, model, opened)
+        tokens = await off_loop(lambda: estimate_prompt(model, parsed.asked.conversation), slow=slow)
+        return _Prepared(message, parsed, model, opened, tokens)
 
 
 def _filter_request(parsed: ParsedMessages, model: Model, session: str | None) -> ParsedMessages:

@@ -33,6 +33,7 @@ from callwright.gateway.responses.service import PreparedResponse, ResponseServi
 from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.store.store import ENDED, Store, StoredResponse
 from callwright.tolerant_json.codec import encode
+from callwright.turn.deferred_tools import first_round
 from callwright.turn.plan import build_generation_request, is_large
 from callwright.turn.streams import each
 from callwright.wire.responses.event_types import ResponseStreamEvent, numbered
@@ -172,7 +173,8 @@ class ResponsesEndpoint:
         today = date.today().isoformat()
 
         def count_characters() -> int:
-            generation = build_generation_request(prepared.model, asked.conversation, asked.fields, today)
+            conversation = first_round(prepared.model, asked.conversation)
+            generation = build_generation_request(prepared.model, conversation, asked.fields, today)
             if generation.prompt is not None:
                 return len(generation.prompt.text)
             return len(encode([generation.messages, generation.tools]).decode())

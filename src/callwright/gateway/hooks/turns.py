@@ -2,11 +2,13 @@
 are sent.
 """
 
+import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -37,10 +39,13 @@ class HookedTurns:
     def __init__(self, hooks: Sequence[JudgingHook]) -> None:
         self._hooks = hooks
         self._results = _KnownResults()
+        self._requests: WeakValueDictionary[str, _RequestVerdicts] = WeakValueDictionary()
 
     async def turn(self, model: Model, conversation: Conversation, run: RunsTurn) -> Events:
         """The events of a turn that `run` begins. Raises `RequestError` if a hook denies it."""
-        turn = _Turn(self._hooks, self._results, model)
+        context = current()
+        shared = _RequestVerdicts() if context is None else self._requests.setdefault(context.id, _RequestVerdicts())
+        turn = _Turn(self._hooks, self._results, shared, model)
         await turn.request(conversation)
         conversation = await turn.results(conversation)
         calls = CallFilter(conversation, turn.judge_call) if turn.has("call") else None
@@ -60,11 +65,16 @@ class HookedTurns:
 
 
 class _Turn:
-    """The hooks of one turn. `model` is the one that was asked; another may answer."""
+    """The hooks of one turn. `model` is the one that was asked; another may answer. `shared` are the verdicts of the
+    turns of its request that run at the same time, one for each choice.
+    """
 
-    def __init__(self, hooks: Sequence[JudgingHook], known: "_KnownResults", model: Model) -> None:
+    def __init__(
+        self, hooks: Sequence[JudgingHook], known: "_KnownResults", shared: "_RequestVerdicts", model: Model
+    ) -> None:
         self._all = hooks
         self._known = known
+        self._shared = shared
         self._key = caller().name
         self._names = [model.name, *(other.name for other in model.fallbacks)]
         self._model = model.name
@@ -92,9 +102,9 @@ class _Turn:
             self._seen.problems += [one for one in batch if type(one) is Problem and one.kind in _OF_HOOKS]
 
     async def request(self, conversation: Conversation) -> None:
-        """Ask about a request, once if it has several rounds. Raises `RequestError` if it may not be asked."""
+        """Ask about a request, once for all its rounds and choices. Raises `RequestError` if it may not be asked."""
         if self._is_first and self.has("request"):
-            await self._admit(RequestInput(conversation=conversation, **self._about), (self._model,))
+            await self._admit(RequestInput(conversation=conversation, **self._about), (self._model,), "")
 
     async def results(self, conversation: Conversation) -> Conversation:
         """The conversation with the results of tools as the hooks want them."""
@@ -135,7 +145,7 @@ class _Turn:
             messages=generation.messages,
             tools=generation.tools,
         )
-        await self._admit(given, (model.name,))
+        await self._admit(given, (model.name,), given.prompt or encode((given.messages, given.tools)))
 
     def _with_guard(self, model: Model) -> Model:
         selector = model.mode_selector
@@ -157,15 +167,19 @@ class _Turn:
     def _hooks(self, place: Place, models: Sequence[str]) -> list[JudgingHook]:
         return [hook for hook in self._all if place in hook.places and hook.is_for(self._key, models)]
 
-    async def _ask(self, hook: JudgingHook, given: HookInput) -> Verdict:
-        verdict = await hook.judge(given)
+    async def _ask(self, hook: JudgingHook, given: HookInput, shared_by: Hashable = None) -> Verdict:
+        """The verdict of a hook. What is `shared_by` the choices of a request is asked once."""
+        if shared_by is None:
+            verdict = await hook.judge(given)
+        else:
+            verdict = await self._shared.once((hook.name, given.place, shared_by), lambda: hook.judge(given))
         self._secrets.update(one for one in verdict.secrets if len(one) >= SHORTEST_SECRET)
         return verdict
 
-    async def _admit(self, given: RequestInput | PromptInput, models: Sequence[str]) -> None:
+    async def _admit(self, given: RequestInput | PromptInput, models: Sequence[str], text: str | bytes) -> None:
         for hook in self._hooks(given.place, models):
             try:
-                verdict = await self._ask(hook, given)
+                verdict = await self._ask(hook, given, (models, text))
             except HookFailed as error:
                 raise RequestError(str(error), code="hook_failed", status=503, type_="server_error") from error
             if verdict.action == "deny":
@@ -181,7 +195,7 @@ class _Turn:
             if verdict is None:
                 given = ResultInput(name=name, text=text, call=call, **self._about)
                 try:
-                    verdict = await self._ask(hook, given)
+                    verdict = await self._ask(hook, given, about)
                 except HookFailed as error:
                     return CallOutput(item.call_id, (TextPart(f"{_WITHHELD}: {error}"),))
                 self._known.keep(about, verdict)
@@ -194,6 +208,27 @@ class _Turn:
             return item
         media = tuple(part for part in item.parts if isinstance(part, MediaPart))
         return CallOutput(item.call_id, (TextPart(text), *media))
+
+
+class _RequestVerdicts:
+    """Verdicts for all choices of a request: each question is asked once."""
+
+    def __init__(self) -> None:
+        self._asking: dict[Hashable, asyncio.Lock] = {}
+        self._known: dict[Hashable, Verdict | HookFailed] = {}
+
+    async def once(self, question: Hashable, judge: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        """The verdict of `judge`, or that of an earlier call for the same question. Raises `HookFailed`."""
+        async with self._asking.setdefault(question, asyncio.Lock()):
+            if (known := self._known.get(question)) is None:
+                try:
+                    known = await judge()
+                except HookFailed as error:
+                    known = error.with_traceback(None)
+                self._known[question] = known
+        if isinstance(known, HookFailed):
+            raise HookFailed(str(known))
+        return known
 
 
 class _KnownResults:

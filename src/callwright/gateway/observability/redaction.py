@@ -4,9 +4,9 @@ have the form of a key are masked.
 A mask is as long as its text, so places in a record stay right, and a text that arrived in pieces is masked in each.
 """
 
-import json
 import re
-from collections.abc import Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,22 +22,29 @@ _NOT_KEYS: Final = ("messages", "input", "tools", "parameters")
 _MASK: Final = "*"
 # No letter or digit is before a key, unless it ends an escape of JSON.
 _BEGIN: Final = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4}))"
+# Random letters and digits, not words: at least 12 in a row, among them a digit before a letter.
+_RANDOM: Final = r"(?=(?:[A-Za-z0-9]{0,64}[_-]){0,16}?(?=[A-Za-z0-9]{12})[A-Za-z0-9]{0,64}?[0-9][A-Za-z])"
 _KNOWN: Final = (
     _BEGIN + r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b",
     r"(?i:aws_?secret_?access_?key)[\"'\\\s:=]{1,8}[A-Za-z0-9/+]{40}",
     _BEGIN + r"gh[pousr]_[A-Za-z0-9]{30,255}",
     _BEGIN + r"github_pat_[A-Za-z0-9_]{50,255}",
     _BEGIN + r"glpat-[A-Za-z0-9_-]{20,255}",
-    _BEGIN + r"xox[abeoprs]-[A-Za-z0-9-]{10,255}",
+    _BEGIN + r"xox[abeoprs]-(?=[0-9]{1,20}-)[A-Za-z0-9-]{10,255}",
     _BEGIN + r"AIza[A-Za-z0-9_-]{35}",
-    _BEGIN + r"sk-[A-Za-z0-9_-]{20,255}",  # OpenAI, Anthropic, OpenRouter
+    _BEGIN + r"sk-" + _RANDOM + r"[A-Za-z0-9_-]{20,255}",  # OpenAI, Anthropic, OpenRouter, DeepSeek
     _BEGIN + r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,255}",
     _BEGIN + r"hf_[A-Za-z0-9]{30,255}",
     _BEGIN + r"cw-[A-Za-z0-9_-]{43}",
     _BEGIN + r"eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,16384}\.[A-Za-z0-9_-]{0,4096}",
-    _BEGIN + r"(?i:bearer)[ ]{1,4}[A-Za-z0-9._~+/-]{16,4096}=*",
+    _BEGIN + r"(?i:bearer)[ ]{1,4}(?=[A-Za-z._~+/-]{0,4096}[0-9])[A-Za-z0-9._~+/-]{16,4096}=*",
     r"-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----(?s:.){0,16384}?(?:-----END [A-Z ]{0,32}PRIVATE KEY-----|\Z)",
 )
+# JSON in JSON in JSON, and the JSON of a record.
+_MOST_NESTED: Final = 4
+_PAIR: Final = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPE: Final = re.compile(rf"\\({_PAIR}|u[0-9a-fA-F]{{4}}|[\"\\/bfnrt])")
+_ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 # The fields of deltas and events whose texts arrive in pieces.
 _STREAMED: Final = ("text", "arguments")
 
@@ -100,12 +107,51 @@ class Redactor:
     def _find_all(self, text: str, secrets: Collection[str]) -> Iterator[tuple[int, int]]:
         for pattern in self._find:
             yield from [found.span() for found in pattern.finditer(text)]
-        for secret in secrets:
-            for spelled in {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}:
-                begin = text.find(spelled)
+        places = [_Unescaped(text)] if secrets else []
+        while places:
+            last = places[-1].text
+            for secret in secrets:
+                begin = last.find(secret)
                 while begin >= 0:
-                    yield begin, begin + len(spelled)
-                    begin = text.find(spelled, begin + len(spelled))
+                    yield _original(places, begin), _original(places, begin + len(secret))
+                    begin = last.find(secret, begin + len(secret))
+            if "\\" not in last or len(places) > _MOST_NESTED:
+                return
+            places.append(_Unescaped(last, _ESCAPE))
+
+
+class _Unescaped:
+    """A text without its escapes of JSON, and the places of its characters in the text with them."""
+
+    def __init__(self, given: str, escape: re.Pattern[str] | None = None) -> None:
+        """`escape` matches the escapes; None: there are none."""
+        pieces: list[str] = []
+        self._here, self._there = [0], [0]  # places after each escape
+        size = end = 0
+        for found in escape.finditer(given) if escape is not None else ():
+            pieces += given[end : found.start()], _character(found[1])
+            size, end = size + found.start() - end + 1, found.end()
+            self._here.append(size)
+            self._there.append(end)
+        self.text = "".join((*pieces, given[end:]))
+
+    def original(self, place: int) -> int:
+        """The place in the given text."""
+        number = bisect_right(self._here, place) - 1
+        return self._there[number] + place - self._here[number]
+
+
+def _original(steps: Sequence[_Unescaped], place: int) -> int:
+    for step in reversed(steps):
+        place = step.original(place)
+    return place
+
+
+def _character(escape: str) -> str:
+    if escape[0] != "u":
+        return _ESCAPED.get(escape, escape)
+    units = b"".join(bytes.fromhex(unit) for unit in escape[1:].split("\\u"))
+    return units.decode("utf-16-be", "surrogatepass")
 
 
 def request_without_keys(body: bytes | str | None) -> Any:

@@ -1,10 +1,14 @@
 """Another configuration for a gateway that runs: its file is read again on SIGHUP, and with `watch` when it changes.
 
 A file that is wrong changes nothing: the error is logged, and shown on the pages until a right one is read.
+
+SIGHUP also arrives when the terminal of the process is closed. Then the process ends, as on SIGTERM, unless it was
+started to ignore that (`nohup`).
 """
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import threading
@@ -19,6 +23,7 @@ from callwright.gateway.config.changes import differences
 from callwright.gateway.config.config import Config
 from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.gateway.process.descriptors import allow_requests
+from callwright.gateway.process.own_address import refuse_own_address
 from callwright.gateway.running import RunningGateway
 
 log = logging.getLogger("callwright.gateway")
@@ -30,7 +35,7 @@ Message: TypeAlias = tuple[Config, tuple[str, ...]] | str
 
 class ConfigFile:
     """The file at `path`, as `load` reads it, which raises `ConfigError`. `is_asked`: SIGHUP arrived before anything
-    could handle it.
+    could handle it. To be made before SIGHUP is handled.
     """
 
     is_asked = False
@@ -39,6 +44,7 @@ class ConfigFile:
         self._path = path
         self._load = load
         self._read = self._seen = self._stamp()
+        self._ends_with_terminal = has_terminal() and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
 
     def read(self) -> Config:
         """The configuration. Raises `ConfigError`."""
@@ -50,12 +56,27 @@ class ConfigFile:
         seen, self._seen = self._seen, self._stamp()
         return self._seen is not None and seen == self._seen != self._read
 
+    def lost_terminal(self) -> bool:
+        """Whether SIGHUP means that the terminal is closed, not that the file is to be read."""
+        return self._ends_with_terminal and not has_terminal()
+
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
             found = self._path.stat()
         except OSError:  # it is being replaced
             return None
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def has_terminal() -> bool:
+    """Whether this process has a controlling terminal. When that is closed, the system takes it from the process."""
+    if sys.platform == "win32":
+        return False
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def note_hangup(file: ConfigFile | None) -> None:
@@ -84,7 +105,7 @@ def log_error(error: object) -> None:
 
 
 async def follow_file(file: ConfigFile, running: RunningGateway) -> None:
-    """Apply the file on SIGHUP and when it changes, until cancelled."""
+    """Apply the file on SIGHUP and when it changes, until cancelled, or until the terminal is closed."""
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     if sys.platform != "win32":
@@ -96,6 +117,10 @@ async def follow_file(file: ConfigFile, running: RunningGateway) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S if watches else None):
                 await asked.wait()
+        if asked.is_set() and file.lost_terminal():
+            log.info("the terminal is closed")
+            signal.raise_signal(signal.SIGTERM)  # once: a shell signals its jobs, and so does the system
+            return
         if asked.is_set() or file.has_changed():
             asked.clear()
             await _apply_file(file, running)
@@ -105,6 +130,7 @@ async def _apply_file(file: ConfigFile, running: RunningGateway) -> None:
     try:
         config = await asyncio.to_thread(file.read)
         before = running.revision.config
+        await refuse_own_address(before, config)
         await _change(running, config)
     except ConfigError as error:
         log_error(error)

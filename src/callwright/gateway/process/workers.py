@@ -6,6 +6,7 @@ Each has its share of `max_requests` and `max_connections`; all else (connection
 for itself.
 """
 
+import asyncio
 import logging
 import multiprocessing
 import os
@@ -32,6 +33,7 @@ from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config, file_of
 from callwright.gateway.observability.metrics import MULTIPROCESS
 from callwright.gateway.process.hangup import hangup_held, release_hangup
+from callwright.gateway.process.own_address import refuse_own_address
 from callwright.gateway.process.reload import (
     LOOK_S,
     ConfigFile,
@@ -172,8 +174,8 @@ class _Parent:
                     sign = told.recv(_SIGNALS)
                 if sign == _END:
                     self._tell()
-                elif self._file is not None and not self._is_told and (sign == _RELOAD or self._file.has_changed()):
-                    self._reload(self._file)
+                elif self._file is not None and not self._is_told:
+                    self._follow(self._file, is_asked=sign == _RELOAD)
                 for number, worker in [*self._workers.items()]:
                     self._listen(worker)
                     if worker.process.exitcode is not None:
@@ -222,6 +224,16 @@ class _Parent:
         if self._error is not None:
             self._send(number, self._error)
 
+    def _follow(self, file: ConfigFile, *, is_asked: bool) -> None:
+        """Apply the file if that is asked for or it has changed. If SIGHUP was that of the terminal, end: once, because
+        both the shell and the system send it.
+        """
+        if is_asked and file.lost_terminal():
+            log.info("the terminal is closed")
+            self._tell()
+        elif is_asked or file.has_changed():
+            self._reload(file)
+
     def _reload(self, file: ConfigFile) -> None:
         """Have the workers serve the configuration of the file."""
         try:
@@ -229,6 +241,7 @@ class _Parent:
             config = applicable(self._config, wanted)
             check_workers(config)
             check_config(config)
+            asyncio.run(refuse_own_address(self._config, config))
         except ConfigError as error:
             log_error(error)
             self._error = str(error)

@@ -14,6 +14,7 @@ from callwright.conversation import Conversation
 from callwright.events import Usage
 from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.store.store import StoredResponse
+from callwright.turn.deferred_tools import estimate_prompt
 from callwright.turn.model import Model
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.responses.compaction import kept_beside_summary, shortened
@@ -24,15 +25,15 @@ from callwright.wire.token_estimate import estimated_tokens
 _OF_ONE_TURN: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call", "shell_call"})
 
 
-def conversation_tokens(conversation: Conversation, counted: StoredResponse | None, new: int) -> int:
-    """The approximate number of tokens of a conversation.
+def conversation_tokens(model: Model, conversation: Conversation, counted: StoredResponse | None, new: int) -> int:
+    """The approximate number of tokens of a conversation for this model.
 
     `counted` is the stored response that it continues, with the server's token counts of its input and output; `new`
     is the number of later items. Else all of it is estimated.
     """
     usage = counted.body.get("usage") if counted is not None else None
     if counted is None or not usage or not all(item.get("type") in _OF_ONE_TURN for item in counted.output):
-        return estimated_tokens(conversation.items, conversation.tools)
+        return estimate_prompt(model, conversation)
     items = conversation.items[len(conversation.items) - new :] if new else ()
     return int(usage["total_tokens"]) + (estimated_tokens(items) if items else 0)
 

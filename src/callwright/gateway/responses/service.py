@@ -315,7 +315,7 @@ class ResponseService:
             return False
         parent, conversation = prepared.continues, prepared.asked.conversation
         counted = await self._store.get(parent) if self._store is not None and parent is not None else None
-        tokens = conversation_tokens(conversation, counted, len(prepared.new))
+        tokens = conversation_tokens(prepared.model, conversation, counted, len(prepared.new))
         return is_too_long(conversation, tokens, threshold)
 
     async def _check_store(self) -> None:

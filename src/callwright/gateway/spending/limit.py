@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from callwright.events import Usage
 from callwright.gateway.access.admission import AdmissionControl
-from callwright.gateway.access.concurrency import ConcurrencyLimit, CountedPlace
+from callwright.gateway.access.concurrency import ConcurrencyLimit, CountedPlace, LimitCounts
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ModelConfig
 from callwright.gateway.spending.ledger import Ledger, Wishes
@@ -27,6 +27,7 @@ _MOST_OUTPUT: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens
 def with_limit(
     model: Model,
     given: ModelConfig,
+    counts: LimitCounts,
     admission: AdmissionControl,
     ledger: Ledger | None,
     count_cost: Callable[[str, str, int], None],
@@ -34,8 +35,8 @@ def with_limit(
     """A model with the limit of its configuration, which counts its usage if there is a ledger."""
     server = model.upstream.name
     if ledger is None:
-        return replace(model, limit=ConcurrencyLimit(server, admission, given.max_requests, given.queue_s))
-    return replace(model, limit=SpendingLimit(server, admission, given, ledger, count_cost))
+        return replace(model, limit=ConcurrencyLimit(server, admission, given.max_requests, given.queue_s, counts))
+    return replace(model, limit=SpendingLimit(server, given, counts, admission, ledger, count_cost))
 
 
 class SpendingLimit(ConcurrencyLimit):
@@ -46,18 +47,17 @@ class SpendingLimit(ConcurrencyLimit):
     def __init__(
         self,
         server: str,
-        admission: AdmissionControl,
         given: ModelConfig,
+        counts: LimitCounts,
+        admission: AdmissionControl,
         ledger: Ledger,
         count_cost: Callable[[str, str, int], None],
     ) -> None:
-        super().__init__(server, admission, given.max_requests, given.queue_s)
+        super().__init__(server, admission, given.max_requests, given.queue_s, counts)
         self.ledger = ledger
         self._model = given.name
         self._price = None if given.price is None else Price(given.price)
         self._count_cost = count_cost
-        self._largest_output = 0
-        self._excess = 0  # the most by which a prompt had more tokens than its estimate
 
     def place(self, generation: GenerationRequest) -> Place:
         """See `ConcurrencyLimit`. To enter it raises `RequestError` (429) if a budget is used up, too."""
@@ -70,7 +70,9 @@ class SpendingLimit(ConcurrencyLimit):
         meters = self.ledger.meters_of(caller().name, self._model)
         if not meters:
             return {}
-        most = Usage(prompt_tokens=prompt_tokens + self._excess, completion_tokens=self._output_tokens(generation))
+        most = Usage(
+            prompt_tokens=prompt_tokens + self.counts.excess, completion_tokens=self._output_tokens(generation)
+        )
         if self._price is None:
             return {meter: most.total_tokens for meter in meters if meter.budget.unit == "tokens"}
         cost = self._price.cost(most)
@@ -78,7 +80,7 @@ class SpendingLimit(ConcurrencyLimit):
 
     def count(self, generation: GenerationRequest, usage: Usage) -> None:
         """Count the usage of a generation that is over."""
-        self._largest_output = max(self._largest_output, usage.completion_tokens)
+        self.counts.largest_output = max(self.counts.largest_output, usage.completion_tokens)
         key, cost = caller().name, 0
         if self._price is not None:
             cost = self._price.cost(usage)
@@ -89,7 +91,7 @@ class SpendingLimit(ConcurrencyLimit):
 
     def note_estimate(self, prompt_tokens: int, usage: Usage) -> None:
         """Compare the estimate of a prompt with its count."""
-        self._excess = max(self._excess, usage.prompt_tokens - prompt_tokens)
+        self.counts.excess = max(self.counts.excess, usage.prompt_tokens - prompt_tokens)
 
     def _output_tokens(self, generation: GenerationRequest) -> int:
         """The most tokens that a generation may write, about."""
@@ -98,14 +100,16 @@ class SpendingLimit(ConcurrencyLimit):
         choices = max([1, *(number for name in ("n", "best_of") if type(number := fields.get(name)) is int)])
         if limits:
             return choices * max(0, *limits)
-        return choices * (self._largest_output or (0 if _is_forwarded(generation) else _OUTPUT_TOKENS))
+        return choices * (self.counts.largest_output or (0 if _is_forwarded(generation) else _OUTPUT_TOKENS))
 
 
 def estimate_prompt(generation: GenerationRequest) -> int:
     """About how many tokens a prompt has."""
     if _is_forwarded(generation):
         return len(encode(generation.fields)) // _CHARACTERS_PER_TOKEN
-    return estimated_tokens(generation.conversation.items, generation.conversation.tools)
+    asked = generation.conversation
+    tools = asked.tools if generation.dialect is None else asked.shown_tools or asked.tools
+    return estimated_tokens(asked.items, tools)
 
 
 def _is_forwarded(generation: GenerationRequest) -> bool:
