@@ -28,7 +28,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from callwright.errors import ConfigError
 from callwright.gateway.access.key_counters import KeyCounters
-from callwright.gateway.check import check_config
+from callwright.gateway.check import check_config, restart_named
 from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config, file_of
 from callwright.gateway.observability.metrics import MULTIPROCESS
@@ -239,9 +239,10 @@ class _Parent:
         try:
             wanted = file.read()
             config = applicable(self._config, wanted)
-            check_workers(config)
-            check_config(config)
-            asyncio.run(refuse_own_address(self._config, config))
+            with file.named(), restart_named(self._config, wanted):
+                check_workers(config)
+                check_config(config)
+                asyncio.run(refuse_own_address(self._config, config))
         except ConfigError as error:
             log_error(error)
             self._error = str(error)
