@@ -1,4 +1,4 @@
-"""What is said of a configuration whose values do not fit each other, by every way that reads one."""
+"""Errors of a configuration whose values do not fit each other, by every way that reads one."""
 
 import signal
 import sys

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from callwright.errors import ConfigError
-from callwright.gateway.check import check_config, restart_named
+from callwright.gateway.check import check_config, explain_restart
 from callwright.gateway.config.changes import applicable, differences, new_warning
-from callwright.gateway.config.config import Config, file_named, load_config
+from callwright.gateway.config.config import Config, load_config, name_file
 from callwright.gateway.config.schema import config_schema
 
 
@@ -43,12 +43,12 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
         for key in read.keys:
             if key.expires is not None and key.expires.is_over(time.time()):
                 click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
-        with file_named(file):
+        with name_file(file):
             models = check_config(read)
         click.echo(f"{file} is right. Models: {', '.join(models)}.")
         return
     wanted = load_config(other)
-    with file_named(other):
+    with name_file(other):
         check_config(wanted)
     for one in differences(read, wanted):
         click.echo(str(one))
@@ -60,7 +60,7 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
 def _obstacle(running: Config, wanted: Config) -> str | None:
     """Why a gateway cannot take a right configuration without a restart; None if it can."""
     try:
-        with restart_named(running, wanted):
+        with explain_restart(running, wanted):
             check_config(applicable(running, wanted))
     except ConfigError as error:
         return str(error)

@@ -39,8 +39,8 @@ from callwright.gateway.config.config import (
     RecordConfig,
     ServerConfig,
     StoreConfig,
-    file_named,
     load_config,
+    name_file,
     servers_of,
     simulated_config,
     with_default_mode,
@@ -130,7 +130,7 @@ def serve(
     with_options = partial(_with_options, given=given, store=store, record=record)
     settings = with_options(_settings(_with_url(url, model, is_decided=bool(config or faults)), config, faults))
     configure_logs(settings.server.log_level, settings.server.log_format)
-    with told_as_options() if config is None else file_named(config):
+    with told_as_options() if config is None else name_file(config):
         models = _models(settings)
     looked = asyncio.run(_look(settings, models)) if config is None else {}
     if write is not None:
@@ -254,7 +254,7 @@ def _run(
 
         if server.workers == 1:
             asyncio.run(open_models(models))
-            with told_as_options() if path is None else file_named(path):
+            with told_as_options() if path is None else name_file(path):
                 app = create_app(config, models)
             serve_app(app, config, listeners[0], ready, None if file is None else partial(follow_file, file))
         else:

@@ -30,7 +30,7 @@ def check_config(config: Config) -> list[str]:
 
 
 @contextmanager
-def restart_named(running: Config, wanted: Config) -> Iterator[None]:
+def explain_restart(running: Config, wanted: Config) -> Iterator[None]:
     """Around the use of what is applicable of `wanted`: have an error that only a restart resolves name its cause."""
     try:
         yield

@@ -11,7 +11,7 @@ import logging
 
 from starlette.types import Receive, Scope, Send
 
-from callwright.gateway.check import restart_named
+from callwright.gateway.check import explain_restart
 from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config
 from callwright.gateway.endpoints.websocket import ResponsesSocket
@@ -54,7 +54,7 @@ class RunningGateway:
             if config == before.config:
                 return
             # In a thread: templates and files of models are read, which would hold up the streams.
-            revision = await asyncio.to_thread(self._revised, before.config, wanted)
+            revision = await asyncio.to_thread(self._build, before.config, wanted)
             try:
                 await revision.open()
             except BaseException:
@@ -74,8 +74,8 @@ class RunningGateway:
         await self.revision.close()
         await self.lasting.close()
 
-    def _revised(self, running: Config, wanted: Config) -> Revision:
-        with restart_named(running, wanted):
+    def _build(self, running: Config, wanted: Config) -> Revision:
+        with explain_restart(running, wanted):
             return Revision(applicable(running, wanted), self.lasting)
 
     async def _close_unused(self, revision: Revision) -> None:

@@ -411,7 +411,7 @@ def load_config(path: Path) -> Config:
 
 
 @contextmanager
-def file_named(path: Path) -> Iterator[None]:
+def name_file(path: Path) -> Iterator[None]:
     """Begin errors of a configuration with its file."""
     try:
         yield

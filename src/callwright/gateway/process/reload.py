@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from callwright.errors import ConfigError
 from callwright.gateway.config.changes import differences, new_warning
-from callwright.gateway.config.config import Config, file_named
+from callwright.gateway.config.config import Config, name_file
 from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.gateway.process.descriptors import allow_requests
 from callwright.gateway.process.own_address import refuse_own_address
@@ -60,9 +60,9 @@ class ConfigFile:
         """Whether SIGHUP means that the terminal is closed, not that the file is to be read."""
         return self._ends_with_terminal and not has_terminal()
 
-    def named(self) -> AbstractContextManager[None]:
+    def name_errors(self) -> AbstractContextManager[None]:
         """Begin errors of its configuration with its path."""
-        return file_named(self._path)
+        return name_file(self._path)
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
@@ -136,7 +136,7 @@ async def _apply_file(file: ConfigFile, running: RunningGateway) -> None:
     try:
         config = await asyncio.to_thread(file.read)
         before = running.revision.config
-        with file.named():
+        with file.name_errors():
             await refuse_own_address(before, config)
             await _change(running, config)
     except ConfigError as error:
