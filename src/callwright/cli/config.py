@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from callwright.errors import ConfigError
-from callwright.gateway.check import check_config
-from callwright.gateway.config.changes import differences
-from callwright.gateway.config.config import load_config
+from callwright.gateway.check import check_config, explain_restart
+from callwright.gateway.config.changes import applicable, differences, new_warning
+from callwright.gateway.config.config import Config, load_config, name_file
 from callwright.gateway.config.schema import config_schema
 
 
@@ -43,9 +43,25 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
         for key in read.keys:
             if key.expires is not None and key.expires.is_over(time.time()):
                 click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
-        click.echo(f"{file} is right. Models: {', '.join(check_config(read))}.")
+        with name_file(file):
+            models = check_config(read)
+        click.echo(f"{file} is right. Models: {', '.join(models)}.")
         return
     wanted = load_config(other)
-    check_config(wanted)
+    with name_file(other):
+        check_config(wanted)
     for one in differences(read, wanted):
         click.echo(str(one))
+    for warning in (new_warning(read, wanted), _obstacle(read, wanted)):
+        if warning is not None:
+            click.echo(f"Warning: {warning}", err=True)
+
+
+def _obstacle(running: Config, wanted: Config) -> str | None:
+    """Why a gateway cannot take a right configuration without a restart; None if it can."""
+    try:
+        with explain_restart(running, wanted):
+            check_config(applicable(running, wanted))
+    except ConfigError as error:
+        return str(error)
+    return None

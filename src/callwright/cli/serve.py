@@ -30,6 +30,7 @@ from callwright.cli.served_table import Looked, served_table
 from callwright.cli.terminal import is_terminal, width
 from callwright.errors import ConfigError
 from callwright.gateway.config.build_models import build_models, default_name
+from callwright.gateway.config.changes import open_warning
 from callwright.gateway.config.config import (
     SIMULATED_UPSTREAM,
     Config,
@@ -39,11 +40,11 @@ from callwright.gateway.config.config import (
     ServerConfig,
     StoreConfig,
     load_config,
+    name_file,
     servers_of,
     simulated_config,
     with_default_mode,
 )
-from callwright.gateway.config.hosts import is_loopback
 from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.turn.model import Model, open_models
 from callwright.upstreams.base_urls import without_credentials
@@ -129,7 +130,7 @@ def serve(
     with_options = partial(_with_options, given=given, store=store, record=record)
     settings = with_options(_settings(_with_url(url, model, is_decided=bool(config or faults)), config, faults))
     configure_logs(settings.server.log_level, settings.server.log_format)
-    with nullcontext() if config is not None else told_as_options():
+    with told_as_options() if config is None else name_file(config):
         models = _models(settings)
     looked = asyncio.run(_look(settings, models)) if config is None else {}
     if write is not None:
@@ -253,7 +254,7 @@ def _run(
 
         if server.workers == 1:
             asyncio.run(open_models(models))
-            with told_as_options() if file is None else nullcontext():
+            with told_as_options() if path is None else name_file(path):
                 app = create_app(config, models)
             serve_app(app, config, listeners[0], ready, None if file is None else partial(follow_file, file))
         else:
@@ -292,8 +293,5 @@ def _welcome(config: Config, looked: Looked, address: str) -> None:
     click.echo(f"  pages: {address}/ ({shown[inspect_level(config)]})")
     key = "YOUR_KEY" if config.keys else "any"
     click.echo(f"  export OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
-    if not config.keys and not is_loopback(config.server.host):
-        click.echo(
-            f"  Warning: whoever reaches {config.server.host} may use this gateway. Give it [[keys]].",
-            err=True,
-        )
+    if (warning := open_warning(config)) is not None:
+        click.echo(f"  Warning: {warning}", err=True)

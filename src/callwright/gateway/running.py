@@ -11,6 +11,7 @@ import logging
 
 from starlette.types import Receive, Scope, Send
 
+from callwright.gateway.check import explain_restart
 from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config
 from callwright.gateway.endpoints.websocket import ResponsesSocket
@@ -43,17 +44,17 @@ class RunningGateway:
         await self.revision.open()
         await self.lasting.open()
 
-    async def change(self, config: Config) -> None:
+    async def change(self, wanted: Config) -> None:
         """Serve new requests by this configuration, as far as it needs no restart. Raises `ConfigError` if it cannot
         work; then nothing has changed.
         """
         async with self._changing:
             before = self.revision
-            config = applicable(before.config, config)
+            config = applicable(before.config, wanted)
             if config == before.config:
                 return
             # In a thread: templates and files of models are read, which would hold up the streams.
-            revision = await asyncio.to_thread(Revision, config, self.lasting)
+            revision = await asyncio.to_thread(self._build, before.config, wanted)
             try:
                 await revision.open()
             except BaseException:
@@ -72,6 +73,10 @@ class RunningGateway:
         await asyncio.gather(*self._replaced.values())
         await self.revision.close()
         await self.lasting.close()
+
+    def _build(self, running: Config, wanted: Config) -> Revision:
+        with explain_restart(running, wanted):
+            return Revision(applicable(running, wanted), self.lasting)
 
     async def _close_unused(self, revision: Revision) -> None:
         await revision.uses.is_over.wait()

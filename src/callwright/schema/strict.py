@@ -1,8 +1,9 @@
 """What OpenAI's API demands of the schema of a function or of an answer, in its words.
 
-`schema_problems` holds for every schema, `strict_problems` for those with `strict: true`. Source: the guide to
-structured outputs, the messages as public threads quote them, November 2026. `default` is an annotation, as at
-api.openai.com since 2026 (Azure refuses it); `minLength` and `maxLength` are taken, as for its base models.
+`schema_problems` holds for every schema, `strict_problems` for those with `strict: true`; `closed_problems` for those
+of Anthropic's API, which lets members be optional. Source: the guide to structured outputs, the messages as public
+threads quote them, November 2026. `default` is an annotation, as at api.openai.com since 2026 (Azure refuses it);
+`minLength` and `maxLength` are taken, as for its base models.
 """
 
 import re
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import jsonschema_rs
 
 from callwright.schema.size import most_properties
+from callwright.schema.validate import validator_of
 from callwright.settings.bounds import MAX_PROPERTIES
 from callwright.tolerant_json.codec import encode
 
@@ -76,7 +78,22 @@ def strict_problems(schema: Schema) -> list[str]:
     problems: list[str] = []
     for (path, node), size in zip(starts, sizes, strict=True):
         problems += _of_tree(path, node, size, known)
-    return problems + list(_of_sizes(sizes, sum(len(name) for _, name in defined)))
+    problems += _of_sizes(sizes, sum(len(name) for _, name in defined))
+    return problems or list(_of_engine(schema))
+
+
+def closed_problems(schema: Schema) -> list[str]:
+    """Why Anthropic's strict mode refuses a schema: an object may have other members, or nothing can be checked."""
+    if malformed := schema_problems(schema):
+        return malformed
+    problems: list[str] = []
+    row: list[tuple[Path, Any]] = [((), schema)]
+    while row:
+        for path, node in row:
+            if isinstance(node, Mapping) and "properties" in node and node.get("additionalProperties") is not False:
+                problems.append(_open(_context(path)))
+        row = [(path + step, child) for path, node in row for step, child in _parts(node)]
+    return problems or list(_of_engine(schema))
 
 
 def levels(value: object) -> int:
@@ -162,6 +179,26 @@ def _children(node: Schema) -> Iterator[tuple[Path, Any]]:
         yield ("anyOf", number), branch
 
 
+def _parts(node: Any) -> Iterator[tuple[Path, Any]]:
+    """The schemas in a schema, without following references."""
+    if not isinstance(node, Mapping):
+        return
+    yield from _children(node)
+    for group in _DEFINITIONS:
+        yield from (((group, name), part) for name, part in _mapping(node.get(group)).items())
+    yield from ((("allOf", number), branch) for number, branch in enumerate(node.get("allOf") or ()))
+
+
+def _of_engine(schema: Schema) -> Iterator[str]:
+    """Nothing could be checked against a schema that does not compile."""
+    if unread := validator_of(schema).unread:
+        yield f"schema cannot be compiled: {unread}."
+
+
+def _open(context: str) -> str:
+    return f"{context}, 'additionalProperties' is required to be supplied and to be false."
+
+
 def _of_node(path: Path, node: Schema, defined: frozenset[tuple[str, str]]) -> Iterator[str]:
     context = _context(path)
     for keyword in (*_REFUSED, *(_DEFINITIONS if path else ())):
@@ -198,7 +235,7 @@ def _of_object(context: str, node: Schema) -> Iterator[str]:
         yield f"{context}, object schema missing properties."
         return
     if node.get("additionalProperties") is not False:
-        yield f"{context}, 'additionalProperties' is required to be supplied and to be false."
+        yield _open(context)
     needed: Sequence[str] = node.get("required") or ()
     given = frozenset(needed)
     for key in node["properties"]:

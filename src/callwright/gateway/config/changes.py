@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from callwright.gateway.config.config import Config, ServerConfig
+from callwright.gateway.config.hosts import is_loopback
 
 # Opened once by a process: its socket and workers, the store, the folder of records.
 _ONCE: Final = ("host", "port", "workers", "max_body_bytes", "drain_s", "metrics", "watch")
@@ -31,6 +32,20 @@ class Difference(Struct, frozen=True):
 def differences(before: Config, after: Config) -> list[Difference]:
     """What `after` has other than `before`, without values: some are secrets."""
     return [one for table in Config.__struct_fields__ for one in _of_table(table, before, after)]
+
+
+def open_warning(config: Config) -> str | None:
+    """The warning of a gateway that listens elsewhere than on this machine alone, without keys."""
+    if config.keys or is_loopback(config.server.host):
+        return None
+    return f"whoever reaches {config.server.host} may use this gateway. Give it [[keys]]."
+
+
+def new_warning(before: Config, after: Config) -> str | None:
+    """The `open_warning` of `after`, now or after a restart, if `before` gave none."""
+    if open_warning(before) is not None:
+        return None
+    return open_warning(applicable(before, after)) or open_warning(after)
 
 
 def applicable(running: Config, wanted: Config) -> Config:

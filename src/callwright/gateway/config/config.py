@@ -6,6 +6,8 @@ writes the one, `callwright config --schema` the other.
 
 import os
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -406,6 +408,15 @@ def load_config(path: Path) -> Config:
     except OSError as error:
         raise ConfigError(f"Cannot read {path}: {error.strerror}.") from error
     return parse_config(given, path)
+
+
+@contextmanager
+def name_file(path: Path) -> Iterator[None]:
+    """Begin errors of a configuration with its file."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def parse_config(content: bytes, path: Path) -> Config:

@@ -21,7 +21,7 @@ def release_hangup() -> None:
 
 
 @contextmanager
-def hangup_held() -> Iterator[None]:
+def without_hangup() -> Iterator[None]:
     """Hold SIGHUP back until this is left."""
     release = hold_hangup()
     try:

@@ -13,14 +13,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from callwright.errors import ConfigError
-from callwright.gateway.config.changes import differences
-from callwright.gateway.config.config import Config
+from callwright.gateway.config.changes import differences, new_warning
+from callwright.gateway.config.config import Config, name_file
 from callwright.gateway.observability.logs import configure as configure_logs
 from callwright.gateway.process.descriptors import allow_requests
 from callwright.gateway.process.own_address import refuse_own_address
@@ -60,6 +60,10 @@ class ConfigFile:
         """Whether SIGHUP means that the terminal is closed, not that the file is to be read."""
         return self._ends_with_terminal and not has_terminal()
 
+    def name_errors(self) -> AbstractContextManager[None]:
+        """Begin errors of its configuration with its path."""
+        return name_file(self._path)
+
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
             found = self._path.stat()
@@ -97,6 +101,8 @@ def log_differences(before: Config, after: Config) -> None:
         log.log(logging.WARNING if one.needs_restart else logging.INFO, "configuration: %s", one)
     if not found:
         log.info("configuration: nothing changed")
+    if (warning := new_warning(before, after)) is not None:
+        log.warning("configuration: %s", warning)
 
 
 def log_error(error: object) -> None:
@@ -130,8 +136,9 @@ async def _apply_file(file: ConfigFile, running: RunningGateway) -> None:
     try:
         config = await asyncio.to_thread(file.read)
         before = running.revision.config
-        await refuse_own_address(before, config)
-        await _change(running, config)
+        with file.name_errors():
+            await refuse_own_address(before, config)
+            await _change(running, config)
     except ConfigError as error:
         log_error(error)
         running.lasting.config_error = str(error)

@@ -28,11 +28,11 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from callwright.errors import ConfigError
 from callwright.gateway.access.key_counters import KeyCounters
-from callwright.gateway.check import check_config
+from callwright.gateway.check import check_config, explain_restart
 from callwright.gateway.config.changes import applicable
 from callwright.gateway.config.config import Config, file_of
 from callwright.gateway.observability.metrics import MULTIPROCESS
-from callwright.gateway.process.hangup import hangup_held, release_hangup
+from callwright.gateway.process.hangup import release_hangup, without_hangup
 from callwright.gateway.process.own_address import refuse_own_address
 from callwright.gateway.process.reload import (
     LOOK_S,
@@ -217,7 +217,7 @@ class _Parent:
         config, names = share_of(self._config, number), self._counters.names
         given = (config, names, number, self._listeners[number], self._folder, parent)
         process = _SPAWN.Process(target=_work, args=given, name=f"callwright-{number + 1}", daemon=True)
-        with hangup_held():  # until the worker handles it
+        with without_hangup():  # until the worker handles it
             process.start()
         parent.close()
         self._workers[number] = _Worker(process, pipe, time.monotonic(), is_first)
@@ -239,9 +239,10 @@ class _Parent:
         try:
             wanted = file.read()
             config = applicable(self._config, wanted)
-            check_workers(config)
-            check_config(config)
-            asyncio.run(refuse_own_address(self._config, config))
+            with file.name_errors(), explain_restart(self._config, wanted):
+                check_workers(config)
+                check_config(config)
+                asyncio.run(refuse_own_address(self._config, config))
         except ConfigError as error:
             log_error(error)
             self._error = str(error)

@@ -11,7 +11,7 @@ from callwright.errors import RequestError
 from callwright.openai_format.errors import from_validation, missing, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
-from callwright.schema.strict import schema_problems
+from callwright.schema.strict import closed_problems
 from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.blocks import MessageReader, read_messages
 from callwright.wire.anthropic.context_edits import AppliedEdit, apply_edits, clears_thinking
@@ -186,7 +186,7 @@ def _format(request: MessagesRequest) -> ResponseFormat | None:
         )
     if not isinstance(schema, Mapping):
         raise missing(f"{path}.schema") if schema is None else wrong_type(f"{path}.schema", "object", schema)
-    if problems := schema_problems(schema):
+    if problems := closed_problems(schema):
         raise RequestError(f"Invalid schema at '{path}.schema': {problems[0]}", param=f"{path}.schema")
     return ResponseFormat("json_schema", "answer", None, schema, strict=True)
 

@@ -21,7 +21,7 @@ from callwright.openai_format.mcp_tools import AskedServer, McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.schema.plain import plain_schema
-from callwright.schema.strict import MAX_LEVELS, form_problems, levels, schema_problems
+from callwright.schema.strict import MAX_LEVELS, closed_problems, form_problems, levels, schema_problems
 from callwright.tolerant_json.codec import decode, encode
 from callwright.wire.anthropic import searches
 from callwright.wire.anthropic.typed_tools import SEARCH_KINDS, typed_tool
@@ -165,7 +165,7 @@ def _read(given: Mapping[str, Any], path: str, eager: bool, rules: RequestRules)
         _check_name(tool.name, f"{path}.name")
     if tool.input_schema is None and not rules.is_lenient:
         raise missing(f"{path}.input_schema")
-    _check_schema(tool, f"{path}.input_schema", rules)
+    _check_schema(tool, f"{path}.input_schema", rules, is_strict=bool(tool.strict) and known is None)
     is_live = eager if tool.eager_input_streaming is None else tool.eager_input_streaming
     read = FunctionTool(
         tool.name,
@@ -189,13 +189,14 @@ def _check_name(name: object, param: str) -> None:
         )
 
 
-def _check_schema(tool: _Tool, param: str, rules: RequestRules) -> None:
+def _check_schema(tool: _Tool, param: str, rules: RequestRules, *, is_strict: bool) -> None:
     schema = tool.input_schema or {}
     problems: Sequence[str] = ()
     if levels(schema) > MAX_LEVELS:
         problems = (f"expected at most {MAX_LEVELS} levels.",)
     elif schema:
-        problems = form_problems(plain_schema(schema)) if rules.is_lenient else schema_problems(schema)
+        wanted = closed_problems if is_strict else schema_problems
+        problems = form_problems(plain_schema(schema)) if rules.is_lenient else wanted(schema)
     if problems:
         raise RequestError(f"Invalid schema for tool '{tool.name}': {problems[0]}", param=param, code="invalid_value")
 
