@@ -171,6 +171,24 @@ def test_searches_are_bounded(deferring: str, server: ModelServer) -> None:
     assert "tool_search" not in reply.text
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wire", WIRES)
+def test_all_rounds_share_one_limit_of_tokens(deferring: str, server: ModelServer, wire: str, mode: str) -> None:
+    """Each round uses 7 tokens."""
+    limit = "max_output_tokens" if wire == "responses" else "max_tokens"
+    found = wrote(mode, calls=[("copy_album", {"id": 3})])
+    server.plays(searching(mode, "update calendar"), searching(mode, "copy album"), found)
+    reply = ask(deferring, wire, mode, "Hm?", **{limit: 16})
+    sent = [asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) for asked in server.asked]
+    assert sent == [16, 9, 2]
+    assert "copy_album" in reply.text
+    if wire != "responses":  # where 16 is the least
+        server.plays(searching(mode, "update calendar"))
+        reply = ask(deferring, wire, mode, "Hm?", **{limit: 7})
+        assert len(server.asked) == 1
+        assert '"length"' in reply.text or '"max_tokens"' in reply.text
+
+
 def test_calls_beside_a_search_go_out_with_their_own_numbers(deferring: str, server: ModelServer) -> None:
     calls: list[Written] = [
         ("archive_folder", {"id": 7}),
