@@ -31,6 +31,7 @@ from callwright.wire.token_estimate import estimated_tokens
 
 _MAX_ROUNDS: Final = 6  # with a search
 _MAX_SEARCHES: Final = 8  # in one round
+_MAX_IN_VAIN: Final = 2  # rounds in a row
 _BETWEEN: Final = "\n\n"  # texts before and after a search
 
 
@@ -72,6 +73,7 @@ async def run_with_search(
     said = _Said()
     deferred = DeferredTools(conversation)
     is_last = not _may_search(conversation)
+    in_vain, tried = 0, set[str]()  # rounds in a row that found nothing new; all queries
     for rounds in range(_MAX_ROUNDS + 1):
         if (left := reduce_limit(fields, said.counted)) is None:
             said.ended = Finished("length")
@@ -86,8 +88,12 @@ async def run_with_search(
             break
         deferred.items += said.items(conversation.prefill)
         conversation = replace(conversation, prefill="")
-        found = [deferred.search(search_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
-        is_last = rounds + 1 == _MAX_ROUNDS or not any(found)  # a weak model repeats its search
+        queries = [search_query(arguments) for arguments in said.searches[:_MAX_SEARCHES]]
+        found = [deferred.search(query) for query in queries]
+        in_vain = 0 if any(found) else in_vain + 1
+        repeats = tried.issuperset(queries)  # as a weak model does
+        is_last = rounds + 1 == _MAX_ROUNDS or in_vain == _MAX_IN_VAIN or (in_vain > 0 and repeats)
+        tried |= set(queries)
     yield [said.ended] if said.counted is None else [said.ended, said.counted]
 
 
