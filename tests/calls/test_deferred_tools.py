@@ -105,6 +105,16 @@ def test_a_search_of_the_model_is_shown_as_the_history_will_show_it(items: list[
         assert later.items[len(shown)] == Call(new[0].name, "{}", id="call_9")
 
 
+def test_words_of_most_tools_find_some_until_any_was_found() -> None:
+    """But for the words of names, which do so in every question."""
+    asked, more = message("user", "Please do it to a thing"), message("user", "Do it to a thing, and to a ticket")
+    first = read([asked])
+    assert len(first.found) == 8
+    answer = message("assistant", "Done.")
+    assert read([asked, answer, asked]).found == first.found
+    assert set(read([asked, answer, more]).found) - set(first.found) >= {"delete_ticket", "move_ticket"}
+
+
 def prompt_of(dialect: str, deferred: DeferredTools) -> str:
     model = Model("m", SimulatedUpstream(), "m", mode="raw", dialect=dialect)
     tools = (SEARCH_TOOL, *deferred.found.values())

@@ -147,21 +147,34 @@ def test_a_chosen_tool_is_shown_without_a_search(deferring: str, server: ModelSe
 
 
 def test_a_required_call_is_one_of_the_clients_tools(deferring: str, server: ModelServer) -> None:
-    server.plays(searching("native", "zebra"), wrote("native", calls=[("list_album", {"id": 1})]))
+    server.plays(
+        searching("native", "zebra"), searching("native", "yak"), wrote("native", calls=[("list_album", {"id": 1})])
+    )
     reply = ask(deferring, "chat", "native", "Hm?", tool_choice="required")
-    assert [asked.body["tool_choice"] for asked in server.asked] == ["required"] * 2
+    assert [asked.body["tool_choice"] for asked in server.asked] == ["required"] * 3
     assert len(server.asked[-1].body["tools"]) == len(NAMES)  # no search has found any
     assert reply.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "list_album"
 
 
-@pytest.mark.parametrize(("query", "choice"), [("zebra", "none"), ("copy album", "auto")])
-def test_a_search_for_nothing_new_is_the_last(deferring: str, server: ModelServer, query: str, choice: str) -> None:
-    """The model may call the tools found, and no others."""
-    times = 1 if choice == "none" else 2
-    server.plays(*[searching("native", query)] * times, wrote("native", "I have no such tool."))
+@pytest.mark.parametrize(
+    ("queries", "choice"),
+    [(["zebra", "yak"], "none"), (["zebra", "zebra"], "none"), (["copy album", "copy album"], "auto")],
+)
+def test_a_model_that_searches_in_vain_has_to_answer(
+    deferring: str, server: ModelServer, queries: list[str], choice: str
+) -> None:
+    """It may call the tools found, and no others."""
+    server.plays(*(searching("native", query) for query in queries), wrote("native", "I have no such tool."))
     reply = ask(deferring, "chat", "native", "Hm?")
-    assert server.asked[-1].body.get("tool_choice", "auto") == choice
+    assert [asked.body.get("tool_choice", "auto") for asked in server.asked] == ["auto", "auto", choice]
     assert reply.json["choices"][0]["message"]["content"] == "I have no such tool."
+
+
+def test_other_words_may_find_what_the_first_did_not(deferring: str, server: ModelServer) -> None:
+    found = wrote("native", calls=[("copy_album", {"id": 1})])
+    server.plays(searching("native", "zebra"), searching("native", "album"), found)
+    reply = ask(deferring, "chat", "native", "Hm?")
+    assert reply.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "copy_album"
 
 
 def test_searches_are_bounded(deferring: str, server: ModelServer) -> None:
@@ -169,6 +182,24 @@ def test_searches_are_bounded(deferring: str, server: ModelServer) -> None:
     reply = ask(deferring, "chat", "native", "Hm?")
     assert len(server.asked) <= 7
     assert "tool_search" not in reply.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wire", WIRES)
+def test_all_rounds_share_one_limit_of_tokens(deferring: str, server: ModelServer, wire: str, mode: str) -> None:
+    """Each round uses 7 tokens."""
+    limit = "max_output_tokens" if wire == "responses" else "max_tokens"
+    found = wrote(mode, calls=[("copy_album", {"id": 3})])
+    server.plays(searching(mode, "update calendar"), searching(mode, "copy album"), found)
+    reply = ask(deferring, wire, mode, "Hm?", **{limit: 16})
+    sent = [asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) for asked in server.asked]
+    assert sent == [16, 9, 2]
+    assert "copy_album" in reply.text
+    if wire != "responses":  # where 16 is the least
+        server.plays(searching(mode, "update calendar"))
+        reply = ask(deferring, wire, mode, "Hm?", **{limit: 7})
+        assert len(server.asked) == 1
+        assert '"length"' in reply.text or '"max_tokens"' in reply.text
 
 
 def test_calls_beside_a_search_go_out_with_their_own_numbers(deferring: str, server: ModelServer) -> None:

@@ -324,6 +324,16 @@ def test_only_what_a_search_found_is_added_behind_the_tools_that_were_there(gate
     ]
 
 
+def test_the_rounds_of_a_response_share_one_limit_of_tokens(gateway: str, model: ModelServer) -> None:
+    """Each round uses 7 tokens."""
+    searches = (calling("tool_search", json.dumps({"query": query})) for query in ("news", "mail", "paper"))
+    model.plays(*searches)
+    response = respond(gateway, stream=False, **body(tools=DEFERRED, max_output_tokens=21))
+    assert [asked.body["max_tokens"] for asked in model.asked] == [21, 14, 7]
+    assert response["usage"]["output_tokens"] == 21
+    assert response["incomplete_details"] == {"reason": "max_output_tokens"}
+
+
 def test_a_search_leaves_the_begin_of_the_prompt_as_it_was_in_every_later_turn(
     gateway: str, model: ModelServer
 ) -> None:

@@ -11,8 +11,9 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 # The tool that a model is offered for searching.
 SEARCH_TOOL: Final = FunctionTool(
     "tool_search",
-    "Searches for tools that can be called but are not listed here. Call it before you say that you cannot do "
-    "something; the tools that it finds can be called afterwards.",
+    "Searches for tools that can be called but are not listed here, by the words of their names and descriptions. Call "
+    "it before you say that you cannot do something; the tools that it finds can be called afterwards. If it finds "
+    "nothing, try other words, or English ones.",
     {
         "type": "object",
         "properties": {"query": {"type": "string", "description": "What the tool should do, in a few words."}},

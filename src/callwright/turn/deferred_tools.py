@@ -4,10 +4,10 @@ The model is asked, its searches are run, and it is asked again, until it answer
 of one turn without the searches, so no client sees that there was one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from itertools import groupby
-from typing import Final
+from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
@@ -25,11 +25,13 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.turn.model import Events, Model, RunsTurn
+from callwright.turn.model import Events, Model
+from callwright.turn.token_limit import reduce_limit
 from callwright.wire.token_estimate import estimated_tokens
 
 _MAX_ROUNDS: Final = 6  # with a search
 _MAX_SEARCHES: Final = 8  # in one round
+_MAX_IN_VAIN: Final = 2  # rounds in a row
 _BETWEEN: Final = "\n\n"  # texts before and after a search
 
 
@@ -58,14 +60,27 @@ def estimate_prompt(model: Model, conversation: Conversation) -> int:
     return estimated_tokens((*asked.items, *begun) if begun else asked.items, tools)
 
 
-async def run_with_search(run: RunsTurn, model: Model, conversation: Conversation) -> Events:
+class RunsRound(Protocol):
+    """Makes a round, as `callwright.turn.run.run_turn` makes a turn."""
+
+    def __call__(self, model: Model, conversation: Conversation, *, fields: Mapping[str, Any]) -> Events: ...
+
+
+async def run_with_search(
+    run: RunsRound, model: Model, conversation: Conversation, *, fields: Mapping[str, Any]
+) -> Events:
     """The events of a turn, whose rounds `run` makes. Raises as `run`."""
     said = _Said()
     deferred = DeferredTools(conversation)
     is_last = not _may_search(conversation)
+    in_vain, tried = 0, set[str]()  # rounds in a row that found nothing new; all queries
     for rounds in range(_MAX_ROUNDS + 1):
+        if (left := reduce_limit(fields, said.counted)) is None:
+            said.ended = Finished("length")
+            break
         said.begin()
-        async with aclosing(run(model, _conversation_of_round(conversation, deferred, is_last=is_last))) as events:
+        asked = _conversation_of_round(conversation, deferred, is_last=is_last)
+        async with aclosing(run(model, asked, fields=left)) as events:
             async for batch in events:
                 if now := [out for event in batch for out in said.take(event)]:
                     yield now
@@ -73,8 +88,12 @@ async def run_with_search(run: RunsTurn, model: Model, conversation: Conversatio
             break
         deferred.items += said.items(conversation.prefill)
         conversation = replace(conversation, prefill="")
-        found = [deferred.search(search_query(arguments)) for arguments in said.searches[:_MAX_SEARCHES]]
-        is_last = rounds + 1 == _MAX_ROUNDS or not any(found)  # a weak model repeats its search
+        queries = [search_query(arguments) for arguments in said.searches[:_MAX_SEARCHES]]
+        found = [deferred.search(query) for query in queries]
+        in_vain = 0 if any(found) else in_vain + 1
+        repeats = tried.issuperset(queries)  # as a weak model does
+        is_last = rounds + 1 == _MAX_ROUNDS or in_vain == _MAX_IN_VAIN or (in_vain > 0 and repeats)
+        tried |= set(queries)
     yield [said.ended] if said.counted is None else [said.ended, said.counted]
 
 

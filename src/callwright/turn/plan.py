@@ -31,6 +31,7 @@ from callwright.prompt import Control, Prompt, Text
 from callwright.schema.plain import type_words
 from callwright.tolerant_json.codec import decode
 from callwright.turn.model import UNKNOWN, Mode, Model
+from callwright.turn.token_limit import token_limit
 from callwright.upstreams.base import GenerationRequest
 from callwright.upstreams.completions import CHAT_ONLY
 
@@ -109,7 +110,7 @@ def build_generation_request(
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
-            constraint=constraint_of(name, conversation, prompt, _tokens(asked)) if constrains else None,
+            constraint=constraint_of(name, conversation, prompt, token_limit(asked.fields)) if constrains else None,
         )
     format_ = conversation.response_format
     if format_ is not None and not (conversation.tools and conversation.tool_choice != "none"):
@@ -122,14 +123,8 @@ def build_generation_request(
         asked,
         unsent=unsaid,
         messages=dialect.messages(_with_found_tools(conversation), options),
-        constraint=constraint_of(name, conversation, None, _tokens(asked)) if constrains else None,
+        constraint=constraint_of(name, conversation, None, token_limit(asked.fields)) if constrains else None,
     )
-
-
-def _tokens(asked: GenerationRequest) -> int | None:
-    """The token limit of a request."""
-    limits = [asked.fields.get(name) for name in ("max_completion_tokens", "max_tokens")]
-    return next((limit for limit in limits if isinstance(limit, int)), None)
 
 
 def _prompt(model: Model, dialect: Dialect, conversation: Conversation, options: RenderOptions) -> Prompt:

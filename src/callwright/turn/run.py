@@ -48,17 +48,18 @@ def run_turn(
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
-    run: RunsTurn = partial(_run_turn, fields=fields, today=today, streamed=streamed, fit=fit)
+    run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit)
+    run: RunsTurn = partial(run_round, fields=fields)
     if model.defer_tools_above is not None and defers_tools(model, conversation):
-        run = partial(run_with_search, run)
+        run = partial(run_with_search, run_round, fields=fields)
     return run(model, conversation) if model.hooks is None else model.hooks.turn(model, conversation, run)
 
 
 async def _run_turn(
     model: Model,
     conversation: Conversation,
-    fields: Mapping[str, Any],
     *,
+    fields: Mapping[str, Any],
     today: str,
     streamed: bool,
     fit: Fit | None,

@@ -32,6 +32,7 @@ from callwright.gateway.server_tools.tool_search import Search
 from callwright.gateway.server_tools.truncation import Fitting
 from callwright.turn.model import Events, Model
 from callwright.turn.run import run_turn
+from callwright.turn.token_limit import reduce_limit
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.server_events import ServerEvent, TurnEvents, WebSearchEnded
 
@@ -69,11 +70,14 @@ async def run_server_tools(
     searches = 0
     sources = dict(asked.sources)
     for rounds in range(_MAX_ROUNDS + 1):
+        if (fields := reduce_limit(asked.fields, counted)) is None:
+            yield [Finished("length")]
+            break
         is_last = rounds == _MAX_ROUNDS or searches >= _MAX_SEARCHES or calls.are_spent
         turn = _ModelRound(asked, calls, new_id, CitationReader(sources))
         shown = _barred(conversation, asked, calls, is_last=is_last)
         fit = Fitting(truncates=truncates, clamps=clamps)
-        events = run_turn(model, shown, asked.fields, today=today, streamed=streamed, fit=fit)
+        events = run_turn(model, shown, fields, today=today, streamed=streamed, fit=fit)
         async with aclosing(_played(turn, events, asked, calls)) as batches:
             async for batch in batches:
                 yield batch
