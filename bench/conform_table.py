@@ -14,9 +14,10 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,6 +41,7 @@ BEGIN: Final = "<!-- written by scripts/conform-table -->\n"
 END: Final = "<!-- end -->\n"
 KEY: Final = "CONFORM_TABLE_KEY"
 MOST_S: Final = 1_200
+LOADING_S: Final = 180
 # With the suite's 512, a small model that does not find the end takes 20 s for an answer on one core, and four requests
 # run in parallel: they wait for each other longer than the suite does.
 MAX_TOKENS: Final = 96
@@ -143,12 +145,23 @@ def litellm(python: str, folder: Path, upstream: str) -> Gateway:
     return gateway
 
 
+def wait_until_ready(url: str) -> None:
+    """Wait until a server that listens has loaded its model. Raises `SystemExit` after some minutes."""
+    ends = time.monotonic() + LOADING_S
+    while time.monotonic() < ends:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"not ready in {LOADING_S} s: {url}")
+
+
 def on_smollm2(name: str, how: str, server: Server, front: Sequence[str] | None, folder: Path) -> Outcome:
     """A server with SmolLM2; `front`: with Callwright before it, and its settings."""
     port, entry = free_port(), free_port()
     with ExitStack() as stack:
         try:
             stack.enter_context(started(server.command(port), port, server.environment, folder / "server.log"))
+            wait_until_ready(f"http://{HOST}:{port}/health")
             url, model = f"http://{HOST}:{port}/v1", server.model
             if front is not None:
                 gateway = ours(folder, url, model, *front)
