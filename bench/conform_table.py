@@ -1,7 +1,7 @@
 """`callwright conform` against what can be installed here: a table, and each check that does not hold, as a page.
 
     scripts/conform-table                    the installed ones; those of others in environments of their own
-    scripts/conform-table --only SERVER      the servers whose names begin so; without --results the page is printed
+    scripts/conform-table --only SERVER      one of them; without --results the page is printed
 
 Servers run one after the other. A gateway has the scripted model of `callwright conform --serve-model`; a model server
 has SmolLM2, a small trained model, and so has Callwright before it.
@@ -199,7 +199,6 @@ def transformers_serve(python: str, model: Path) -> Server:
 def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
     """Start each server that is chosen and installed, and check it."""
     own = version_of(sys.executable, "callwright")
-    chosen = tuple(options.only or ("",))
     litellm_version, smg = (
         version_of(python, package) if python else ""
         for python, package in ((options.litellm, "litellm"), (options.smg, "smg"))
@@ -210,7 +209,7 @@ def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
         "SMG": (f"{smg}, scripted model", lambda f, url: smg_router(options.smg, f, url)),
     }
     for name, (how, make) in scripted.items():
-        if not name.startswith(chosen):
+        if options.only and name not in options.only:
             continue
         if name != "Callwright" and not {"LiteLLM": litellm_version, "SMG": smg}[name]:
             yield Outcome(name, "", why_not="not installed")
@@ -223,7 +222,7 @@ def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
             (name, how, None),
             (f"Callwright on {name}", f"{own}, mode raw, Hermes; {how}", FRONTS.get(name)),
         ):
-            if not title.startswith(chosen) or (title != name and front is None):
+            if (options.only and title not in options.only) or (title != name and front is None):
                 continue
             if server is None:
                 yield Outcome(title, version, why_not="not installed")
@@ -291,7 +290,7 @@ def main() -> None:
     parser.add_argument("--smg", help="the Python of an environment that has SMG")
     parser.add_argument("--vllm", help="the Python of an environment that has vLLM for the CPU")
     parser.add_argument("--transformers", help="the Python of an environment that has transformers, gguf and PyTorch")
-    parser.add_argument("--only", action="append", help="the servers whose names begin so; more than once for several")
+    parser.add_argument("--only", action="append", help="this server of the table; more than once for several")
     parser.add_argument("--results", type=Path, help="a folder of results: those in it are in the page, too")
     options = parser.parse_args()
     with TemporaryDirectory() as temporary:
