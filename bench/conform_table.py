@@ -1,7 +1,7 @@
 """`callwright conform` against what can be installed here: a table, and each check that does not hold, as a page.
 
     scripts/conform-table                    the installed ones; those of others in environments of their own
-    scripts/conform-table --only SERVER      the servers whose names begin so; without --results the page is printed
+    scripts/conform-table --only SERVER      one of them; without --results the page is printed
 
 Servers run one after the other. A gateway has the scripted model of `callwright conform --serve-model`; a model server
 has SmolLM2, a small trained model, and so has Callwright before it.
@@ -14,9 +14,10 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,6 +41,7 @@ BEGIN: Final = "<!-- written by scripts/conform-table -->\n"
 END: Final = "<!-- end -->\n"
 KEY: Final = "CONFORM_TABLE_KEY"
 MOST_S: Final = 1_200
+LOADING_S: Final = 180
 # With the suite's 512, a small model that does not find the end takes 20 s for an answer on one core, and four requests
 # run in parallel: they wait for each other longer than the suite does.
 MAX_TOKENS: Final = 96
@@ -143,12 +145,23 @@ def litellm(python: str, folder: Path, upstream: str) -> Gateway:
     return gateway
 
 
+def wait_until_ready(url: str) -> None:
+    """Wait until a server that listens has loaded its model. Raises `SystemExit` after some minutes."""
+    ends = time.monotonic() + LOADING_S
+    while time.monotonic() < ends:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"not ready in {LOADING_S} s: {url}")
+
+
 def on_smollm2(name: str, how: str, server: Server, front: Sequence[str] | None, folder: Path) -> Outcome:
     """A server with SmolLM2; `front`: with Callwright before it, and its settings."""
     port, entry = free_port(), free_port()
     with ExitStack() as stack:
         try:
             stack.enter_context(started(server.command(port), port, server.environment, folder / "server.log"))
+            wait_until_ready(f"http://{HOST}:{port}/health")
             url, model = f"http://{HOST}:{port}/v1", server.model
             if front is not None:
                 gateway = ours(folder, url, model, *front)
@@ -186,7 +199,6 @@ def transformers_serve(python: str, model: Path) -> Server:
 def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
     """Start each server that is chosen and installed, and check it."""
     own = version_of(sys.executable, "callwright")
-    chosen = tuple(options.only or ("",))
     litellm_version, smg = (
         version_of(python, package) if python else ""
         for python, package in ((options.litellm, "litellm"), (options.smg, "smg"))
@@ -197,7 +209,7 @@ def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
         "SMG": (f"{smg}, scripted model", lambda f, url: smg_router(options.smg, f, url)),
     }
     for name, (how, make) in scripted.items():
-        if not name.startswith(chosen):
+        if options.only and name not in options.only:
             continue
         if name != "Callwright" and not {"LiteLLM": litellm_version, "SMG": smg}[name]:
             yield Outcome(name, "", why_not="not installed")
@@ -210,7 +222,7 @@ def outcomes(options: argparse.Namespace) -> Iterator[Outcome]:
             (name, how, None),
             (f"Callwright on {name}", f"{own}, mode raw, Hermes; {how}", FRONTS.get(name)),
         ):
-            if not title.startswith(chosen) or (title != name and front is None):
+            if (options.only and title not in options.only) or (title != name and front is None):
                 continue
             if server is None:
                 yield Outcome(title, version, why_not="not installed")
@@ -278,7 +290,7 @@ def main() -> None:
     parser.add_argument("--smg", help="the Python of an environment that has SMG")
     parser.add_argument("--vllm", help="the Python of an environment that has vLLM for the CPU")
     parser.add_argument("--transformers", help="the Python of an environment that has transformers, gguf and PyTorch")
-    parser.add_argument("--only", action="append", help="the servers whose names begin so; more than once for several")
+    parser.add_argument("--only", action="append", help="this server of the table; more than once for several")
     parser.add_argument("--results", type=Path, help="a folder of results: those in it are in the page, too")
     options = parser.parse_args()
     with TemporaryDirectory() as temporary:

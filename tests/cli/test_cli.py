@@ -427,6 +427,18 @@ def test_the_place_of_the_store_that_nobody_named_is_told_with_a_way_out(monkeyp
     assert "Errno" not in result.stderr
 
 
+def test_a_user_without_a_home_is_asked_for_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    pwd = pytest.importorskip("pwd", reason="of Unix")
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    is_refused(run("serve", "--port", "0"), "has no home folder", "XDG_STATE_HOME", "--store URL")
+
+
 @pytest.mark.processes
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("command", ["dialects", "parse --dialect hermes"])

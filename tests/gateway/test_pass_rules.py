@@ -303,7 +303,7 @@ def test_a_conversation_keeps_no_place_that_no_model_takes(serve: Served, model:
 
 
 def test_the_page_has_every_field_that_passes() -> None:
-    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "openai-fields.md").read_text(encoding="utf-8")
     section = page.partition("## What goes to the model's server")[2].partition("\n## ")[0]
     known = KNOWN_FIELDS.union(*(endpoint.known for endpoint in (COMPLETIONS, EMBEDDINGS, RERANK, SCORE)))
     assert not [name for name in sorted(known) if f"`{name}`" not in section]

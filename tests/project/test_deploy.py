@@ -20,6 +20,16 @@ from tests.support.processes import served
 DEPLOY = ROOT / "deploy"
 STEP = re.compile(r"^([A-Z]+) ((?:.*\\\n)*.*)$", re.MULTILINE)
 INSTALLED = "/opt/callwright"
+# Runs a command as a container does with `--read-only`: nothing can be written but the volume ($0), by a user ($1) that
+# has no home, no name and no right but to read, as all files of the image are readable.
+CONTAINED = """
+mount --rbind / / && mount -o remount,bind,ro / && mount --bind -o ro /tmp /tmp
+mount -t tmpfs -o "uid=$1,mode=700" none "$0" || exit 1
+user="$1" && shift && cd /
+exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \
+    --inh-caps -all,+dac_read_search --ambient-caps +dac_read_search --bounding-set -all,+dac_read_search "$@"
+"""
+GRACE_S = 10  # of `docker stop`; no request is under way
 
 
 def steps(kind: str) -> list[str]:
@@ -44,6 +54,15 @@ def test_the_image_does_not_run_as_root() -> None:
     assert any(step.startswith("useradd") and f" --uid {user} " in step for step in steps("RUN"))
 
 
+def contained(volume: Path) -> list[str]:
+    """The start of a command that runs in a container, as far as this machine and its user can do it."""
+    volume.mkdir()
+    if not shutil.which("setpriv") or subprocess.run(["unshare", "--mount", "true"], check=False).returncode:
+        return []
+    (user,) = steps("USER")
+    return ["unshare", "--mount", "sh", "-c", CONTAINED, str(volume), user]
+
+
 @pytest.mark.clients
 def test_what_the_image_installs_serves_and_is_healthy(tmp_path: Path) -> None:
     build, env = tmp_path / "build", tmp_path / "installed"
@@ -66,18 +85,23 @@ def test_what_the_image_installs_serves_and_is_healthy(tmp_path: Path) -> None:
     (entrypoint,), (given,) = steps("ENTRYPOINT"), steps("CMD")
     command = [*json.loads(entrypoint), *json.loads(given)]
     assert command[command.index("--host") + 1] == "0.0.0.0"
+    volume = tmp_path / "state"
+    places = {INSTALLED: str(env), "/var/lib/callwright": str(volume), "$PATH": os.defpath}
+    (settings,) = steps("ENV")
+    own = dict(setting.split("=", 1) for setting in settings.split())
+    for name, here in places.items():
+        own = {key: value.replace(name, here) for key, value in own.items()}
     replaced = {"0.0.0.0": "127.0.0.1", "8642": "0"}
     program = [str(env / "bin" / command[0]), *(replaced.get(word, word) for word in command[1:])]
-    environment["XDG_STATE_HOME"] = str(tmp_path / "state")
-    with served(*program, env=environment) as (url, process):
+    with served(*contained(volume), *program, env=own) as (url, process):
         assert request(url + CHAT, {"model": "simulated", "messages": [QUESTION]}).status == 200
         (check,) = steps("HEALTHCHECK")
         words = json.loads(check[check.index("[") :])
         program = [str(env / "bin" / words[0]), *(word.replace("http://127.0.0.1:8642", url) for word in words[1:])]
-        assert subprocess.run(program, env=environment, check=False).returncode == 0
+        assert subprocess.run(program, env=own, check=False).returncode == 0
         process.terminate()
-        assert process.wait(60) == 0
-    assert subprocess.run(program, env=environment, stderr=subprocess.DEVNULL, check=False).returncode != 0
+        assert process.wait(GRACE_S) == 0
+    assert subprocess.run(program, env=own, stderr=subprocess.DEVNULL, check=False).returncode != 0
 
 
 def test_the_parts_of_the_composition_name_each_other() -> None:

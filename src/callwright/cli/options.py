@@ -146,6 +146,12 @@ def read_json(file: IO[bytes], expected: str) -> Any:
 
 
 def state_folder() -> Path:
-    """The user's folder for the state of Callwright."""
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "callwright"
+    """The user's folder for the state of Callwright. Raises `ConfigError` if there is none."""
+    given = os.environ.get("XDG_STATE_HOME")
+    try:
+        state = Path(given) if given else Path.home() / ".local" / "state"
+    except RuntimeError as error:
+        raise ConfigError(
+            "This user has no home folder. Set XDG_STATE_HOME to a folder for it, or name the store by --store URL."
+        ) from error
+    return state / "callwright"

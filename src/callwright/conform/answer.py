@@ -10,21 +10,9 @@ from callwright.doctor.client import Reply, clipped
 from callwright.eval.wires import WireName
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
-# The parts of an API's form that are judged apart.
-Rule: TypeAlias = Literal[
-    "content_type",
-    "fields",
-    "finish",
-    "usage",
-    "arguments",  # of any answer
-    "framing",
-    "start",
-    "end",
-    "items",
-    "deltas",
-    "ids",
-    "sequence",  # of a stream
-]
+# The parts of an API's form that are judged apart: of any answer, and of a stream.
+_OfAny: TypeAlias = Literal["content_type", "fields", "finish", "usage", "arguments"]
+Rule: TypeAlias = _OfAny | Literal["framing", "start", "end", "items", "deltas", "ids", "sequence"]
 EVENTS: Final = "text/event-stream"
 JSON: Final = "application/json"
 DONE: Final = "[DONE]"
@@ -152,19 +140,4 @@ def _object(text: str, answer: Answer) -> Body:
     except NotJsonError:
         value = None
     answer.expect(isinstance(value, dict), "framing", "a JSON object as data", text)
-    return value if isinstance(value, dict) else {}
-
-
-def objects(value: object) -> list[Body]:
-    """The objects of a list; empty for any other value."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def text_of(value: object) -> str:
-    """A text; empty for any other value."""
-    return value if isinstance(value, str) else ""
-
-
-def object_of(value: object) -> Body:
-    """An object; empty for any other value."""
     return value if isinstance(value, dict) else {}

@@ -15,7 +15,6 @@ Status: TypeAlias = Literal["holds", "does not", "not shown", "not offered"]
 STATUSES: Final[tuple[Status, ...]] = ("holds", "does not", "not shown", "not offered")
 Variant: TypeAlias = Literal["whole", "streamed"]
 Change: TypeAlias = Callable[[WireName, Body], Body | bytes]
-_NO_ENDPOINT: Final = (404, 405, 501)
 MAX_TOKENS: Final = 512
 
 
@@ -112,11 +111,6 @@ def refusal(answer: Answer) -> str:
     error = answer.error
     words = error.get("message") if isinstance(error, dict) else error or answer.body
     return f"HTTP {answer.status}: {show(words)}"
-
-
-def has_no_endpoint(answer: Answer) -> bool:
-    """Whether the server lacks the API."""
-    return answer.status in _NO_ENDPOINT
 
 
 class Target(Struct, frozen=True):

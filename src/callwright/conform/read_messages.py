@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from callwright.conform.answer import DONE, Answer, Body, Event, object_of, objects, text_of
+from callwright.conform.answer import DONE, Answer, Body, Event
+from callwright.eval.wires import object_of, objects, text_of
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 _FINISHES: Final = {

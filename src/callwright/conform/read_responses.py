@@ -2,24 +2,15 @@
 
 from typing import Any, Final
 
-from callwright.conform.answer import DONE, Answer, Body, Event, object_of, objects, text_of
+from callwright.conform.answer import DONE, Answer, Body, Event
+from callwright.eval.wires import object_of, objects, text_of
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 _STATUSES: Final = ("completed", "incomplete", "failed", "in_progress", "queued", "cancelled")
 _COUNTS: Final = ("input_tokens", "output_tokens")
 _REQUIRED: Final = (
-    "id",
-    "created_at",
-    "model",
-    "output",
-    "status",
-    "error",
-    "incomplete_details",
-    "instructions",
-    "metadata",
-    "parallel_tool_calls",
-    "tool_choice",
-    "tools",
+    *("id", "created_at", "model", "output", "status", "error", "incomplete_details", "instructions", "metadata"),
+    *("parallel_tool_calls", "tool_choice", "tools"),
 )
 # Pieces of an item: the last part of the event's name before `.delta`, with the field of its `.done`.
 _PIECES: Final = {
@@ -57,12 +48,8 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     for event in events:
         fits = event.data == DONE or event.name == event.value.get("type")
         answer.expect(fits, "framing", "event: named as its type", event.data)
-    answer.expect(
-        kinds[:1] == ["response.created"] and kinds.count("response.created") == 1,
-        "start",
-        "response.created first, and once",
-        kinds[:3],
-    )
+    first = [number for number, kind in enumerate(kinds) if kind == "response.created"]
+    answer.expect(first == [0], "start", "response.created first, and once", kinds[:3])
     numbers = [event.get("sequence_number") for event in told]
     steps = [*range(numbers[0], numbers[0] + len(numbers))] if numbers and type(numbers[0]) is int else []
     answer.expect(bool(steps) and numbers == steps, "sequence", "sequence_number in steps of 1", numbers)
@@ -142,21 +129,21 @@ class _Items:
         """Compare the items with those of the final response."""
         fits = len(self._added) == len(self._done) or self._cut
         self._expect(fits, "items", "output_item.done for each item", f"{len(self._done)} of {len(self._added)}")
-        self._expect(
-            all(state == "done" for state in self._parts.values()) or self._cut, "items", "each part done", "one is not"
-        )
+        are_done = all(state == "done" for state in self._parts.values())
+        self._expect(are_done or self._cut, "items", "each part done", "one is not")
         ids, final = [item.get("id") for item in self._done], [item.get("id") for item in output]
         self._expect(ids == final or self._cut, "ids", f"the ids of the stream in the final response: {ids}", final)
         for number, item in enumerate(output):
-            for name, field in (("response.function_call_arguments", "arguments"), ("response.output_text", "text")):
-                told = [text for (kind, index, _), text in self._pieces.items() if (kind, index) == (name, number)]
-                whole = (
-                    item.get(field)
-                    if field == "arguments"
-                    else "".join(text_of(part.get("text")) for part in objects(item.get("content")))
-                )
-                if item.get("type") == ("function_call" if field == "arguments" else "message"):
-                    self._expect("".join(told) == whole or self._cut, "deltas", f"{field} as streamed: {told}", whole)
+            match item.get("type"):
+                case "function_call":
+                    self._compare("response.function_call_arguments", number, item.get("arguments"))
+                case "message":
+                    texts = [text_of(part.get("text")) for part in objects(item.get("content"))]
+                    self._compare("response.output_text", number, "".join(texts))
+
+    def _compare(self, name: str, number: int, whole: Any) -> None:
+        told = [text for (kind, index, _), text in self._pieces.items() if (kind, index) == (name, number)]
+        self._expect("".join(told) == whole or self._cut, "deltas", f"{_PIECES[name]} as streamed: {told}", whole)
 
 
 def _take_item(answer: Answer, item: Body) -> None:

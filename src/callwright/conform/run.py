@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from callwright.conform import read_chat, read_messages, read_responses
 from callwright.conform.answer import EVENTS, PROBLEMS, Answer, Body, events_of
-from callwright.conform.check import Check, Status, Step, Target, Variant, Verdict, has_no_endpoint, request_of, worst
+from callwright.conform.check import Check, Status, Step, Target, Variant, Verdict, request_of, worst
 from callwright.conform.checks import choice, errors, form, history, turns
 from callwright.conform.checks.asks import TEXT
 from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
@@ -22,6 +22,7 @@ CHECKS: Final[tuple[Check, ...]] = (*form.CHECKS, *choice.CHECKS, *history.CHECK
 _READERS: Final = {"chat": read_chat, "responses": read_responses, "messages": read_messages}
 _HEADERS: Final[Mapping[WireName, Mapping[str, str]]] = {"messages": {"anthropic-version": "2023-06-01"}}
 REQUEST_S: Final = 60.0
+_NO_ENDPOINT: Final = (404, 405, 501)
 
 
 class Result(Struct, frozen=True):
@@ -178,7 +179,7 @@ async def run(
         answer = await asks.ask(wire, "whole", path, sent)
         if answer.fault:
             raise UpstreamError(f"{target.url}{path}: {answer.fault}", fault="unreachable", upstream=target.url)
-        if has_no_endpoint(answer):
+        if answer.status in _NO_ENDPOINT:
             lacking[wire] = f"POST {path}: HTTP {answer.status}"
     tasks = [judge(wire, check, variant) for wire, check in checks for variant in check.variants]
     return list(await asyncio.gather(*tasks))

@@ -112,21 +112,24 @@ def _nothing(_: Body) -> str:
 
 
 def _turn(content: list[str], calls: list[Call], usage: object, names: tuple[str, str]) -> tuple[Turn, Usage | None]:
-    counts = _object(usage)
+    counts = object_of(usage)
     told = [counts.get(name) for name in names]
     counted = Usage(*(number if type(number) is int else 0 for number in told)) if any(told) else None
     return Turn("".join(content) or None, None, tuple(calls), "tool_calls" if calls else "stop"), counted
 
 
-def _object(value: object) -> Body:
+def object_of(value: object) -> Body:
+    """An object; empty for any other value."""
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: object) -> list[Body]:
+def objects(value: object) -> list[Body]:
+    """The objects of a list; empty for any other value."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A text; empty for any other value."""
     return value if isinstance(value, str) else ""
 
 
@@ -134,27 +137,27 @@ def _text(value: object) -> str:
 
 
 def _chat_turn(answer: Body) -> tuple[Turn, Usage | None]:
-    message = _object(next(iter(_objects(answer.get("choices"))), {}).get("message"))
+    message = object_of(next(iter(objects(answer.get("choices"))), {}).get("message"))
     calls: list[Call] = []
-    for call in _objects(message.get("tool_calls")):
-        id_ = _text(call.get("id"))
+    for call in objects(message.get("tool_calls")):
+        id_ = text_of(call.get("id"))
         if call.get("type") == "custom":
-            made = _object(call.get("custom"))
-            calls.append(Call(_text(made.get("name")), _text(made.get("input")), id_, "custom"))
+            made = object_of(call.get("custom"))
+            calls.append(Call(text_of(made.get("name")), text_of(made.get("input")), id_, "custom"))
         else:
-            made = _object(call.get("function"))
-            calls.append(Call(_text(made.get("name")), _json_text(made.get("arguments")), id_))
-    content = [_text(message.get("content"))]
+            made = object_of(call.get("function"))
+            calls.append(Call(text_of(made.get("name")), _json_text(made.get("arguments")), id_))
+    content = [text_of(message.get("content"))]
     return _turn(content, calls, answer.get("usage"), ("prompt_tokens", "completion_tokens"))
 
 
 def _read_tokens(answer: Body) -> Written | None:
     """The tokens of a chat answer as one text: of each its bytes, else its text."""
-    choice = next(iter(_objects(answer.get("choices"))), {})
-    told = _object(choice.get("logprobs")).get("content")
+    choice = next(iter(objects(answer.get("choices"))), {})
+    told = object_of(choice.get("logprobs")).get("content")
     if not isinstance(told, list):
         return None
-    pieces = b"".join(map(_bytes, _objects(told)))
+    pieces = b"".join(map(_bytes, objects(told)))
     ended: Literal["stop", "length"] = "length" if choice.get("finish_reason") == "length" else "stop"
     return Written(pieces.decode(errors="replace"), ended)
 
@@ -163,7 +166,7 @@ def _bytes(token: Body) -> bytes:
     given = token.get("bytes")
     if isinstance(given, list) and all(type(one) is int and 0 <= one < 256 for one in given):
         return bytes(given)
-    return _text(token.get("token")).encode(errors="replace")
+    return text_of(token.get("token")).encode(errors="replace")
 
 
 def _json_text(arguments: object) -> str:
@@ -202,7 +205,7 @@ def _item(call: Mapping[str, Any]) -> Body:
 
 def _flat(tool: Mapping[str, Any]) -> Body:
     inner = dict(tool[tool["type"]])
-    if _object(inner.get("format")).get("type") == "grammar":
+    if object_of(inner.get("format")).get("type") == "grammar":
         inner["format"] = {"type": "grammar", **inner["format"]["grammar"]}
     return {"type": tool["type"], **inner}
 
@@ -225,15 +228,17 @@ def _text_format(given: Any) -> Body | None:
 def _responses_turn(answer: Body) -> tuple[Turn, Usage | None]:
     content: list[str] = []
     calls: list[Call] = []
-    for item in _objects(answer.get("output")):
+    for item in objects(answer.get("output")):
         match item.get("type"):
             case "message":
-                content += [_text(part.get("text")) for part in _objects(item.get("content"))]
+                content += [text_of(part.get("text")) for part in objects(item.get("content"))]
             case "function_call":
-                calls.append(Call(_text(item.get("name")), _text(item.get("arguments")), _text(item.get("call_id"))))
+                calls.append(
+                    Call(text_of(item.get("name")), text_of(item.get("arguments")), text_of(item.get("call_id")))
+                )
             case "custom_tool_call":
-                name, input_ = _text(item.get("name")), _text(item.get("input"))
-                calls.append(Call(name, input_, _text(item.get("call_id")), "custom"))
+                name, input_ = text_of(item.get("name")), text_of(item.get("input"))
+                calls.append(Call(name, input_, text_of(item.get("call_id")), "custom"))
     return _turn(content, calls, answer.get("usage"), ("input_tokens", "output_tokens"))
 
 
@@ -294,10 +299,10 @@ def _blocks_choice(choice: Any) -> Body | None:
 
 
 def _messages_turn(answer: Body) -> tuple[Turn, Usage | None]:
-    blocks = _objects(answer.get("content"))
-    content = [_text(block.get("text")) for block in blocks if block.get("type") == "text"]
+    blocks = objects(answer.get("content"))
+    content = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     calls = [
-        Call(_text(block.get("name")), encode(block.get("input")).decode(), _text(block.get("id")))
+        Call(text_of(block.get("name")), encode(block.get("input")).decode(), text_of(block.get("id")))
         for block in blocks
         if block.get("type") == "tool_use"
     ]

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from callwright.conform.answer import Answer, Body, show
-from callwright.conform.check import HOLDS, Check, Judge, Variant, Verdict, does_not, keeps
+from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not, keeps
 from callwright.conform.checks.asks import CALLING, tool, user
 from callwright.conform.checks.errors import error_form
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
@@ -46,6 +46,7 @@ _IN_TEXT: Final = ("teaches", "missing_message_token")
 # It may mean a call, or not.
 _ONLY_TEXT: Final = ("only_said",)
 _TWICE: Final = ("second_call",)
+_NO_CALL: Final = "it does not forward a right call"
 
 
 class Sending(Struct, frozen=True):
@@ -110,38 +111,30 @@ def fault_checks(readable: Collection[str]) -> Sequence[Check]:
         if name == _SILENT:
             continue
         title = f"A mistake of the {'server' if fault.failure else 'model'}: `{name}`"
-        if NATIVE not in readable:
-            found.append(_unread(name, title, "it does not forward a right call"))
-        elif not fault.writing:
+        if not fault.writing:
             found.append(_check(name, title, name, first or NATIVE))
         elif first and fault.dialect in ("", *readable):
             found.append(_check(name, title, name, fault.dialect or first))
         else:
             why = f"it does not read calls in the text of a model ({fault.dialect or 'in any dialect'})"
             found.append(_unread(name, title, why))
-    titles = {name: sending.title for name, sending in SENDINGS.items()}
-    titles[REFUSAL] = "A refusal of the model: its words, and no call"
-    for name, title in titles.items():
-        if NATIVE in readable:
-            streamed: tuple[Variant, ...] = ("whole", "streamed") if name == REFUSAL else ("streamed",)
-            found.append(replace(_check(name, title, name, NATIVE), variants=streamed))
-        else:
-            found.append(_unread(name, title, "it does not forward a right call"))
+    for name, sending in SENDINGS.items():
+        found.append(replace(_check(name, sending.title, name, NATIVE), variants=("streamed",)))
+    found.append(_check(REFUSAL, "A refusal of the model: its words, and no call", REFUSAL, NATIVE))
+    if NATIVE not in readable:
+        found[1:] = [_unread(check.name.removeprefix("faults."), check.title, _NO_CALL) for check in found[1:]]
     return found
 
 
-def _check(name: str, title: str, fault: str, dialect: str) -> Check:
+def _check(name: str, title: str, fault: str, dialect: str, judge: Judge | None = None) -> Check:
     text = f"Book a table for Ada Lovelace: 4 seats outdoors, note 'No nuts 🥜. No fish.' [case {fault} {dialect}]"
     body: Body = {"messages": [user(text)], "tools": [_TOOL]}
-    return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=(body,), judge=_judge(fault), wants="error")
+    judge = judge or _judge(fault)
+    return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=(body,), judge=judge, wants="error")
 
 
 def _unread(name: str, title: str, why: str) -> Check:
-    def judge(_: Answer) -> Verdict:
-        return Verdict("not offered", "", why)
-
-    asks = _check(name, title, NO_FAULT, NATIVE).asks
-    return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=asks, judge=judge, wants="error")
+    return _check(name, title, NO_FAULT, NATIVE, lambda _: Verdict("not offered", "", why))
 
 
 def _judge(fault: str) -> Judge:

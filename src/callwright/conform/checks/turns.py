@@ -3,10 +3,11 @@
 from collections.abc import Generator, Mapping
 from typing import Any, Final
 
-from callwright.conform.answer import DONE, Answer, Body, object_of
+from callwright.conform.answer import DONE, Answer, Body
 from callwright.conform.check import HOLDS, Check, Step, Talk, Verdict, does_not, refusal
 from callwright.conform.checks.asks import ASKED, BOTH, CALL, CALLING, TEXT, guides, output, sources, user
 from callwright.conform.checks.errors import error_form
+from callwright.eval.wires import object_of
 from callwright.tolerant_json.codec import NotJsonError, decode
 
 _STATE: Final = guides("conversation-state", responses_only=True)

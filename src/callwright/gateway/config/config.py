@@ -169,8 +169,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     gateway sets itself (`model`, `messages`, `tools`, `stream`, …).
     """
     pass_fields: tuple[_Text, ...] = ()
-    """Request fields that are forwarded in addition to the [known ones](security.md#what-goes-to-the-models-server),
-    such as `["guided_regex"]`; `["*"]` for all. Without keys all fields of chat requests are.
+    """Request fields that are forwarded in addition to the
+    [known ones](openai-fields.md#what-goes-to-the-models-server), such as `["guided_regex"]`; `["*"]` for all. Without
+    keys all fields of chat requests are.
     """
     media_urls: tuple[_Scheme, ...] | None = None
     """Schemes of the URLs of images, files and audio, such as `["data", "https", "http"]`; `["*"]` for any, with
