@@ -59,6 +59,7 @@ class Ledger:
         self._process = this_process().id
         self._day = -1  # since the epoch
         self.today = date.min
+        self._written_day = ""
         self._unsent: dict[tuple[str, str, str], Spending] = {}
         self._sending: Sequence[Spending] = ()
         self._batch = 0
@@ -86,12 +87,15 @@ class Ledger:
 
     def meters_of(self, key: str, model: str) -> list[Meter]:
         """The budgets of a request."""
-        return [*self._of_keys.get(key, ()), *self._of_models.get(model, ())]
+        of_key, of_model = self._of_keys.get(key), self._of_models.get(model)
+        if of_key is None or of_model is None:
+            return of_key or of_model or []
+        return [*of_key, *of_model]
 
     def add(self, key: str, model: str, usage: Usage, cost: int) -> None:
         """Count the usage of one generation. `cost` is in millionths of the currency."""
         self._begin_day()
-        known = key, self.today.isoformat(), model
+        known = key, self._written_day, model
         if (row := self._unsent.get(known)) is None:
             row = self._unsent[known] = Spending(*known)
         row.requests += 1
@@ -169,6 +173,7 @@ class Ledger:
         if (day := int(self._clock() // 86_400)) == self._day:
             return
         self._day, self.today = day, self.now.date()
+        self._written_day = self.today.isoformat()
         for meter in self.meters:
             meter.begin(self.today)
 
@@ -181,7 +186,10 @@ class Ledger:
         """Whether the grants have room for a request. They may be replaced while `_settling` is locked."""
         if time.monotonic() - self._settled_s > _GRANT_S:
             return False
-        return all(meter.outstanding + wish <= meter.granted for meter, wish in wishes.items())
+        for meter, wish in wishes.items():  # noqa: SIM110  # for each request: a generator costs more than the sums
+            if meter.outstanding + wish > meter.granted:
+                return False
+        return True
 
     def _reserve(self, wishes: Wishes) -> None:
         for meter, wish in wishes.items():

@@ -22,6 +22,7 @@ from callwright.wire.token_estimate import estimated_tokens
 _OUTPUT_TOKENS: Final = 1_024
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_OUTPUT: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_CHOICES: Final = ("n", "best_of")
 
 
 def with_limit(
@@ -95,11 +96,16 @@ class SpendingLimit(ConcurrencyLimit):
 
     def _output_tokens(self, generation: GenerationRequest) -> int:
         """The most tokens that a generation may write, about."""
-        fields = generation.fields
-        limits = [limit for name in _MOST_OUTPUT if type(limit := fields.get(name)) is int]
-        choices = max([1, *(number for name in ("n", "best_of") if type(number := fields.get(name)) is int)])
-        if limits:
-            return choices * max(0, *limits)
+        choices, limit = 1, -1
+        for name, value in generation.fields.items():
+            if type(value) is not int:
+                continue
+            if name in _MOST_OUTPUT:
+                limit = max(0, limit, value)
+            elif name in _CHOICES:
+                choices = max(choices, value)
+        if limit >= 0:
+            return choices * limit
         return choices * (self.counts.largest_output or (0 if _is_forwarded(generation) else _OUTPUT_TOKENS))
 
 
