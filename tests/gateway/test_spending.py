@@ -32,7 +32,7 @@ from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
 from tests.support.servers import USAGE, Answer, Asked, Gateway, ModelServer, call_deltas, chat, said, whole
 from tests.support.store_helpers import Database
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 pytest_plugins = ["tests.support.databases"]
 KEYS: Final = {name: f"cw-{name}-" + "k" * 40 for name in ("anna", "ben", "cleo", "root")}
@@ -529,6 +529,65 @@ def test_who_has_used_up_a_budget_is_refused_in_the_words_of_the_api(
     assert (shown["limit"], shown["used"], shown["owner"], shown["period"]) == (TURN, TURN, "key", "month")
     assert spent.page("ben")["budgets"] == []
     spent.gateway.stop()
+
+
+BUDGETS: Final[dict[str, dict[str, Any]]] = {
+    "of the key": {"keys": (key("anna", budget=BudgetConfig(tokens_per_day=18)),)},
+    "of its team": {
+        "keys": (key("anna", team="all"),),
+        "teams": (TeamConfig(name="all", budget=BudgetConfig(cost_per_day=0.000138)),),
+    },
+    "of the model": {"keys": (key("anna"),)},
+}
+
+
+def turn_by_websocket(url: str, name: str) -> dict[str, Any]:
+    """The first event that ends a turn, or refuses it."""
+    connect = pytest.importorskip("websockets.sync.client").connect
+    headers = {"authorization": f"Bearer {KEYS[name]}"}
+    with connect(f"{url.replace('http', 'ws')}/v1/responses", additional_headers=headers) as connection:
+        connection.send(json.dumps({"type": "response.create", "model": "served", "input": "hi"}))
+        while True:
+            event: dict[str, Any] = json.loads(connection.recv(PATIENCE_S))
+            if event["type"] in ("response.completed", "response.failed", "error"):
+                return event
+
+
+@pytest.mark.parametrize("falls_back", [False, True], ids=["alone", "with a fallback"])
+@pytest.mark.parametrize("title", BUDGETS)
+def test_over_a_budget_nothing_is_queued_and_no_turn_begins(
+    server: ModelServer, tmp_path: Path, title: str, falls_back: bool
+) -> None:
+    own = {"budget": BudgetConfig(tokens_per_day=18)} if title == "of the model" else {}
+    fallback = {"fallback": ("free",)} if falls_back else {}
+    models = (model("served", server.url, price=PRICE, **own, **fallback), model("free", server.url))
+    spent = Spent(server, tmp_path, models=models, **BUDGETS[title])
+    server.plays(*(said("Hi") for _ in range(4)))
+    assert ask(spent.url, "anna", path="/v1/responses").status == 200
+    server.asked.clear()
+    queued = ask(spent.url, "anna", path="/v1/responses", background=True)
+    event = turn_by_websocket(spent.url, "anna")
+    if falls_back and title != "of the key":  # the other model costs nothing, but has tokens
+        assert (queued.status, event["type"]) == (200, "response.completed")
+    else:
+        assert (queued.status, queued.error["code"]) == (429, "insufficient_quota")
+        assert int(queued.headers["retry-after"]) > 0
+        assert (event["type"], event["status"], event["error"]["code"]) == ("error", 429, "insufficient_quota")
+        assert int(event["headers"]["retry-after"]) > 0
+        assert server.asked == []
+    spent.gateway.stop()
+
+
+def test_the_usage_of_other_gateways_counts_before_anything_is_queued(server: ModelServer, tmp_path: Path) -> None:
+    config = {"keys": (key("anna", budget=BudgetConfig(tokens_per_day=18)),)}
+    models = (model("served", server.url, price=PRICE),)
+    first = Spent(server, tmp_path, models=models, **config)
+    server.plays(said("Hi"))
+    assert ask(first.url, "anna", path="/v1/responses").status == 200
+    first.gateway.stop()
+    second = Spent(server, tmp_path, models=models, **config)
+    assert ask(second.url, "anna", path="/v1/responses", background=True).status == 429
+    second.gateway.stop()
 
 
 def test_the_budget_of_a_model_leads_to_its_fallback(server: ModelServer, tmp_path: Path) -> None:

@@ -49,6 +49,10 @@ class Place:
 class Limit(Protocol):
     """Gives places to generations."""
 
+    async def check(self) -> None:
+        """Raises `RequestError` if no generation may begin now, before anything is promised to the client."""
+        ...
+
     def place(self, generation: GenerationRequest) -> Place:
         """A place for this, to be entered."""
         ...

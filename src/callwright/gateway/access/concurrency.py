@@ -46,6 +46,9 @@ class ConcurrencyLimit:
         self._most = most
         self._queue_s = queue_s
 
+    async def check(self) -> None:
+        """See `Limit`: a queue is no reason."""
+
     def place(self, generation: GenerationRequest) -> Place:
         """A place. To enter it raises `RequestError` (429) after too long in the queue."""
         return CountedPlace(self, generation)

@@ -62,6 +62,7 @@ class BackgroundResponses:
                 param="background",
                 code="unsupported_parameter",
             )
+        await prepared.check_budgets()
         prepared.writer.response.status = "queued"
         prepared.queued = True
         stored = prepared.stored()

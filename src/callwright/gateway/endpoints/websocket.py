@@ -351,6 +351,7 @@ class _Connection:
                     await self._send(event_bytes(event, number), stream_id)
                 completed = True
             else:
+                await prepared.check_budgets()
                 completed = await self._stream(turns, prepared, stream_id)
         finally:
             if isinstance(parent, str) and not completed:

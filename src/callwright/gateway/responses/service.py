@@ -132,6 +132,19 @@ class PreparedResponse(Struct):
         cost = None if context is None else context.turns.cost
         return self.writer.finish(self.usage, int(time.time()), cost)
 
+    async def check_budgets(self) -> None:
+        """Raises `RequestError` (429) if neither the model nor one of its fallbacks has a budget left for it."""
+        refusal: RequestError | None = None
+        for model in (self.model, *self.model.fallbacks):
+            try:
+                if model.limit is not None:
+                    await model.limit.check()
+                return
+            except RequestError as error:
+                refusal = refusal or error
+        assert refusal is not None
+        raise refusal
+
     def stored(self) -> StoredResponse:
         """The response as it is now, for the store."""
         body = msgspec.to_builtins(self.writer.response)

@@ -12,7 +12,7 @@ While the store does not answer, each process counts for itself.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Final, TypeAlias
@@ -107,6 +107,15 @@ class Ledger:
             meter.unsent += cost if meter.budget.unit == "cost" else usage.total_tokens
             self._touched[meter] = None
 
+    async def check(self, meters: Sequence[Meter]) -> None:
+        """Raises `RequestError` (429) if one of these budgets is used up, by the usage of all processes."""
+        self._begin_day()
+        self._refuse_exhausted(meters)
+        if not self._is_fresh() and not self._is_down:
+            async with self._settling:
+                await self._settle({}, meters)
+            self._refuse_exhausted(meters)
+
     async def admit(self, wishes: Wishes) -> None:
         """Reserve these amounts until `release`. Waits if running requests may need the rest of a budget; raises
         `RequestError` (429) if it is used up, or after a long wait.
@@ -177,19 +186,23 @@ class Ledger:
         for meter in self.meters:
             meter.begin(self.today)
 
-    def _refuse_exhausted(self, wishes: Wishes) -> None:
-        for meter in wishes:
+    def _refuse_exhausted(self, meters: Iterable[Meter]) -> None:
+        for meter in meters:
             if meter.total >= meter.budget.limit:
                 raise meter.budget.exhausted_error(meter.total, self.now)
 
     def _is_granted(self, wishes: Wishes) -> bool:
         """Whether the grants have room for a request. They may be replaced while `_settling` is locked."""
-        if time.monotonic() - self._settled_s > _GRANT_S:
+        if not self._is_fresh():
             return False
         for meter, wish in wishes.items():  # noqa: SIM110  # for each request: a generator costs more than the sums
             if meter.outstanding + wish > meter.granted:
                 return False
         return True
+
+    def _is_fresh(self) -> bool:
+        """Whether the grants are in force."""
+        return time.monotonic() - self._settled_s <= _GRANT_S
 
     def _reserve(self, wishes: Wishes) -> None:
         for meter, wish in wishes.items():

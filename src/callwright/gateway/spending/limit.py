@@ -10,6 +10,7 @@ from callwright.gateway.access.admission import AdmissionControl
 from callwright.gateway.access.concurrency import ConcurrencyLimit, CountedPlace, LimitCounts
 from callwright.gateway.access.keys import caller
 from callwright.gateway.config.config import ModelConfig
+from callwright.gateway.spending.budgets import Meter
 from callwright.gateway.spending.ledger import Ledger, Wishes
 from callwright.gateway.spending.prices import Price
 from callwright.tolerant_json.codec import encode
@@ -64,18 +65,26 @@ class SpendingLimit(ConcurrencyLimit):
         """See `ConcurrencyLimit`. To enter it raises `RequestError` (429) if a budget is used up, too."""
         return _BudgetedPlace(self, generation) if self.ledger.meters else _PaidPlace(self, generation)
 
-    def wishes(self, generation: GenerationRequest, prompt_tokens: int) -> Wishes:
-        """The amounts that a generation may use of its budgets, by the estimate of its prompt. A model without a price
-        uses no money.
-        """
+    async def check(self) -> None:
+        """See `Limit`: raises `RequestError` (429) if a budget is used up."""
+        if meters := self._meters():
+            await self.ledger.check(meters)
+
+    def _meters(self) -> list[Meter]:
+        """The budgets of the running request. A model without a price uses no money."""
         meters = self.ledger.meters_of(caller().name, self._model)
+        return meters if self._price is not None else [each for each in meters if each.budget.unit == "tokens"]
+
+    def wishes(self, generation: GenerationRequest, prompt_tokens: int) -> Wishes:
+        """The amounts that a generation may use of its budgets, by the estimate of its prompt."""
+        meters = self._meters()
         if not meters:
             return {}
         most = Usage(
             prompt_tokens=prompt_tokens + self.counts.excess, completion_tokens=self._output_tokens(generation)
         )
         if self._price is None:
-            return {meter: most.total_tokens for meter in meters if meter.budget.unit == "tokens"}
+            return dict.fromkeys(meters, most.total_tokens)
         cost = self._price.cost(most)
         return {meter: cost if meter.budget.unit == "cost" else most.total_tokens for meter in meters}
 
