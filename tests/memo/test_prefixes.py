@@ -42,6 +42,17 @@ def test_a_result_that_swells_is_computed_each_time() -> None:
     assert made[0] is not made[1]
 
 
+@pytest.mark.parametrize(("size", "is_stored"), [(0, True), (8_000, True), (60_000, False)])
+def test_a_large_result_counts_with_its_size(size: int, is_stored: bool) -> None:
+    with patch.object(prefixes, "_MEMORY", Latest(100_000)):
+        values = ("large",)
+        first, second = (once(values, "test", list[int], size=size) for _ in range(2))
+        assert (first is second) == is_stored
+        for number in range(20):
+            once((f"other {number}",), "test", list[int], size=size)
+        assert (once(values, "test", list[int], size=size) is first) == (size == 0)
+
+
 def test_nothing_is_stored_of_a_step_that_raises() -> None:
     def step(before: int, values: Sequence[str], start: int) -> int:
         raise ValueError(values[start])

@@ -32,12 +32,15 @@ class Latest(Generic[K, V]):
             self.young.pop(key, None)
             self.old.pop(key, None)
 
-    def keep(self, key: K, value: V, size: int) -> None:
-        """Store a value of `size` bytes in the young generation, unless it would take all its room."""
+    def keep(self, key: K, value: V, size: int) -> bool:
+        """Store a value of `size` bytes in the young generation, unless it would take all its room. Returns whether it
+        did.
+        """
         if size > self._most:
-            return
+            return False
         with self._lock:
             if self._bytes + size > self._most:
                 self.old, self.young, self._bytes = self.young, {}, 0
             self.young[key] = value
             self._bytes += size
+        return True

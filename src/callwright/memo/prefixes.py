@@ -148,10 +148,11 @@ def once(values: Sequence[Any], name: str, make: Callable[[], T], by: object = N
 
 
 def _store(known: _Sequence, key: object, by: object, made: object, size: int = 0) -> None:
-    if not getattr(made, "swells", False):
+    if getattr(made, "swells", False):
+        return
+    more = (_COPIES * _weight_of(by) if by is not None else 0) + size
+    if not more or _MEMORY.keep(_key_of(known.values), known, more):
         known.results[key] = by, made
-        if by is not None or size:
-            _MEMORY.keep(_key_of(known.values), known, _COPIES * _weight_of(by) + size)
 
 
 def intern(value: T, key: Hashable = None, size: int = 0) -> T:
