@@ -46,12 +46,11 @@ def test_a_result_that_swells_is_computed_each_time() -> None:
 def test_a_large_result_counts_with_its_size(size: int, is_stored: bool) -> None:
     with patch.object(prefixes, "_MEMORY", Latest(100_000)):
         values = ("large",)
-        first: list[str] = once(values, "test", list, size=size)
-        second: list[str] = once(values, "test", list, size=size)
+        first, second = (once(values, "test", list[int], size=size) for _ in range(2))
         assert (first is second) == is_stored
         for number in range(20):
-            once((f"other {number}",), "test", list, size=size)
-        assert (once(values, "test", list, size=size) is first) == (size == 0)
+            once((f"other {number}",), "test", list[int], size=size)
+        assert (once(values, "test", list[int], size=size) is first) == (size == 0)
 
 
 def test_nothing_is_stored_of_a_step_that_raises() -> None:
