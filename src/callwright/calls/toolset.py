@@ -23,6 +23,8 @@ _NAMESPACES = ("functions.", "tools.", "function.", "default_api.")
 # Tags and control tokens, also the begin of one; no name has any in it. Kimi's ids end in the number of the call.
 _TOKENS: Final = re.compile(r"<[^<>]*>|\[/?[A-Z][A-Z_]*\]|<[^<>]*\Z")
 _CALL_NUMBER: Final = re.compile(r":\d{1,6}\Z")
+# The same id as clients return it to whom only letters, digits and joints are allowed; models copy it.
+_SAFE_ID: Final = re.compile(r"functions[_-](.+)[_-]\d{1,6}").fullmatch
 # Words after the name in a Harmony header.
 _HEADER_WORDS: Final = frozenset(("analysis", "assistant", "code", "commentary", "final", "json"))
 
@@ -111,8 +113,8 @@ class Toolset:
 
     def resolve_name(self, written: str) -> str:
         """The tool name that the model means: as written, without a namespace before it (`functions.get_time`) or
-        tokens of a format around it (`get_time<|channel|>commentary`, `get_time:0`), in another spelling (`getTime`),
-        or without the `server__` of an MCP tool. Any other name is answered as it is.
+        tokens of a format around it (`get_time<|channel|>commentary`, `get_time:0`, `clock:mcp:get_time`), in another
+        spelling (`getTime`), or without the `server__` of an MCP tool. Any other name is answered as it is.
         """
         name = written.strip().removesuffix("()").strip()
         if name not in self._tools:
@@ -133,7 +135,12 @@ class Toolset:
         """
         parts = _TOKENS.split(written) if "<" in written or "[" in written else [written]
         first, *others = list(filter(None, map(str.strip, parts))) or [""]
-        for name in (first, _CALL_NUMBER.sub("", first)):
+        numberless = _CALL_NUMBER.sub("", first)
+        is_id = _SAFE_ID(first)
+        for name in (
+            *(first, numberless, numberless.rpartition(":")[2], is_id.group(1) if is_id else first),
+            first.removesuffix(".call"),  # as Llama 3.1 calls its built-in tools
+        ):
             for prefix in ("", *_NAMESPACES):
                 if (bare := name.removeprefix(prefix)) in self._tools:
                     words = [word for part in others for word in part.split() if word not in _HEADER_WORDS]

@@ -30,7 +30,7 @@ _BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
 
 def odd_openings(word: str) -> tuple[str, ...]:
     """The possible starts of a tag between other bars than `｜`."""
-    lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"]
+    lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"] + [f"< {bar} {word}" for bar in "|｜"]
     return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
 
 
@@ -62,6 +62,14 @@ def dsml_tags(calls: str, lead: str, token: str = TOKEN) -> ParameterTags:
 
 
 _BAR: Final = r"[|｜‖∣]{1,2}"
+_BLOCKS: Final = "function_calls|tool_calls|calls|tool_use"
+
+
+def _odd_pattern(word: str) -> str:
+    """A token between any bars, with white space on all sides of these or none."""
+    return rf"(?:{_BAR}{word}{_BAR}| {_BAR} {word} {_BAR} )"
+
+
 _EVERYTHING: Final = Markers()
 _MAX_HELD: Final = 4_194_304
 # Maximum lookahead, over a tag and the next one, to decide whether it opens a call.
@@ -71,17 +79,18 @@ _MAX_OPENING: Final = 120
 @cache
 def _any_bars(word: str) -> re.Pattern[str]:
     """A tag of the format between any bars; the group is its token."""
+    token = _odd_pattern(word)
     return re.compile(
-        rf"(?<=<)({_BAR}{word}{_BAR})(?= ?(?:(?:function_calls|tool_calls|calls)>|(?:invoke|parameter)\s))"
-        rf"|(?<=</)({_BAR}{word}{_BAR})(?= ?(?:function_calls|tool_calls|calls|invoke|parameter)>)"
+        rf"(?<=<)({token})(?= ?(?:(?:{_BLOCKS})>|(?:invoke|parameter)\s))"
+        rf"|(?<=</)({token})(?= ?(?:{_BLOCKS}|invoke|parameter)>)"
     )
 
 
 @cache
 def _opens_call(word: str) -> re.Pattern[str]:
     """The begin of a call, with or without the tag of its block, between any bars."""
-    tag = rf"<({_BAR}{word}{_BAR}) ?"
-    block = rf"<(?P<block>{_BAR}{word}{_BAR}) ?(?:function_calls|tool_calls|calls)>\s*"
+    tag = rf"<({_odd_pattern(word)}) ?"
+    block = rf"<(?P<block>{_odd_pattern(word)}) ?(?:{_BLOCKS})>\s*"
     return re.compile(rf"(?:{block})?{tag}invoke\s+name=")
 
 
@@ -142,12 +151,13 @@ class DsmlCalls(TaggedCalls):
         Returns the reader for them.
         """
         text = self.text
+        token, lead = token.strip(), self._names[0][1]
         held, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
         odd: list[str] = []
 
         def respelled(found: re.Match[str]) -> str:
             odd.extend([found[0]] if found[0] != token else [])
-            return token
+            return token + lead if found[0].endswith(" ") else token
 
         rest = _any_bars(self._token.strip("|｜‖∣")).sub(respelled, tag + held)
         text.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}"))

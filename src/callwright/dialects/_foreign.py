@@ -51,6 +51,14 @@ _FUNCTION_TAGS: Final = _tags(
         end="</function>",
     )
 )
+_SPACED_TAGS: Final = _tags(
+    CallLayout(
+        begin="<function ${name}>\n",
+        arguments=TaggedArguments(begin="<parameter=${key}>\n", end="\n</parameter>\n"),
+        end="</function>",
+        variants=("<function ",),
+    )
+)
 _NAMED_TAG: Final = CallMarks(
     layout=CallLayout(begin='<tool_call name="${name}">', end="</tool_call>"),
     opens=('<tool_call name="',),
@@ -143,6 +151,7 @@ FORMS: Final = (
     form_of("Claude", _claude("")),
     form_of("Claude itself", _claude("antml:")),
     form_of("a function tag", _FUNCTION_TAGS),
+    form_of("a spaced function tag", _SPACED_TAGS),
     form_of("a tool_call tag", _NAMED_TAG),
     form_of("Solar Open", _SOLAR),
     form_of("tool_code", _TOOL_CODE),

@@ -67,7 +67,14 @@ _NO_WORDS: Final = Message("user", (TextPart(""),))
 def marks(layout: CallLayout) -> CallMarks:
     """The marks of both forms: the reader accepts either."""
     thoughts = (_THOUGHT, ("<think>", "</think>"))
-    return CallMarks(layout=layout, opens=("[TOOL_CALLS]",), header=_HEADER, thoughts=thoughts, ends=("</s>",))
+    return CallMarks(
+        layout=layout,
+        opens=("[TOOL_CALLS]",),
+        around=("[/TOOL_CALLS]",),  # no version has it, but models write it
+        header=_HEADER,
+        thoughts=thoughts,
+        ends=("</s>",),
+    )
 
 
 def call_id(given: str, number: int) -> str:

@@ -36,11 +36,12 @@ _CALLS: Final = CallLayout(
     close="<|tool_calls_section_end|>",
     variants=("functions.",),
 )
+_SECTION: Final = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 _MARKS: Final = CallMarks(
     layout=_CALLS,
     opens=("<|tool_call_begin|>",),
     closes=("<|tool_call_end|>",),
-    around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    around=(*_SECTION, "<|tool_call_section_begin|>", "<|tool_call_section_end|>"),  # the latter two are seen, too
     header=re.compile(
         rf"\s*(?:functions\.)?(?:([^\n<{{]*?)(?::\d+)?\s*(?:{re.escape(_ARGUMENTS)}\s*)+|([\w./-]+)(?::\d+)?\s*\Z)"
     ),
@@ -56,7 +57,7 @@ _SHOW_TOOLS: Final = "<|im_system|>tool_declare<|im_middle|>$list<|im_end|>"
 _TURNS: Final = Turns(
     controls=(
         *("<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>", "<think>", "</think>"),
-        *(*_MARKS.opens, _ARGUMENTS, *_MARKS.closes, *_MARKS.around),
+        *(*_MARKS.opens, _ARGUMENTS, *_MARKS.closes, *_SECTION),
     ),
     head="$tools«<|im_system|>system<|im_middle|>$text<|im_end|>»",
     default="You are Kimi, an AI assistant created by Moonshot AI.",

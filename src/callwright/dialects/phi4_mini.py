@@ -12,7 +12,8 @@ from callwright.layout.calls import CallLayout, in_json
 from callwright.reading.json.marked import CallMarks
 
 _CALLS: Final = CallLayout(open="functools[", begin=in_json(), end="}", between=", ", close="]")
-_MARKS: Final = CallMarks.of(_CALLS, special=False)
+# The model card shows calls between tokens, which the template does not have; fine-tunes write them.
+_MARKS: Final = CallMarks.of(_CALLS, special=False, opens=("<|tool_call|>",), around=("<|/tool_call|>",))
 
 
 _SHOW_TOOLS: Final = "<|tool|>$functions<|/tool|>"

@@ -36,6 +36,8 @@ _BETWEEN_VALUES = re.compile(r"[\s,;]*+")
 _CLOSE_MARK = re.compile(r"\s*+(?:" + "|".join(map(re.escape, CLOSING_MARKS)) + ")")
 _QUOTED_LINE = re.compile(r"\s*[>|]")
 _THOUGHT_END: Final = "</think>"
+# The text between the name of a tool and its arguments if a call is the whole text; the token is one of Mistral's.
+GLUES: Final = ("", "[ARGS]")
 # An unclosed value is searched again from its second character, to find the values nested in it. At most this many
 # times, as more would take quadratic time. Then the search continues after the text that was read.
 _MAX_UNCLOSED: Final = 16
@@ -65,7 +67,7 @@ def json_places(text: str, *, whole: bool = True, names: Collection[str] = ()) -
     """All places with JSON in a text, in order.
 
     `whole`: first try the text as JSON only; then one of the `names` may directly precede the object, as
-    in `get_time{"tz": "UTC"}`.
+    in `get_time{"tz": "UTC"}`, or precede Mistral's token before it.
     """
     if whole and (place := _whole(text, names)):
         yield place
@@ -194,13 +196,13 @@ def _whole(text: str, names: Collection[str]) -> JsonPlace | None:
     if decoded:
         values = _Values(decoded, 0)
         return values.place(0, len(text), "whole") if values.nodes and values.end == len(decoded) else None
-    glued = next((name for name in names if text.startswith(f"{name}{{", begin)), "")
+    glued = next((name + glue for name in names for glue in GLUES if text.startswith(f"{name}{glue}{{", begin)), "")
     begin += len(glued)
     if not text.startswith(("{", "["), begin):
         return None
     values = _Values(text, begin)
     if glued and len(values.nodes) == 1:
-        values.nodes = [_call(glued, values.nodes[0])]
+        values.nodes = [_call(glued.removesuffix(GLUES[-1]), values.nodes[0])]
     end = TRAILING.match(text, values.end).end()  # type: ignore[union-attr]  # matches always
     return values.place(0, len(text), "whole") if values.nodes and end == len(text) else None
 

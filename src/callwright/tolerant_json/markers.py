@@ -17,7 +17,11 @@ _CLOSERS: Final[Mapping[str, str]] = {
 
 MARKS: Final = tuple(_CLOSERS)
 
-CLOSING_MARKS: Final = tuple(filter(None, _CLOSERS.values()))
+CLOSING_MARKS: Final = (
+    *filter(None, _CLOSERS.values()),
+    # The opening ones of these are tags of single formats; a closing one may be left without it.
+    *("</TOOLCALL>", "</longcat_tool_call>", "[/TOOL_CALLS]", "<|/tool_call|>"),
+)
 
 END_TOKENS: Final = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<|endoftext|>", "</s>")
 

@@ -33,7 +33,7 @@ _MAY_BE_FENCE = re.compile(r"`{0,2}\Z|```\w*+\s*+\Z").match
 # A tag that may be written about.
 _WORD_TAG = re.compile(r"<\w+>").fullmatch
 # The shape of control tokens in tokenizers.
-_TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[[A-Z_]+\]")
+_TOKEN = re.compile(r"<[|｜][^\s<>]+[|｜]>|\[/?[A-Z_]+\]")
 # A number or boolean in place of arguments, and a token before the arguments.
 _SCALAR = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false)\s*+\Z").match
 _ENDS_HEADER = re.compile(rf"(?:{_TOKEN.pattern})\s*+\Z").search
@@ -104,7 +104,8 @@ class _LookedFor(NamedTuple):
 def _looked_for(form: CallMarks, also: tuple[str, ...]) -> _LookedFor:
     """The same for each answer of a format."""
     layout = form.layout
-    written = " ".join((layout.open, layout.begin, layout.end, layout.close))
+    sections = [tag for tag in form.around if "tool_call" in tag.lower()]  # others may be of the content
+    written = " ".join((layout.open, layout.begin, layout.end, layout.close, *sections))
     tokens = tuple(dict.fromkeys(_TOKEN.findall(written))) if form.special else ()
     inline = [opening for opening, _ in form.thoughts if form.special and not _WORD_TAG(opening)]
     tags = tuple(dict.fromkeys((*form.opens, *form.closes, *form.around, *also, *inline, *tokens)))
@@ -184,14 +185,15 @@ class MarkedCalls(CallReader):
 
     def _goes_on(self, tag: str) -> Parse[bool]:
         """Whether a section token follows a call; or opens it, before a call or at the end of the output."""
-        text = self.text
-        if text.apart or tag not in self._form.layout.open + self._form.layout.begin:
+        text, layout = self.text, self._form.layout
+        if text.apart or tag in layout.end + layout.close:
             return text.apart
         inner = yield from read_blanks(text.source)
         follows = yield from self._next_of(*self._form.opens, *self._form.around)
         rest = text.source.text[text.source.at :]
         text.source.unread(inner)
         is_cut = text.source.ended and any(mark.startswith(rest) for mark in (*self._form.opens, *self._form.around))
+        is_cut = is_cut and (rest != "" or tag in layout.open + layout.begin)
         return bool(follows) or is_cut
 
     def _opener(self, blanks: str, tag: str) -> Parse[None]:

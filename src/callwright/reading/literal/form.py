@@ -11,8 +11,9 @@ from callwright.streaming.reader import Markers
 from callwright.tolerant_json.strings import Notation, Pattern
 
 QUOTES: Final = ('"""', "'''", '"', "'")
-# A key without quotes.
+# A key without quotes; in a notation that quotes no key, it may have any character that is not of the notation.
 _BARE: Final = r"[\w.$-]++"
+_UNQUOTED: Final = r"""[^\s,:=(){}\[\]"'`<>|;\\]++"""
 _IS_BARE: Final = re.compile(rf"{_BARE}\Z").match
 _MOST_ODD: Final = 256
 _TOKENS: Final = re.compile(
@@ -95,7 +96,7 @@ def _key_patterns(separator: str, verbatim: tuple[str, ...], odd: tuple[str, ...
     """
     quoted = r""""(?:[^"\\]|\\.|(?!))*+"|'(?:[^'\\]|\\.|(?!))*+'"""
     half = r""""(?:[^"\\]|\\.|(?!))*+\\?|'(?:[^'\\]|\\.|(?!))*+\\?"""
-    bare = "|".join((*map(re.escape, odd), _BARE))
+    bare = "|".join((*map(re.escape, odd), _UNQUOTED if verbatim else _BARE))
     end = rf"\s*+[{re.escape(separator)}]"
     mark = "|".join(map(re.escape, verbatim)) or "(?!)"
     marks = rf"(?P<mark>{mark})(?P<verbatim>.*?)(?P=mark)"

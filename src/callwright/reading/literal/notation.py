@@ -24,10 +24,10 @@ _CALL: Final = "call:"
 _MAX_HEAD: Final = 300
 _MAX_CLOSERS: Final = 64
 _MAX_RESULT: Final = 4_194_304
-_HEAD = re.compile(r"\s*+:?\s*+(?P<call>call:)?\s*+(?P<name>[\w./-]++)\s*+(?P<bracket>[{(])")
-_MAY_BE_HEAD = re.compile(r"\s*+:?\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)?\s*+[\w./-]++\s*+)?\Z")
+_HEAD = re.compile(r"\s*+:?\s*+(?P<call>call:)?\s*+(?P<name>[\w./:-]++)\s*+(?P<bracket>[{(])")
+_MAY_BE_HEAD = re.compile(r"\s*+:?\s*+(?:c(?:a(?:l(?:l(?::\s*+)?)?)?)?|(?:call:)?\s*+[\w./:-]++\s*+)?\Z")
 # Words between an opening marker and its call.
-_WORDS = re.compile(r"[^{}()<\n]*?(?<![\w./:-])(?=:?(?:call:)?(?P<name>[\w./-]++) *+[{(])")
+_WORDS = re.compile(r"[^{}()<\n]*?(?<![\w./:-])(?=:?(?:call:)?(?P<name>[\w./:-]++) *+[{(])")
 _MAY_BE_WORDS = re.compile(r"[^{}()<\n]*+\Z")
 _BRACKETS: Final = {"{": "}", "(": ")"}
 # A member after a premature end of the arguments.

@@ -252,8 +252,9 @@ class PythonCalls(CallReader):
         source = self.text.source
         head = _CALL.match(source.ahead(_MAX_HEAD))
         assert head is not None  # `_call_comes` has checked it
-        words, _ = self._split(head["name"])
-        index = self.text.start_call(head["name"].removeprefix(words))
+        words, known = self._split(head["name"])
+        name = head["name"].removeprefix(words)
+        index = self.text.start_call(known if name == f"{known}.call" else name)  # `f.call(…)` is Llama's own form
         if words:
             self.text.emit(Problem("arguments_trailing_text", "text before a call", call=index, text=words))
         self.text.emit(Markup(source.take(source.at + head.end("head"))))

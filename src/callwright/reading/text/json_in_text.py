@@ -18,7 +18,7 @@ from callwright.free_text.recover import RecoveredCall, Segment, TextSegment, re
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.marks import Marks
 from callwright.streaming.reader import Markers, Parse, read_until
-from callwright.tolerant_json.find import beside_values
+from callwright.tolerant_json.find import GLUES, beside_values
 from callwright.tolerant_json.markers import JSON_TAGS, MARKS
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.wrappers import unfenced
@@ -54,7 +54,7 @@ _MAY_BE_OBJECT = re.compile(
 @lru_cache(maxsize=64)
 def _beginnings(names: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
     """The beginnings of answers that are held, and their first characters."""
-    beginnings = (*_ENCODED, *[f"{name}{{" for name in names])
+    beginnings = (*_ENCODED, *[f"{name}{glue}{{" for name in names for glue in GLUES])
     return beginnings, frozenset(word[0] for word in beginnings)
 
 
