@@ -26,6 +26,7 @@ from callwright.tolerant_json.strings import (
     comma_at_end,
     judge_quote,
     key_follows,
+    quote_repairs,
 )
 from callwright.tolerant_json.tree import Item, Member, Node, given_once, name_of
 
@@ -384,22 +385,18 @@ class JsonReader:
                 if verdict is None:
                     yield
                     continue
+                for rule in quote_repairs(verdict, closing, inner):
+                    self.repaired(rule)
                 if verdict == "missing_quote":
-                    self.repaired(verdict)
                     return True
                 if end > keep:
                     emit(source.take(end))
                 if verdict == "closes":
                     source.at += len(closing)
-                    if inner % 2 and closing == '"':
-                        self.repaired("odd_quotes")
                     return True
                 source.at += 1
                 emit('\\"' if mark == '"' else mark)
-                if verdict != "inner_quote":
-                    self.repaired(verdict)
                 inner += 1
-                self.repaired("inner_quote")
 
     def _backslash(self, emit: Callable[[str], object], *, at_end: bool) -> Parse[bool | None]:
         """Read a backslash and its escape; None if the string continues. `at_end`: the backslash may be text, and the

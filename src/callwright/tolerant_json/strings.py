@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from callwright.tolerant_json.certain import JsonRepair
+
 Where: TypeAlias = Literal["top", "object", "array", "key"]
 
 # Lookahead after a quote, in characters.
@@ -129,6 +131,13 @@ def judge_quote(
     if where == "key":
         return "quote_in_key"
     return "early_end" if may_close else "inner_quote"
+
+
+def quote_repairs(verdict: JsonRepair | Literal["closes"], closing: str, inner: int) -> Sequence[JsonRepair]:
+    """The repairs that the role of a quote means, after `inner` others in its string."""
+    if verdict == "closes":
+        return ("odd_quotes",) if inner % 2 and closing == '"' else ()
+    return (verdict,) if verdict in ("missing_quote", "inner_quote") else (verdict, "inner_quote")
 
 
 def closes_string(

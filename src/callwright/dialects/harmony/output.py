@@ -343,13 +343,7 @@ class _Reader:
 
     def _without_message_token(self, text: str, token: str, *, has_role: bool) -> Parse[Place]:
         """A header that ended with a stop token, another header, or the output."""
-        next_ = _NEXT_HEADER.search(text, 1)
-        before = _UNHEADED.match(text[: next_.start()].rpartition(CHANNEL)[2]) if next_ else None
-        if next_ and before and before[3].strip():  # another message begins, without a token between the two
-            self.source.unread(text[next_.start() :] + token)
-            self.markup(text[: next_.start()].removesuffix(before[3]))
-            self.emit(Problem("missing_message_token", f"a message without {MESSAGE}"))
-            self.bodies.say(before[1], before[3])
+        if self._said_before_next(text, token):
             return "boundary"
         header = read_header(text, self.tools, has_role=has_role)
         if header.name and (head := _HEADED_ARGUMENTS.match(text)):
@@ -381,6 +375,18 @@ class _Reader:
             self.emit(Problem("malformed_header", "a header without a body", text=text))
         self.markup(token)
         return _place(token)
+
+    def _said_before_next(self, text: str, token: str) -> bool:
+        """Whether a header is a message and the header of the next, without a token between the two."""
+        next_ = _NEXT_HEADER.search(text, 1)
+        before = _UNHEADED.match(text[: next_.start()].rpartition(CHANNEL)[2]) if next_ else None
+        if not (next_ and before and before[3].strip()):
+            return False
+        self.source.unread(text[next_.start() :] + token)
+        self.markup(text[: next_.start()].removesuffix(before[3]))
+        self.emit(Problem("missing_message_token", f"a message without {MESSAGE}"))
+        self.bodies.say(before[1], before[3])
+        return True
 
     # --- after the first call ---
 
