@@ -1,6 +1,7 @@
 """`callwright keys`: changes of a configuration file, and everything else stays the same."""
 
 import datetime
+import errno
 import os
 import re
 import stat
@@ -213,8 +214,11 @@ def test_days_count_from_now(file: Path) -> None:
 WRONG = {
     "a name that exists": (("add", "anna"), "Two keys have the name 'anna'"),
     "a name that differs only in case": (("add", "Anna"), "Two keys have the name 'anna'"),
-    "a name with a space": (("add", "a b"), "callwright.toml: keys[2].name: Expected"),
-    "a name that is TOML": (("add", 'a"\nmodels = ["*"]'), "callwright.toml: keys[2].name: Expected"),
+    "a name with a space": (("add", "a b"), "NAME: expected 1 to 64 of the characters A-Z, a-z, 0-9, '_', "),
+    "a name that is TOML": (("add", 'a"\nmodels = ["*"]'), """and '-', got 'a"\\nmodels = ["*"]'."""),
+    "an empty name": (("add", ""), "got ''."),
+    "a long name": (("add", "x" * 65), "NAME: expected 1 to 64"),
+    "a name with a line end": (("add", "a\n"), "NAME: expected 1 to 64"),
     "an unknown model": (("add", "cleo", "--models", "n"), "Key 'cleo': unknown model 'n'"),
     "an unknown model for a key": (("limit", "ben", "--models", "n"), "Key 'ben': unknown model 'n'"),
     "a time in the past": (("add", "cleo", "--expires", "2020-01-01"), "in the future, got 2020-01-01T23:59:59Z"),
@@ -235,6 +239,53 @@ def test_nothing_is_written_that_would_be_wrong(file: Path, case: str) -> None:
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--requests-per-minute", "--tokens-per-minute"])
+def test_a_limit_that_is_so_already_is_no_change(file: Path, option: str) -> None:
+    changes = []
+    for number in ("0", "5", "5", "0", "0"):
+        before = file.read_bytes()
+        result = run(file, "limit", "ben", option, number)
+        assert result.exit_code == 0
+        is_changed = file.read_bytes() != before
+        assert result.stdout.startswith("Changed the key 'ben'" if is_changed else "Nothing changed: the key 'ben'")
+        changes.append(is_changed)
+    assert changes == [False, True, False, True, False]
+
+
+def refuse_mounted(*_: object) -> None:
+    raise OSError(errno.EBUSY, "Device or resource busy")
+
+
+def test_a_file_that_is_mounted_alone_is_written_in_place(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inode = file.stat().st_ino
+    monkeypatch.setattr(os, "replace", refuse_mounted)
+    for name in ("cleo", "a-name-that-makes-the-file-longer"):
+        assert run(file, "add", name).exit_code == 0
+    assert run(file, "revoke", "a-name-that-makes-the-file-longer").exit_code == 0
+    assert [key.name for key in load_config(file).keys] == ["anna", "ben", "cleo"]
+    assert file.stat().st_ino == inode
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+def test_a_mounted_file_has_its_old_content_after_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, sync = file.read_bytes(), os.fsync
+    calls: list[int] = []
+
+    def fill(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 2:  # the first is that of the new file, before it is renamed
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "replace", refuse_mounted)
+    monkeypatch.setattr(os, "fsync", fill)
+    result = run(file, "add", "cleo")
+    assert result.exit_code == 2
+    assert "Input/output error" in result.stderr
+    assert file.read_bytes() == before
+    assert len(calls) == 3
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,10 @@ REFUSED: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
     "a name that is a list": ({"tools": [{**BASH, "name": ["bash"]}]}, "Invalid type for 'tools[0].name'"),
     "a name of two words": ({"tools": [{**BASH, "name": "my bash"}]}, "Invalid 'tools[0].name'"),
     "nothing but blanks": ({"messages": [user(" "), turn("user", text("\n"))]}, "Invalid 'messages'"),
+    "a block of an unknown type alone": (
+        {"messages": [turn("user", {"type": "txet", "text": "Hi."})]},
+        "Invalid 'messages': expected a message with something in it, got blocks of unknown types: 'txet'.",
+    ),
     "an image without its type": (
         {"messages": [turn("user", {"type": "image", "source": {"type": "base64", "data": "AA=="}})]},
         "Missing required parameter: 'messages[0].content[0].source.media_type'",

@@ -12,6 +12,7 @@ from callwright.errors import ConfigError, RequestError
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.build_models import build_models
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, load_config
+from callwright.wire.anthropic.media import document_parts, image_part
 from callwright.wire.handed import COMPLETIONS, EMBEDDINGS, RERANK, SCORE
 from callwright.wire.media_urls import check_media
 from callwright.wire.pass_rules import KNOWN_FIELDS, told_dropped
@@ -244,6 +245,25 @@ def test_every_way_to_write_another_place_is_refused(url: str) -> None:
     with pytest.raises(RequestError) as refused:
         check_media(part, {"data", "https"}, flat=False)
     assert refused.value.param == "messages[0].content[0].image_url.url"
+
+
+FILE = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0xLjQ="}
+IN_MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
+    "an image at an address": ({"type": "image", "source": {"type": "url", "url": "http://10.0.0.1/x.png"}}, "url"),
+    "an image": ({"type": "image", "source": {**FILE, "media_type": "image/png"}}, "data"),
+    "a document": ({"type": "document", "source": FILE}, "data"),
+}
+
+
+@pytest.mark.parametrize("block", IN_MESSAGES)
+def test_a_place_in_a_block_of_messages_is_named_as_the_client_wrote_it(block: str) -> None:
+    given, field = IN_MESSAGES[block]
+    path = "messages[0].content[0]"
+    (part,) = [image_part(given, path)] if given["type"] == "image" else document_parts(given, path, set())
+    assert isinstance(part, MediaPart)
+    with pytest.raises(RequestError) as refused:
+        check_media(part, {"https"}, flat=False)
+    assert refused.value.param == f"{path}.source.{field}"
 
 
 @pytest.mark.parametrize(

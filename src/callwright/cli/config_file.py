@@ -1,6 +1,7 @@
 """Writes a new configuration file, which never replaces another one, or changes an existing one."""
 
 import codecs
+import errno
 import os
 import shlex
 import stat
@@ -8,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import msgspec
@@ -44,7 +45,7 @@ def write_config(file: Path, lines: Sequence[str]) -> None:
 
 def change_config(file: Path, change: Callable[[str, Config], str]) -> Config:
     """Replace the text of a configuration file by the result of `change`, a function of the text and the configuration.
-    Returns the new configuration. The file is replaced as a whole or, after an error, not at all. Raises `ConfigError`.
+    Returns the new configuration. The file is changed as a whole or, after an error, not at all. Raises `ConfigError`.
     """
     try:
         with _lock(file) as path:
@@ -90,15 +91,37 @@ def _replace(path: Path, content: bytes) -> None:
             os.chmod(half, stat.S_IMODE(known.st_mode))
             os.fsync(descriptor)
         os.replace(half, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(half)
-        raise
+        if not isinstance(error, OSError) or error.errno != errno.EBUSY:
+            raise
+        _overwrite(path, content)  # a file that is mounted alone, as in a container, cannot be replaced
+        return
     if fcntl is not None:
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    """Write the content into the file itself, or after an error the one that it had."""
+    with path.open("r+b") as opened:
+        before = opened.read()
+        try:
+            _write(opened, content)
+        except BaseException:
+            _write(opened, before)
+            raise
+
+
+def _write(opened: BinaryIO, content: bytes) -> None:
+    opened.seek(0)
+    opened.write(content)
+    opened.truncate()
+    opened.flush()
+    os.fsync(opened.fileno())
 
 
 def advised_table(advised: Advice) -> Iterator[str]:

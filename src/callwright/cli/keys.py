@@ -14,11 +14,13 @@ from callwright.cli.key_tables import add_key, change_key, remove_key
 from callwright.cli.terminal import table
 from callwright.errors import ConfigError, did_you_mean
 from callwright.gateway.access.keys import hash_of, new_key
-from callwright.gateway.config.config import Config, KeyConfig, load_config
+from callwright.gateway.config.config import KEY_NAME, Config, KeyConfig, load_config
 from callwright.settings.expiry import Expiry
 
 _DAYS: Final = re.compile(r"(\d+)d")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_NAME: Final = re.compile(KEY_NAME)
+_SHOWN: Final = 100
 _NEVER: Final = "never"
 
 
@@ -94,6 +96,10 @@ def add(
     """
     if expires is not None and Expiry.read(expires).is_over(time.time()):
         raise ConfigError(f"--expires: expected a time in the future, got {Expiry.read(expires)}.")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"NAME: expected 1 to 64 of the characters A-Z, a-z, 0-9, '_', '.', '@' and '-', got {name[:_SHOWN]!r}."
+        )
     key = new_key()
     settings = {
         "name": name,
@@ -165,8 +171,10 @@ def limit(
         settings["models"] = models
     if not settings:
         raise ConfigError("Nothing to change: give --models, --requests-per-minute or --tokens-per-minute.")
-    _change(file, name, settings)
-    click.echo(f"Changed the key {name!r} in {file}: {', '.join(settings)}.")
+    if _change(file, name, settings):
+        click.echo(f"Changed the key {name!r} in {file}: {', '.join(settings)}.")
+    else:
+        click.echo(f"Nothing changed: the key {name!r} in {file} was so before.")
 
 
 @keys.command()
@@ -213,9 +221,17 @@ def revoke(name: str, file: Path) -> None:
     click.echo(f"Revoked the key {name!r} in {file}.")
 
 
-def _change(file: Path, name: str, settings: Mapping[str, Any]) -> None:
-    """Change settings of a key. A value of None removes a setting."""
-    change_config(file, lambda text, config: change_key(text, _number(config, name, file), settings))
+def _change(file: Path, name: str, settings: Mapping[str, Any]) -> bool:
+    """Change settings of a key. A value of None removes a setting. Returns whether the key is another one now."""
+    before: list[KeyConfig] = []
+
+    def with_settings(text: str, config: Config) -> str:
+        number = _number(config, name, file)
+        before.append(config.keys[number])
+        return change_key(text, number, settings)
+
+    after = change_config(file, with_settings)
+    return after.keys[_number(after, name, file)] != before[0]
 
 
 def _number(config: Config, name: str, file: Path) -> int:

@@ -181,16 +181,16 @@ class CountedTokens(Struct):
     output_tokens_details: Completion | None = None
 
     def usage(self, odd: OddForms) -> Usage:
-        """The token counts. One that is missing, or no count, is 0."""
+        """The token counts. One that is missing, or no count, is 0. A part is no larger than the whole."""
         said = self.prompt_tokens_details or self.input_tokens_details
         written = self.completion_tokens_details or self.output_tokens_details
+        prompt = _count(self.input_tokens if self.prompt_tokens is None else self.prompt_tokens, odd)
+        completion = _count(self.output_tokens if self.completion_tokens is None else self.completion_tokens, odd)
         return Usage(
-            prompt_tokens=_count(self.input_tokens if self.prompt_tokens is None else self.prompt_tokens, odd),
-            completion_tokens=_count(
-                self.output_tokens if self.completion_tokens is None else self.completion_tokens, odd
-            ),
-            cached_tokens=_count(said.cached_tokens, odd) if said else 0,
-            reasoning_tokens=_count(written.reasoning_tokens, odd) if written else 0,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cached_tokens=min(prompt, _count(said.cached_tokens, odd)) if said else 0,
+            reasoning_tokens=min(completion, _count(written.reasoning_tokens, odd)) if written else 0,
         )
 
 

@@ -38,6 +38,8 @@ def check_media(part: MediaPart, schemes: Collection[str], *, flat: bool) -> Non
         fault = _fault(field, text, schemes)
         if fault is not None:
             inner = path[1:] if flat and path[1:] != ("url",) else path[:1] if flat else path
+            if part.param.endswith(".source"):  # of Messages, whose blocks have another form than the part
+                inner = ("data",) if text.startswith("data:") else ("url",)
             param = ".".join((part.param, *inner)) if part.param else ".".join(inner)
             raise RequestError(
                 f"Invalid '{param}': {fault} Send the content itself as a data URL, or have the gateway's 'media_urls' "

@@ -27,6 +27,7 @@ from callwright.upstreams.embedded.gguf import PACKAGED, is_file, packaged_file
 
 ANY_MODEL = "*"
 ALL_MODELS: Final = "*"
+KEY_NAME: Final = "^[A-Za-z0-9_.@-]{1,64}$"
 SIMULATED_UPSTREAM: Final = "simulated"
 
 _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -284,7 +285,7 @@ def servers_of(model: ModelConfig) -> tuple[str, ...]:
 class KeyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[[keys]]`: a client, and what it may use."""
 
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_.@-]{1,64}$")]
+    name: Annotated[str, Meta(pattern=KEY_NAME)]
     """The client's name; its responses and conversations belong to this name, and no other key sees them."""
     sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")]
     """The hash of its key, 64 hexadecimal digits; the key itself is not stored."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from callwright.conversation import Conversation, Item, Message, Reasoning, ResponseFormat
 from callwright.errors import RequestError
-from callwright.openai_format.errors import from_validation, missing, wrong_type
+from callwright.openai_format.errors import from_validation, missing, quote_list, wrong_type
 from callwright.openai_format.mcp_tools import McpServer
 from callwright.openai_format.request_rules import STRICT, RequestRules
 from callwright.schema.strict import closed_problems
@@ -110,8 +110,11 @@ def read_request(
     items = paired(reader.found, mend=True, behind=len(told))
     items = (*told, *items)
     if not (items or counts):
+        unknown_types = f"blocks of unknown types: {quote_list(sorted(reader.dropped))}"
         raise RequestError(
-            "Invalid 'messages': expected a message with something in it, got blank ones only.", param="messages"
+            "Invalid 'messages': expected a message with something in it, got "
+            f"{unknown_types if reader.dropped else 'blank ones only'}.",
+            param="messages",
         )
     edits = request.context_management.edits if request.context_management else []
     items, applied, unknown = apply_edits(items, edits, catalog.names, listed)
