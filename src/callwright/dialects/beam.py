@@ -44,10 +44,8 @@ _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|comme
 _BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
 # The header of a message that follows another without `<|start|>`, and a text that may become one.
-_HEADER: Final = re.compile(
-    rf"\s*+(?:assistant)?+\s*+(?:to=[^\s<]++)?+\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})"
-)
-_MAY_BE_HEADER: Final = re.compile(r"\s*+[^<\n]*+(?:<\|?+[a-z]*+\|?+)?+\Z")
+_HEADER: Final = re.compile(rf"\s*+(?:assistant)?\s*+(?:to=[^\s<]++)?\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})")
+_MAY_BE_HEADER: Final = re.compile(r"\s*+[^<\n]*+(?:<\|?+[a-z]*+\|?+)?\Z")
 # Maximum length of held text without a header (longer text is streamed as an answer), and of a header.
 _MAX_BARE: Final = 256
 _MAX_HEADER: Final = 2_000
