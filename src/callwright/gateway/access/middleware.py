@@ -70,7 +70,7 @@ class Access:
             self._refuse_strangers(headers.get(b"host"), headers.get(b"origin"))
         who = self.keys.caller(headers.get(b"authorization"), headers.get(b"x-api-key"))
         if (context := current()) is not None:
-            context.caller = who.name
+            context.caller, context.hides_servers = who.name, not who.is_operator
         asking(who)
         client = self._clients.client(who, scope)
         for_client(client)
