@@ -137,8 +137,7 @@ class RequestContext(Struct, kw_only=True):
     sent to no server, `not_passed` those of them that are unknown. `latest` is the turn that runs or ran last.
     `response_id`, `conversation_id` and `previous_response_id` are those of the Responses API. `span_ended` ends
     its span. `body` is set if requests are recorded, or shown. `fallback_wish` is the client's header about other
-    models that may answer. `hides_servers`: the addresses of servers are not for the client. `hooks` are the
-    outcomes of hooks other than to allow, with their numbers.
+    models that may answer. `hooks` are the outcomes of hooks other than to allow, with their numbers.
     """
 
     id: str
@@ -175,7 +174,6 @@ class RequestContext(Struct, kw_only=True):
     keeps_body: bool = False
     body: bytes | str | None = None
     fallback_wish: str | None = None
-    hides_servers: bool = False
     hooks: Mapping[str, int] = {}
 
     @property
@@ -257,12 +255,17 @@ def api_of(path: str, headers: Container[bytes] = ()) -> Api:
     return "anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai"
 
 
+_hides_servers: Final[ContextVar[bool]] = ContextVar("callwright_hides_servers", default=False)
+# Set whether the client that asks from here on must not get the addresses of servers.
+hide_servers: Final[Callable[[bool], object]] = _hides_servers.set
+
+
 def client_error(error: E) -> E | UpstreamError:
     """The error for the client of the context that runs. With keys, only an operator gets the address of the model's
     server; for the others it is logged.
     """
     context = _current.get()
-    if context is None or not context.hides_servers or not isinstance(error, UpstreamError):
+    if context is None or not _hides_servers.get() or not isinstance(error, UpstreamError):
         return error
     log.warning("the server of a model failed: %s (%s)", error.upstream, error.fault)
     message, model = error.message, context.given.get("model")
