@@ -477,6 +477,33 @@ def test_a_stream_whose_client_left_after_the_counts_is_counted(server: ModelSer
     until(lambda: spent.rows() == {("anna", "served"): (1, 11, 7, 0, TURN)})
 
 
+@pytest.mark.parametrize(("stream", "pieces"), [(False, 0), (True, 0), (True, 4)], ids=["whole", "silent", "begun"])
+@pytest.mark.parametrize("path", [*WIRES, "/v1/completions"])
+def test_a_client_that_leaves_before_the_counts_is_counted_by_estimate(
+    server: ModelServer, spent: Spent, path: str, stream: bool, pieces: int
+) -> None:
+    gate = server.gate()
+    steps = said("Hi", " Anna", " and", " Ben").steps
+    server.plays(Answer((*steps[:pieces], gate, *steps[pieces:])))
+    asked: dict[str, Any] = {"model": "served", "stream": stream}
+    asked |= {"input": "hello " * 40} if path == "/v1/responses" else {"prompt": "hello " * 40}
+    if path not in ("/v1/responses", "/v1/completions"):
+        asked = {"model": "served", "stream": stream, "max_tokens": 50}
+        asked["messages"] = [{"role": "user", "content": "hello " * 40}]
+    headers = {"authorization": f"Bearer {KEYS['anna']}"}
+    with Live(spent.url + path, json.dumps(asked).encode(), headers=headers):
+        gate.wait_until_reached()
+    server.wait_until_left()
+    gate.open()
+    until(lambda: spent.rows())
+    ((key_and_model, row),) = spent.rows().items()
+    requests, given, written, cached, cost = row
+    assert (key_and_model, requests, cached) == (("anna", "served"), 1, 0)
+    assert 60 <= given < 120
+    assert written == 0 if pieces == 0 else 0 < written <= pieces
+    assert cost == given * 3 + written * 15
+
+
 def test_forwarded_requests_have_a_cost(server: ModelServer, spent: Spent) -> None:
     server.plays(EMBEDDED)
     body = {"model": "served", "input": "some text"}

@@ -16,7 +16,7 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Problem
 from callwright.gateway.body_budget import LARGE, BodyRoom, body_room
 from callwright.gateway.connections import WhenLeft
-from callwright.gateway.request_context import SEND_ON, RequestContext, current
+from callwright.gateway.request_context import SEND_ON, RequestContext, client_error, current
 from callwright.openai_format.tool_names import ToolNames
 from callwright.settings import bounds
 from callwright.tolerant_json.codec import encode
@@ -112,9 +112,9 @@ def error_response(error: RequestError | UpstreamError) -> Response:
             headers["x-should-retry"] = "false"
     context = current()
     if context is not None and context.api == "anthropic":
-        return json_response(anthropic_error(error, context.id), anthropic_status(error), headers)
+        return json_response(anthropic_error(client_error(error), context.id), anthropic_status(error), headers)
     status = error.status if isinstance(error, RequestError) else upstream_status(error)
-    return json_response(error_body(error), status, headers)
+    return json_response(error_body(client_error(error)), status, headers)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
@@ -333,7 +333,7 @@ def told_failure(error: Exception) -> RequestError | UpstreamError:
     """The error for the client whose stream has failed; the failure is logged."""
     if isinstance(error, RequestError | UpstreamError):
         log.debug("stream failed: %.500r", str(error))
-        return error
+        return client_error(error)
     log.error("stream failed", exc_info=error)
     return OUR_FAULT
 

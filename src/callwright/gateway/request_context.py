@@ -4,13 +4,16 @@ It has no content, no key and no header but the client's own id. `current` retur
 from any of its tasks.
 """
 
+import logging
 import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextvars import ContextVar, Token
+from copy import copy
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callwright.errors import RefusedByServerError, RequestError, UpstreamError
 from callwright.turn.observe import Ended, Observation, Observer
 
+E = TypeVar("E", bound=Exception)
+log = logging.getLogger("callwright.gateway")
 # Why a request was not answered: no key or a wrong one; a page or a name from elsewhere; a model that there is not for
 # the key; a limit of the key; a budget; the limit of the gateway or of a model; the gateway ends; a body that is too
 # large, or takes too long; a server of MCP that cannot be used; a hook; anything else in it that is wrong.
@@ -46,6 +51,8 @@ _OF_A_KEY: Final[Mapping[str, Refusal]] = {
 }  # by the type of the error
 
 # As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
+_HIDDEN: Final = "…"
+_PORT: Final = re.compile("…, port [0-9]+")
 _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
 _CARRIED: Final = frozenset((b"traceparent", b"tracestate"))
 _GONE: Final = 499
@@ -246,6 +253,30 @@ current: Final[Callable[[], RequestContext | None]] = _current.get
 def api_of(path: str, headers: Container[bytes] = ()) -> Api:
     """Whose API a client speaks that asks for this path with these headers."""
     return "anthropic" if path.startswith(_MESSAGES) or _ANTHROPIC in headers else "openai"
+
+
+_hides_servers: Final[ContextVar[bool]] = ContextVar("callwright_hides_servers", default=False)
+# Set whether the client that asks from here on must not get the addresses of servers.
+hide_servers: Final[Callable[[bool], object]] = _hides_servers.set
+
+
+def client_error(error: E) -> E | UpstreamError:
+    """The error for the client of the context that runs. With keys, only an operator gets the address of the model's
+    server; for the others it is logged.
+    """
+    context = _current.get()
+    if context is None or not _hides_servers.get() or not isinstance(error, UpstreamError):
+        return error
+    log.warning("the server of a model failed: %s (%s)", error.upstream, error.fault)
+    message, model = error.message, context.given.get("model")
+    message = message.replace(f"The upstream at {error.upstream}", f"The server of the model {model!r}")
+    parts = urlsplit(error.upstream)
+    for place in (error.upstream, f"{parts.scheme}://{parts.netloc}", parts.netloc, parts.hostname):
+        if place:
+            message = message.replace(place, _HIDDEN)
+    found = copy(error)
+    found.message = _PORT.sub(_HIDDEN, message)
+    return found
 
 
 def note(response_id: str, conversation_id: str | None, previous_id: str | None) -> None:

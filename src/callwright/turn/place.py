@@ -14,11 +14,13 @@ T = TypeVar("T")
 
 class Place:
     """A place, to be entered before the request. The reader of the answer sets `task` to the task that waits for the
-    server, and to None after each piece. `failure`: the generation was ended, and fails with this.
+    server, and to None after each piece, and adds to `deltas`. `failure`: the generation was ended, and fails with
+    this.
     """
 
     task: asyncio.Task[object] | None = None
     failure: UpstreamError | None = None
+    deltas = 0
 
     async def __aenter__(self) -> Self:
         """Wait for the place. Raises `RequestError` if the queue is too long."""
@@ -72,6 +74,7 @@ async def placed(
                 place.task = None
                 if batch is None:
                     return
+                place.deltas += len(batch)
                 for one in batch:
                     if isinstance(one, Usage):
                         usage = one

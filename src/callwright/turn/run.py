@@ -100,6 +100,7 @@ async def _run_turn(
                             place.task = None
                             if batch is None:
                                 break
+                            place.deltas += len(batch)
                             for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)

@@ -18,7 +18,7 @@ from callwright.gateway.access.keys import ApiKey, Keys, asking
 from callwright.gateway.body_budget import BodyBudget, BodyRoom
 from callwright.gateway.config.hosts import host_of, is_address, is_loopback
 from callwright.gateway.http import error_response
-from callwright.gateway.request_context import RequestContexts, current
+from callwright.gateway.request_context import RequestContexts, current, hide_servers
 
 # Open to every client, also during a shutdown; so is HEAD /, by which clients see whether something answers here.
 _OPEN: Final = frozenset(("/healthz", "/healthz/", "/readyz", "/readyz/"))
@@ -71,6 +71,7 @@ class Access:
         who = self.keys.caller(headers.get(b"authorization"), headers.get(b"x-api-key"))
         if (context := current()) is not None:
             context.caller = who.name
+        hide_servers(not who.is_operator)
         asking(who)
         client = self._clients.client(who, scope)
         for_client(client)

@@ -26,7 +26,7 @@ from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.connections import STATE, Connection
 from callwright.gateway.endpoints.responses import api_dialect_of, event_bytes
 from callwright.gateway.http import OUR_FAULT, cancel_quietly
-from callwright.gateway.request_context import RequestContext, RequestContexts, current, note
+from callwright.gateway.request_context import RequestContext, RequestContexts, client_error, current, note
 from callwright.gateway.responses.service import ConnectionCache, PreparedResponse, ResponseService
 from callwright.openai_format.errors import missing
 from callwright.settings import bounds
@@ -222,7 +222,7 @@ class _Connection:
     async def refuse(self, error: RequestError | UpstreamError, stream_id: str | None = None) -> None:
         """Send an error frame. The connection stays open."""
         status = error.status if isinstance(error, RequestError) else upstream_status(error)
-        told = error_body(error).error
+        told = error_body(client_error(error)).error
         if self._flavour == "open_responses":  # whose errors always have a code
             told.code = told.code or told.type
         headers = {} if isinstance(error, UpstreamError) else error.headers

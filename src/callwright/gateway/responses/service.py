@@ -23,7 +23,7 @@ from callwright.gateway.http import LARGE, OUR_FAULT, in_client_names, off_loop,
 from callwright.gateway.kept_items.keeper import ItemKeeper
 from callwright.gateway.kept_items.written_turn import FollowedTurn
 from callwright.gateway.parts import Uses
-from callwright.gateway.request_context import current, note_dropped, note_given
+from callwright.gateway.request_context import client_error, current, note_dropped, note_given
 from callwright.gateway.responses.context_management import compacted_first, conversation_tokens, is_too_long
 from callwright.gateway.responses.given_items import Items, bring_tools, references, to_be_read, with_ids
 from callwright.gateway.server_tools.compaction import compacted
@@ -306,7 +306,7 @@ class ResponseService:
         """The last stream events of a response that has failed."""
         if isinstance(error, RequestError | UpstreamError):
             log.debug("%s failed: %.500r", prepared.id, str(error))
-            kind, words = _failure(error)
+            kind, words = _failure(client_error(error))
         elif isinstance(error, StoreDownError):
             log.error("%s could not be stored: %s", prepared.id, error)
             kind, words = "server_error", store_unavailable().message

@@ -1,5 +1,6 @@
 """The limit of a model whose usage is counted: a generation needs room in its budgets, and its tokens have a price."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Final, Self
 
@@ -132,11 +133,24 @@ def _is_forwarded(generation: GenerationRequest) -> bool:
 
 
 class _PaidPlace(CountedPlace):
-    """A place whose generation has its usage counted."""
+    """A place whose generation has its usage counted. If the client leaves before the server has sent its counts, they
+    are estimated: the prompt as for budgets, and a token for each delta.
+    """
 
     _limit: SpendingLimit
+    _is_left = False
+
+    async def __aexit__(self, *error: object) -> None:
+        self._is_left = self.failure is None and isinstance(error[1], asyncio.CancelledError | GeneratorExit)
+        await super().__aexit__(*error)
 
     def spend(self, usage: Usage | None) -> None:
+        timings = self._generation.timings
+        if usage is None and self._is_left and (timings is None or timings.sent_s is not None):
+            usage = Usage(prompt_tokens=estimate_prompt(self._generation), completion_tokens=self.deltas)
+        self._count(usage)
+
+    def _count(self, usage: Usage | None) -> None:
         super().spend(usage)
         if usage is not None:
             self._limit.count(self._generation, usage)
@@ -165,7 +179,7 @@ class _BudgetedPlace(_PaidPlace):
         self._limit.ledger.release(self._wishes)
         await super().__aexit__(*error)
 
-    def spend(self, usage: Usage | None) -> None:
-        super().spend(usage)
+    def _count(self, usage: Usage | None) -> None:
+        super()._count(usage)
         if usage is not None:
             self._limit.note_estimate(self._prompt_tokens, usage)
