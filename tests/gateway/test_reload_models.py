@@ -118,11 +118,14 @@ def test_each_setting_makes_anew_what_depends_on_it(
     if given["upstream"] == "tiny.gguf":
         pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
         given = {**given, "upstream": str(tiny)}
+    mcp = (MCP,) if setting == "mcp" else ()
+    if mcp:
+        pytest.importorskip("mcp", reason="mcp is not installed")
     before = ModelConfig(**{"name": "a", **given})
     after = replace(before, **{setting: str(files.get(value, value)) if isinstance(value, str) else value})
-    gateway = start(Config(models=(before, OTHER), mcp=(MCP,), store=MEMORY))
+    gateway = start(Config(models=(before, OTHER), mcp=mcp, store=MEMORY))
     old = parts_of(gateway, "a")
-    gateway.change(Config(models=(after, OTHER), mcp=(MCP,), store=MEMORY))
+    gateway.change(Config(models=(after, OTHER), mcp=mcp, store=MEMORY))
     new = parts_of(gateway, after.name)
     assert [one is other for one, other in zip(old, new, strict=True)] == {
         "server": [False, False],
