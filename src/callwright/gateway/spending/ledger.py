@@ -259,7 +259,7 @@ class Ledger:
             self._batch += 1
             for meter in self._touched:
                 meter.sending, meter.unsent = meter.unsent, 0
-        claims = [meter.claim(wishes.get(meter, 0), self._advance(meter, wishes)) for meter in meters]
+        claims = [meter.claim(wishes.get(meter, 0), _advance(meter, wishes)) for meter in meters]
         claimed = {claim.budget for claim in claims}
         others = {meter.budget.id: meter.granted for meter in self._touched if meter.granted}
         kept = {budget: granted for budget, granted in others.items() if budget not in claimed}
@@ -283,10 +283,6 @@ class Ledger:
             log.warning("budgets are counted together again")
         return fits
 
-    def _advance(self, meter: Meter, wishes: Wishes) -> int:
-        """How much to ask for in advance: nothing for a budget that was not used lately."""
-        return meter.budget.limit // _ADVANCE if meter in wishes or meter.is_active else 0
-
     def _take(self, meter: Meter, state: BudgetState) -> None:
         meter.used, meter.granted = state.used, state.granted
         meter.is_active = False
@@ -300,3 +296,8 @@ class Ledger:
                 "budgets cannot be counted together, each process counts for itself: %s",
                 str(error) or "the store did not answer in time",
             )
+
+
+def _advance(meter: Meter, wishes: Wishes) -> int:
+    """How much to ask for in advance: nothing for a budget that was not used lately."""
+    return meter.budget.limit // _ADVANCE if meter in wishes or meter.is_active else 0
