@@ -128,6 +128,17 @@ def _count_tokens(events: Events) -> None:
     next(one for one in events if isinstance(one, dict))["usage"] = counts
 
 
+def _cut_short(one: dict[str, Any]) -> None:
+    """As if the limit of tokens was reached."""
+    for key, value in (("finish_reason", "length"), ("stop_reason", "max_tokens")):
+        if one.get(key):
+            one[key] = value
+    if one.get("object") == "response" and one.get("status") == "completed":
+        one.update(status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    if one.get("type") == "response.completed":
+        one["type"] = "response.incomplete"
+
+
 def _odd_ids(one: dict[str, Any]) -> None:
     for key in ("id", "call_id"):
         if str(one.get(key)).startswith(("call_", "toolu_")):
@@ -161,7 +172,10 @@ _MILD: Sequence[Fault] = (
 FAULTS: Mapping[str, Sequence[Fault]] = {
     "answer.text": [CALL, *_LOST],
     "answer.fields": [without("object", "role"), without("id"), without("model")],
-    "answer.finish": [having(finish_reason="done", stop_reason="done", status="done")],
+    "answer.finish": [
+        having(finish_reason="done", stop_reason="done", status="done"),
+        objects(_cut_short),
+    ],
     "answer.usage": [without("usage"), having(total_tokens=1, input_tokens="7")],
     "answer.content_type": [headers(content_type="text/html"), headers(content_type="")],
     "answer.request_id": [headers(x_request_id="", request_id="")],
@@ -181,6 +195,7 @@ FAULTS: Mapping[str, Sequence[Fault]] = {
         raw(lambda data: b"data: {broken\n\n" + data),
         raw(lambda data: data.replace(b"data: ", b"date: ", 1)),
         raw(lambda data: b'event: odd\ndata: ["a list"]\n\n' + data),
+        raw(lambda data: data.replace(b'"', b'"\xff', 1)),
     ],
     "stream.start": [stream(lambda events: events[1:]), stream(lambda events: [events[-1]])],
     "stream.end": [

@@ -183,7 +183,8 @@ def test_an_api_that_is_not_there_is_not_offered(tmp_path: Path) -> None:
     result = conform(server.url, "--model", "m", "--json", str(report))
     asked = len(server.asked)
     server.stop()
-    assert (result.exit_code, asked) == (0, 3)
+    assert (result.exit_code, asked) == (2, 3)
+    assert "answers no request of the APIs" in result.output
     assert {one["status"] for one in json.loads(report.read_text())["results"]} == {"not offered"}
 
 

@@ -85,7 +85,7 @@ def conform(
 
     It runs some 170 checks, four requests in parallel. The exit status is 1 if an answer is not as documented.
     With --serve-model it starts a scripted model server on this port of loopback, waits until the gateway at URL
-    forwards a request to it, and also checks the result of 46 faults of models and servers.
+    forwards a request to it, and also checks the result of 38 faults of models and servers.
 
     \b
     Examples:
@@ -115,6 +115,10 @@ def conform(
         _write(json_file, msgspec.json.format(msgspec.json.encode(report.as_json())).decode() + "\n")
     if badge_file is not None:
         _write(badge_file, badge(report))
+    if not (report.counts["holds"] or report.counts["does not"]):
+        raise ConfigError(
+            f"{report.url} answers no request of the APIs: is it the base URL, such as http://localhost:8000/v1?"
+        )
     ctx.exit(1 if report.counts["does not"] else 0)
 
 

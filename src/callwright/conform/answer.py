@@ -16,6 +16,7 @@ Rule: TypeAlias = _OfAny | Literal["framing", "start", "end", "items", "deltas",
 EVENTS: Final = "text/event-stream"
 JSON: Final = "application/json"
 DONE: Final = "[DONE]"
+_LINE_END: Final = re.compile(r"\r\n?")
 # In the name of a header, or of a comment in a stream, that reports what was wrong with the model's output.
 PROBLEMS: Final = re.compile(r"^x-\w+-problems\b")
 _SHOWN: Final = 160
@@ -110,7 +111,9 @@ def show(value: object) -> str:
 def events_of(reply: Reply, answer: Answer) -> list[Event]:
     """The events of a stream, by the rules of server-sent events; deviations are noted."""
     found: list[Event] = []
-    text = reply.body.decode(errors="replace").replace("\r\n", "\n")
+    text = reply.body.decode(errors="replace")
+    answer.expect("\ufffd" not in text or "\ufffd".encode() in reply.body, "framing", "UTF-8", "other bytes")
+    text = _LINE_END.sub("\n", text.removeprefix("\ufeff"))
     *blocks, rest = text.split("\n\n")
     answer.expect(not rest.strip() or bool(reply.fault), "framing", "an empty line after each event", rest)
     for block in blocks:

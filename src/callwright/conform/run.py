@@ -67,7 +67,7 @@ def read_answer(wire: WireName, variant: Variant, sent: Body | bytes, reply: Rep
     if reply.status >= 400 or (reply.fault and not reply.body):
         answer.body = reply.json if reply.json is not None else reply.body.decode(errors="replace")
         answer.error = dig(answer.body, "error")
-    elif EVENTS in reply.headers.get("content-type", ""):
+    elif EVENTS in reply.headers.get("content-type", "").lower():
         events = events_of(reply, answer)
         answer.body = [event.data for event in events]
         answer.expect(streamed, "fields", "one object, not a stream", answer.body[:1])

@@ -20,11 +20,13 @@ _REQUEST_ID: Final[dict[WireName, str]] = {
     "messages": "request-id",
 }
 
+_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
 
 def _content_type(answer: Answer) -> Verdict:
     expected = EVENTS if answer.streamed else JSON
     got = answer.headers.get("content-type", "")
-    return HOLDS if got.split(";")[0].strip() == expected else does_not(expected, got)
+    return HOLDS if got.split(";")[0].strip().lower() == expected else does_not(expected, got)
 
 
 def _request_id(answer: Answer) -> Verdict:
@@ -36,6 +38,9 @@ def _finish(answer: Answer) -> Verdict:
     expected = "tool_calls" if answer.calls else "stop"
     if answer.finish not in (expected, "length"):
         return does_not(f"a finish of {expected}", answer.finish)
+    most = next((answer.sent[name] for name in _LIMITS if type(answer.sent.get(name)) is int), None)
+    if answer.finish == "length" and most is not None and answer.usage and answer.usage[1] * 2 < most:
+        return does_not(f"a finish of {expected}", f"length after {answer.usage[1]} of {most} tokens")
     return keeps("finish")(answer)
 
 
