@@ -39,6 +39,7 @@ WAYS: Final[dict[str, tuple[tuple[str, ...], bool]]] = {
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
     """Both ends of a terminal; the first closes it."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))  # as for a shell that a user starts: it is inherited
     ends = pty.openpty()
     yield ends
     for end in ends:

@@ -14,12 +14,12 @@ MAX_OPTIONS: Final = 111
 
 def options() -> list[str]:
     """The options of all commands, `--help` apart."""
-    root = click.Context(main, info_name="callwright")
     commands: list[click.Command] = [main]
-    for name in main.list_commands(root):
-        _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
-        assert command is not None
-        commands += [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+    with click.Context(main, info_name="callwright") as root:
+        for name in main.list_commands(root):
+            _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
+            assert command is not None
+            commands += [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
     return [
         f"{command.name} {given.opts[0]}"
         for command in commands

@@ -230,11 +230,11 @@ def command_page() -> str:
     for name, text in FILES.items():
         lines += ["", f"`{name}`:", "", f"<!-- file: {name} -->"]
         lines += [f"```{LANGUAGES[Path(name).suffix]}", *text.splitlines(), "```"]
-    root = click.Context(main, info_name="callwright", **main.context_settings)
-    for name in main.list_commands(root):
-        _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
-        assert command is not None
-        lines += ["", *described(command, click.Context(command, info_name=name, parent=root))]
+    with click.Context(main, info_name="callwright", **main.context_settings) as root:
+        for name in main.list_commands(root):
+            _, command, _ = main.resolve_command(root, [name])  # loaded, which `get_command` is not
+            assert command is not None
+            lines += ["", *described(command, click.Context(command, info_name=name, parent=root))]
     return "\n".join(lines) + "\n"
 
 
