@@ -1,11 +1,8 @@
 """A tag that gives an attribute twice: the value that is not used is named."""
 
-import re
-
 import pytest
 
 import callwright
-from callwright.dialects.base import dialect_names
 
 TOOLS = [
     {
@@ -39,16 +36,3 @@ def test_a_second_id_leaves_the_call_whole(ids: str, is_named: bool) -> None:
     turn = callwright.parse(written.replace('id="0"', ids), dialect="cohere_command5", tools=TOOLS)
     assert [(call.name, call.arguments, call.complete) for call in turn.calls] == [("plant", '{"bed":"north"}', True)]
     assert bool(turn.problems) == is_named
-
-
-@pytest.mark.parametrize("dialect", dialect_names())
-@pytest.mark.parametrize("tag", ["plant", "bed"])
-def test_an_attribute_that_no_format_has_is_named(dialect: str, tag: str) -> None:
-    written = callwright.write([{"name": "plant", "arguments": {"bed": "north"}}], dialect=dialect, tools=TOOLS)
-    output = re.sub(rf'(<[^<>]*(?:name|key|tool)=)"{tag}"', rf'\g<1>"{tag}" depth="ankle"', written)
-    if output == written:
-        pytest.skip("its tags have no attributes")
-    for cut in ([output], list(output)):
-        turn = callwright.parse(cut, dialect=dialect, tools=TOOLS)
-        said = [f"{problem.detail} {problem.text}" for problem in turn.problems]
-        assert any("depth" in each and "ankle" in each for each in said)

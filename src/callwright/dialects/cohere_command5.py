@@ -329,8 +329,10 @@ def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
     rest = tag.partition(" ")[2].removesuffix(">").strip()
     pairs = [(key, html.unescape(next(filter(None, values), ""))) for key, *values in _ATTRIBUTE.findall(rest)]
     named = dict(pairs)
-    odd = [f'{key}="{value}"' for key, value in pairs if named[key] != value or key not in _ATTRIBUTES]
-    return named, " ".join(filter(None, [_ATTRIBUTE.sub("", rest).strip(), *odd]))
+    unknown = [key for key in named if key not in _ATTRIBUTES]
+    repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value]
+    left = _ATTRIBUTE.sub("", rest).strip()
+    return named, " ".join(filter(None, [left, *([] if left else unknown), *repeated]))
 
 
 DIALECT = Dialect(

@@ -76,7 +76,6 @@ _FORM: Final = NamedMarks(
     (_OPEN, _CLOSE), re.compile(r"<\|(?:open|close|sep)|\|>"), (_CALL, "tools", "message"), (f"{_CLOSE}json{_SEP}",)
 )
 _ATTRIBUTE = re.compile(r"""(?<!\S)(\w+)=(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
-_KEYS: Final = frozenset(("index", "key", "tool", "type"))
 # The tag of a part that has blanks around its name, and while it may come.
 _PADDED: Final = {
     _OPEN: re.compile(rf"(\s*+)(call(?=\s)|\w++(?=\s*+{re.escape(_SEP)}))(\s*+)"),
@@ -340,7 +339,7 @@ def _attributes(head: str) -> tuple[Mapping[str, str], str]:
         for key, *values in _ATTRIBUTE.findall(rest)
     ]
     named = dict(pairs)
-    repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value or key not in _KEYS]
+    repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value]
     noise = " ".join(filter(None, [_ATTRIBUTE.sub("", rest).strip(), *repeated]))
     for key, legal in (("index", str.isdigit), ("type", _TYPES.__contains__)):
         if key in named and not legal(named[key]):

@@ -11,8 +11,6 @@ from callwright.schema.keywords import properties
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
-_KNOWN = frozenset(("id", "index", "key", "name", "string", "tool", "type"))
-
 # The beginning of an element, and a name with the sign that precedes its value.
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
 _GIVEN = re.compile(r"""([\w.-]+)["']?\s*[:=]""").findall
@@ -65,13 +63,6 @@ def attributes(head: str) -> tuple[str, Mapping[str, str]]:
         name, rest = bare["name"], head[bare.end() :]
     found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
     return name.strip(), found
-
-
-def unknown_attributes(head: str) -> str:
-    """The attributes in the rest of an opening tag that no format has, with their values."""
-    if head.isidentifier():
-        return ""
-    return " ".join(f"{key}={value!r}" for key, value in attributes(head)[1].items() if key not in _KNOWN)
 
 
 def surplus(head: str) -> str:
