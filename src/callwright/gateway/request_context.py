@@ -50,9 +50,10 @@ _OF_A_KEY: Final[Mapping[str, Refusal]] = {
     "insufficient_quota": "budget",
 }  # by the type of the error
 
-# As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
+# In place of a server's address, and with the port that follows one.
 _HIDDEN: Final = "…"
 _PORT: Final = re.compile("…, port [0-9]+")
+# As long as OpenAI lets it be, and nothing in it that could break a line or a field of a log.
 _CLIENT_ID: Final = re.compile(rb"[!-~]{1,512}")
 _CARRIED: Final = frozenset((b"traceparent", b"tracestate"))
 _GONE: Final = 499

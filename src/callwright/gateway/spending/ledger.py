@@ -59,7 +59,6 @@ class Ledger:
         self._process = this_process().id
         self._day = -1  # since the epoch
         self.today = date.min
-        self._written_day = ""
         self._unsent: dict[tuple[str, str, str], Spending] = {}
         self._sending: Sequence[Spending] = ()
         self._batch = 0
@@ -87,15 +86,12 @@ class Ledger:
 
     def meters_of(self, key: str, model: str) -> list[Meter]:
         """The budgets of a request."""
-        of_key, of_model = self._of_keys.get(key), self._of_models.get(model)
-        if of_key is None or of_model is None:
-            return of_key or of_model or []
-        return [*of_key, *of_model]
+        return [*self._of_keys.get(key, ()), *self._of_models.get(model, ())]
 
     def add(self, key: str, model: str, usage: Usage, cost: int) -> None:
         """Count the usage of one generation. `cost` is in millionths of the currency."""
         self._begin_day()
-        known = key, self._written_day, model
+        known = key, self.today.isoformat(), model
         if (row := self._unsent.get(known)) is None:
             row = self._unsent[known] = Spending(*known)
         row.requests += 1
@@ -182,7 +178,6 @@ class Ledger:
         if (day := int(self._clock() // 86_400)) == self._day:
             return
         self._day, self.today = day, self.now.date()
-        self._written_day = self.today.isoformat()
         for meter in self.meters:
             meter.begin(self.today)
 
@@ -193,12 +188,7 @@ class Ledger:
 
     def _is_granted(self, wishes: Wishes) -> bool:
         """Whether the grants have room for a request. They may be replaced while `_settling` is locked."""
-        if not self._is_fresh():
-            return False
-        for meter, wish in wishes.items():  # noqa: SIM110  # for each request: a generator costs more than the sums
-            if meter.outstanding + wish > meter.granted:
-                return False
-        return True
+        return self._is_fresh() and all(meter.outstanding + wish <= meter.granted for meter, wish in wishes.items())
 
     def _is_fresh(self) -> bool:
         """Whether the grants are in force."""
