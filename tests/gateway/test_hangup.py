@@ -4,11 +4,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from callwright.gateway.config.config import load_config
+from callwright.gateway.process.reload import ConfigFile
+from callwright.gateway.process.workers import _signals
 from tests.gateway.test_reload import ANNA, BEN, asked, chat
 from tests.gateway.test_reload_processes import File, heard
 from tests.gateway.test_workers import proc, workers_of
@@ -83,6 +89,19 @@ def test_a_worker_that_starts_leaves_a_hangup_to_its_parent(model: ModelServer, 
         assert process.wait(PATIENCE_S) == 0
         assert process.stderr is not None
         assert b"ended (" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_parent_of_workers_wakes_for_a_signal_that_does_not_interrupt_its_wait(
+    tmp_path: Path, model: ModelServer, sign: signal.Signals
+) -> None:
+    """As one that arrives just before the wait: here, in another thread."""
+    file = File(tmp_path, model, "port = 0")
+    file.write("a", keys={"anna": ANNA})
+    with _signals(ConfigFile(file.path, load_config)) as told, ThreadPoolExecutor(1) as others:
+        others.submit(lambda: signal.pthread_kill(threading.get_ident(), sign))
+        assert wait([told], PATIENCE_S) == [told]
+        assert told.recv(2) == bytes((sign,))
 
 
 @pytest.mark.skipif(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, reason="SIGHUP is ignored, as nohup does")

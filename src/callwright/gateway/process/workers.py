@@ -51,8 +51,8 @@ _SPAWN: Final = multiprocessing.get_context("spawn")
 # A worker that dies is restarted, but at most this often.
 _PAUSE_S: Final = 1.0
 _SIGNALS: Final = 1  # bytes to read, one a signal
-_END: Final = b"!"
-_RELOAD: Final = b"r"
+_ENDS: Final = (bytes((signal.SIGTERM,)), bytes((signal.SIGINT,)))
+_RELOAD: Final = bytes((getattr(signal, "SIGHUP", 0),))  # not on Windows
 _LIMITS_FILE: Final = "limits"
 _METRICS: Final = "metrics"
 
@@ -172,7 +172,7 @@ class _Parent:
                 sign = None
                 with suppress(BlockingIOError):
                     sign = told.recv(_SIGNALS)
-                if sign == _END:
+                if sign in _ENDS:
                     self._tell()
                 elif self._file is not None and not self._is_told:
                     self._follow(self._file, is_asked=sign == _RELOAD)
@@ -270,16 +270,18 @@ class _Parent:
 
 @contextmanager
 def _signals(file: ConfigFile | None) -> Iterator[socket.socket]:
-    """A socket that gets a byte when this process is signalled to stop, and another one to read its configuration."""
+    """A socket that gets the number of each signal to stop or to read the configuration, as a byte.
+
+    The byte is sent as the signal arrives. A handler in Python would run at the next step of this thread, and so not
+    at all if the signal arrives just before the thread begins to wait.
+    """
     told, tell = socket.socketpair()
     told.setblocking(False)
-
-    def handler(sign: int, *_: object) -> None:
-        tell.send(_END if sign in (signal.SIGTERM, signal.SIGINT) else _RELOAD)
-
+    tell.setblocking(False)
     with told, tell:
         signals = [signal.SIGTERM, signal.SIGINT, *([] if file is None else [signal.SIGHUP])]
-        before = {sign: signal.signal(sign, handler) for sign in signals}
+        wakes = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+        before = {sign: signal.signal(sign, lambda *_: None) for sign in signals}
         if file is not None and file.is_asked:
             tell.send(_RELOAD)
         try:
@@ -287,6 +289,7 @@ def _signals(file: ConfigFile | None) -> Iterator[socket.socket]:
         finally:
             for sign, earlier in before.items():
                 signal.signal(sign, earlier)
+            signal.set_wakeup_fd(wakes)
 
 
 def _how(code: int | None) -> str:
