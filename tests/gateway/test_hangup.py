@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Final
@@ -98,7 +99,7 @@ def test_the_parent_of_workers_wakes_for_a_signal_that_does_not_interrupt_its_wa
     """As one that arrives just before the wait: here, in another thread."""
     file = File(tmp_path, model, "port = 0")
     file.write("a", keys={"anna": ANNA})
-    with _signals(ConfigFile(file.path, load_config)) as told, ThreadPoolExecutor(1) as others:
+    with _signals(ConfigFile(file.path, partial(load_config, file.path))) as told, ThreadPoolExecutor(1) as others:
         others.submit(lambda: signal.pthread_kill(threading.get_ident(), sign))
         assert wait([told], PATIENCE_S) == [told]
         assert told.recv(2) == bytes((sign,))
