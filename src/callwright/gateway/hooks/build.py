@@ -38,8 +38,10 @@ def build_hooks(config: Config, counted: Judged) -> HookedTurns:
 
     hooks = []
     if config.policies:
-        own = OwnHook(ToolPolicies(config.policies))
-        hooks.append(JudgingHook(_POLICIES, own, places=("call", "result"), judged=count))
+        own = ToolPolicies(config.policies)
+        hooks.append(
+            JudgingHook(_POLICIES, OwnHook(own), places=own.places, judged=count, models=own.models, keys=own.keys)
+        )
     names = [hook.name for hook in config.hooks]
     for number, given in enumerate(config.hooks):
         if given.name in names[:number] or (given.name == _POLICIES and config.policies):

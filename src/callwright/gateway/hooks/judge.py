@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Final, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET
@@ -64,8 +65,8 @@ class JudgingHook:
         self.places = frozenset(places)
         self._asks = asks
         self._judged = judged
-        self._models = models
-        self._keys = keys
+        self._models = compile_patterns(models)
+        self._keys = compile_patterns(keys)
         self._deadline_s = deadline_s
         self._is_open = is_open
         self._slots = asyncio.Semaphore(max_parallel)
@@ -75,7 +76,7 @@ class JudgingHook:
 
     def is_for(self, key: str, models: Collection[str]) -> bool:
         """Whether it is for this key and one of these models."""
-        return matches(self._keys, key) and any(matches(self._models, model) for model in models)
+        return self._keys.match(key) is not None and any(map(self._models.match, models))
 
     async def judge(self, given: HookInput) -> Verdict:
         """Its verdict, which can be applied. Raises `HookFailed` if it gave none and fails closed."""
@@ -122,9 +123,9 @@ class JudgingHook:
         raise HookFailed(f"The hook {self.name!r} gave no usable answer, so this is not allowed.")
 
 
-def matches(patterns: Sequence[str], name: str) -> bool:
-    """Whether a name matches one of the patterns (`*`, `?`, `[…]`)."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+def compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
+    """What matches a whole name if one of the patterns (`*`, `?`, `[…]`) does."""
+    return re.compile("|".join(map(translate, patterns)))
 
 
 def _check(given: HookInput, answer: Verdict | None) -> Verdict:

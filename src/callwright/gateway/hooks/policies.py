@@ -6,8 +6,8 @@ from typing import Final
 
 from callwright.errors import ConfigError
 from callwright.gateway.config.hooks import PolicyConfig
-from callwright.gateway.hooks.judge import matches
-from callwright.hooks import CallInput, HookInput, ResultInput, Verdict
+from callwright.gateway.hooks.judge import compile_patterns
+from callwright.hooks import CallInput, HookInput, Place, ResultInput, Verdict
 from callwright.schema.validate import Validator, validator_of
 
 _MARK: Final = (
@@ -17,10 +17,16 @@ _MARK: Final = (
 
 
 class ToolPolicies:
-    """The rules of the configuration, in their order. Raises `ConfigError` for a schema that cannot be used."""
+    """The rules of the configuration, in their order. `keys` and `models` are the patterns of all rules together,
+    `places` those where one of them may say something. Raises `ConfigError` for a schema that cannot be used.
+    """
 
     def __init__(self, rules: Sequence[PolicyConfig]) -> None:
-        self._rules = [(rule, _validator(rule, number)) for number, rule in enumerate(rules)]
+        self._rules = [_Rule(rule, number) for number, rule in enumerate(rules)]
+        self.keys = [pattern for rule in rules for pattern in rule.keys]
+        self.models = [pattern for rule in rules for pattern in rule.models]
+        marks_results = any(rule.results == "untrusted" for rule in rules)
+        self.places: tuple[Place, ...] = ("call", "result") if marks_results else ("call",)
 
     def __call__(self, given: HookInput) -> Verdict | None:
         """The verdict about a call or a result; None to allow."""
@@ -31,25 +37,36 @@ class ToolPolicies:
         return None
 
     def _about_call(self, given: CallInput) -> Verdict | None:
-        name = given.call.name
-        for rule, validator in self._rules:
-            if not _is_about(rule, given.key, given.model, name):
-                continue
-            is_unread = given.arguments is None or not given.call.complete
-            fits = validator is None or (rule.action != "allow" if is_unread else validator.is_valid(given.arguments))
-            if fits:
-                return None if rule.action == "allow" else Verdict(rule.action, rule.message)
-        return None
+        rules = (rule for rule in self._rules if rule.is_about(given.key, given.model, given.call.name))
+        return next((rule.verdict for rule in rules if rule.fits(given)), None)
 
     def _about_result(self, given: ResultInput) -> Verdict | None:
-        for rule, validator in self._rules:
-            if validator is None and _is_about(rule, given.key, given.model, given.name):
-                return Verdict("replace", text=_mark(given.text)) if rule.results == "untrusted" else None
+        for rule in self._rules:
+            if rule.validator is None and rule.is_about(given.key, given.model, given.name):
+                return Verdict("replace", text=_mark(given.text)) if rule.marks_results else None
         return None
 
 
-def _is_about(rule: PolicyConfig, key: str, model: str, tool: str) -> bool:
-    return matches(rule.tools, tool) and matches(rule.keys, key) and matches(rule.models, model)
+class _Rule:
+    """One rule. Raises `ConfigError` for a schema that cannot be used."""
+
+    def __init__(self, given: PolicyConfig, number: int) -> None:
+        self.verdict = None if given.action == "allow" else Verdict(given.action, given.message)
+        self.marks_results = given.results == "untrusted"
+        self.validator = _validator(given, number)
+        self._patterns = [compile_patterns(each) for each in (given.keys, given.models, given.tools)]
+
+    def is_about(self, *names: str) -> bool:
+        """Whether it is for this key, this model and this tool."""
+        return all(pattern.match(name) for pattern, name in zip(self._patterns, names, strict=True))
+
+    def fits(self, given: CallInput) -> bool:
+        """Whether it is for the arguments of this call. Arguments that cannot be read never fit a rule that allows."""
+        if self.validator is None:
+            return True
+        if given.arguments is None or not given.call.complete:
+            return self.verdict is not None
+        return self.validator.is_valid(given.arguments)
 
 
 def _validator(rule: PolicyConfig, number: int) -> Validator | None:

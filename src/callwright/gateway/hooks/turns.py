@@ -41,11 +41,18 @@ class HookedTurns:
         self._results = _KnownResults()
         self._requests: WeakValueDictionary[str, _RequestVerdicts] = WeakValueDictionary()
 
-    async def turn(self, model: Model, conversation: Conversation, run: RunsTurn) -> Events:
-        """The events of a turn that `run` begins. Raises `RequestError` if a hook denies it."""
+    def turn(self, model: Model, conversation: Conversation, run: RunsTurn) -> Events:
+        """The events of a turn that `run` begins. They raise `RequestError` if a hook denies it."""
+        names = [model.name, *(other.name for other in model.fallbacks)]
+        hooks = [hook for hook in self._hooks if hook.is_for(caller().name, names)]
+        return self._turn(hooks, model, conversation, run) if hooks else run(model, conversation)
+
+    async def _turn(
+        self, hooks: Sequence[JudgingHook], model: Model, conversation: Conversation, run: RunsTurn
+    ) -> Events:
         context = current()
         shared = _RequestVerdicts() if context is None else self._requests.setdefault(context.id, _RequestVerdicts())
-        turn = _Turn(self._hooks, self._results, shared, model)
+        turn = _Turn(hooks, self._results, shared, model)
         await turn.request(conversation)
         conversation = await turn.results(conversation)
         calls = CallFilter(conversation, turn.judge_call) if turn.has("call") else None
@@ -65,7 +72,7 @@ class HookedTurns:
 
 
 class _Turn:
-    """The hooks of one turn. `model` is the one that was asked; another may answer. `shared` are the verdicts of the
+    """The `hooks` of one turn. `model` is the one that was asked; another may answer. `shared` are the verdicts of the
     turns of its request that run at the same time, one for each choice.
     """
 
@@ -76,7 +83,6 @@ class _Turn:
         self._known = known
         self._shared = shared
         self._key = caller().name
-        self._names = [model.name, *(other.name for other in model.fallbacks)]
         self._model = model.name
         context = current()
         self._about = {"key": self._key, "model": self._model, "request_id": "" if context is None else context.id}
@@ -86,7 +92,7 @@ class _Turn:
 
     def has(self, place: Place) -> bool:
         """Whether any hook is asked at this place, whichever of its models answers."""
-        return any(place in hook.places and hook.is_for(self._key, self._names) for hook in self._all)
+        return any(place in hook.places for hook in self._all)
 
     def guard(self, model: Model) -> Model:
         """The model, which asks no server without the hooks of the place `prompt`."""
