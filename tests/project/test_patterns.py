@@ -1,4 +1,4 @@
-"""Possessive quantifiers have the form that every Python matches correctly."""
+"""Patterns are matched alike by every Python, and fail in a time that no text makes long."""
 
 import json
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from tests.project.test_house import INSIDE
 from tests.support.compiled_patterns import unsafe_repeats
 from tests.support.paths import ROOT
+from tests.support.pattern_repeats import repeats_in_a_row
 
 # Modules whose functions build patterns, from markers and separators: not seen if modules are only loaded.
 MADE_BY_FUNCTIONS = (
@@ -18,12 +19,50 @@ MADE_BY_FUNCTIONS = (
 )
 
 
-@pytest.mark.processes
-def test_every_pattern_is_matched_alike_by_every_python() -> None:
+# Two need the square of a header's length, which is bounded.
+MOST_REPEATS = 2
+
+
+@pytest.fixture(scope="module")
+def patterns() -> list[tuple[str, str, int]]:
+    """Where the package compiles a pattern, the pattern, and its flags."""
     program = [sys.executable, "-m", "tests.support.compiled_patterns", *(f"callwright.{name}" for name in INSIDE)]
     said = subprocess.run(program, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    patterns = json.loads(said)
-    assert {*MADE_BY_FUNCTIONS} <= {where.partition(":")[0] for where, _, _ in patterns}
+    found: list[tuple[str, str, int]] = json.loads(said)
+    assert {*MADE_BY_FUNCTIONS} <= {where.partition(":")[0] for where, _, _ in found}
+    return found
+
+
+@pytest.mark.processes
+def test_every_pattern_fails_in_a_time_that_no_run_of_one_character_makes_long(
+    patterns: list[tuple[str, str, int]],
+) -> None:
+    rows = [(where, text, *repeats_in_a_row(text, flags)) for where, text, flags in patterns]
+    wrong = [f"{where}: {most} of {char!r}\n    {text}" for where, text, most, char in rows if most > MOST_REPEATS]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"),
+    [
+        (r"\s*x\s*", 1),
+        (r"\s*x?\s*", 2),
+        (r"\s*x?\s*(?:y|z)?\s*\Z", 3),
+        (r"\s*+(?:x\s*+)?(?:y|z)?\s*+\Z", 0),
+        (r"\S+?\w*[a-z]{0,30}", 3),
+        (r"(?:a+|b)*", 100),
+        (r"(?i:A*)a*", 2),
+        (r"[^\W\d]*_*", 2),
+        (r"(?=a*a*)b*", 2),
+        (r"(?>a*)a*a", 1),
+    ],
+)
+def test_repeats_that_may_share_a_run_are_counted(pattern: str, most: int) -> None:
+    assert repeats_in_a_row(pattern)[0] == most
+
+
+@pytest.mark.processes
+def test_every_pattern_is_matched_alike_by_every_python(patterns: list[tuple[str, str, int]]) -> None:
     wrong = [f"{where}: {why}\n    {text}" for where, text, flags in patterns for why in unsafe_repeats(text, flags)]
     assert not wrong, "\n".join(wrong)
 

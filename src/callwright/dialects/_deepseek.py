@@ -14,7 +14,7 @@ _END: Final = "<｜end▁of▁sentence｜>"
 
 # V3: `function<｜tool▁sep｜>NAME`, then a fence with the arguments; V3.1: `NAME<｜tool▁sep｜>` and the arguments.
 _HEADER: Final = re.compile(
-    rf"\s*(?:function\s*{SEP}\s*([^\n<{{`]*?)\s*(?:```(?:json)?\s*|\n|\Z)|([^\n<{{]*?){SEP}\s*(?:```\w*\s*)?)"
+    rf"\s*+(?:function\s*+{SEP}\s*+([^\n<{{`]*?)(?:\s*+(?:```(?:json)?\s*+|\Z)|\s*\n)|([^\n<{{]*?){SEP}\s*+(?:```\w*+\s*+)?)"
 )
 _CALL: Final = ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>")
 _CALLS: Final = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")

@@ -51,8 +51,8 @@ from callwright.reading.json.marked import CallMarks
 _ID_LENGTH: Final = 9
 # The id after the name, and the name, which is the last group.
 _HEADER: Final = re.compile(
-    r"\s*(?:(?=[^\n<{\[]*\[CALL_ID\]\s*(?P<id>[0-9a-zA-Z]{9})\s*\[ARGS\])?"
-    r"([^\n<{\[]*?)\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?\[ARGS\]\s*|([\w./-]+)\s*\Z)"
+    r"\s*+(?:(?=[^\n<{\[]*+\[CALL_ID\]\s*+(?P<id>[0-9a-zA-Z]{9})\s*+\[ARGS\])?"
+    r"([^\n<{\[]*?)\s*+(?:\[CALL_ID\]\s*+[\w-]*+\s*+)?\[ARGS\]\s*+|([\w./-]+)\s*+\Z)"
 )
 _CONTROLS: Final = (
     *("<s>", "</s>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[THINK]", "[/THINK]"),

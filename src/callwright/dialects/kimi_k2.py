@@ -43,7 +43,7 @@ _MARKS: Final = CallMarks(
     closes=("<|tool_call_end|>",),
     around=(*_SECTION, "<|tool_call_section_begin|>", "<|tool_call_section_end|>"),  # the latter two are seen, too
     header=re.compile(
-        rf"\s*(?:functions\.)?(?:([^\n<{{]*?)(?::\d+)?\s*(?:{re.escape(_ARGUMENTS)}\s*)+|([\w./-]+)(?::\d+)?\s*\Z)"
+        rf"\s*+(?:functions\.)?(?:([^\n<{{]*?)(?::\d+)?\s*+(?:{re.escape(_ARGUMENTS)}\s*+)+|([\w./-]+)(?::\d+)?\s*+\Z)"
     ),
 )
 

@@ -22,7 +22,7 @@ _NAMES: Final = ("$anchor", "$dynamicAnchor", "$id", "id")
 _CLASS_SIZE: Final = 50
 _ATOM: Final = re.compile(
     r"(?P<unicode>\\[pP](?:\{[^}]*\}|.))|\\.|(?P<class>\[\^?\]?(?:\\.|[^\]\\]|(?!))*+\]?)|(?P<open>\((?:\?[^)]*?[:=!>])?)"
-    r"|(?P<close>\))|(?P<count>\{(?P<least>\d*),?(?P<most>\d*)\})|(?P<other>.)",
+    r"|(?P<close>\))|(?P<count>\{(?P<least>\d*+),?(?P<most>\d*+)\})|(?P<other>.)",
     re.DOTALL,
 )
 _LONGEST_COUNT: Final = 9

@@ -57,7 +57,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 ).finditer
 # A fence before JSON, or an object that names a tool where no value can be.
-_BLOCK = re.compile(r"""```\w*\s*\n\s*[{\[]|[^\s\[:,{(]\s*\[?\{\s*"(?:name|tool|tool_name|function)"\s*:""").search
+_BLOCK = re.compile(
+    r"""```\w*+(?=[^\S\n]*+\n)\s*+[{\[]|[^\s\[:,{(]\s*\[?\{\s*"(?:name|tool|tool_name|function)"\s*:"""
+).search
 _LITERAL = re.compile(r"(?:-?\d[\d.eE+-]*+|true|false|null|True|False|None)\Z").match
 _OPENS: Final = {"}": "{", "]": "["}
 _CONTAINERS: Final = frozenset("{[")

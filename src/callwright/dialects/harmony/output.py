@@ -44,16 +44,16 @@ _HEADER_END = Markers(MESSAGE, START, *STOPS)
 _NEVER = Markers()
 _HEADER_LIKE = re.compile(rf"\s*+(?:assistant)?\s*+(?:{'|'.join(CHANNELS)})?\s*+(?:to=\S++(?:\s++\w++)?)?\s*+\Z")
 # The text before the first token of a header without `<|start|>`, if the message is the model's own.
-_UNSTARTED = re.compile(r"\s*(?:assistant)?\s*(?:to=\S+(?:\s+\w+)?)?\s*\Z")
+_UNSTARTED = re.compile(r"\s*+(?:assistant\s*+)?(?:to=\S++(?:\s++\w++)?\s*+)?\Z")
 _FIRST_KEY = re.compile(r'\s*\{\s*(?:"((?:[^"\\]|\\.){0,100})"|\})')
 # After the last `<|channel|>` of a header that lacks its `<|message|>`: the channel, a content type, the text.
 _UNHEADED = re.compile(
-    rf"\s*({'|'.join(CHANNELS)})(\s*(?:<\|constrain\|>\s*\w*|(?:json|code)(?=\s*[{{\[]))?\s*)(.*)\Z", re.DOTALL
+    rf"\s*+({'|'.join(CHANNELS)})(\s*+(?:<\|constrain\|>\s*+\w*+|(?:json|code)(?=\s*+[{{\[]))?\s*+)(.*)\Z", re.DOTALL
 )
 _NEXT_HEADER = re.compile(rf"assistant(?:\s+to=\S+?)?\s*{re.escape(CHANNEL)}")
 _FAILED_START = re.compile(rf"(?:\s|json|code|{'|'.join(CHANNELS)})*\Z")
 # A call without `<|message|>`: the arguments follow its header directly.
-_HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*(?:(?:<\|constrain\|>)?\s*(?:json|code))?\s*(?=\{)", re.DOTALL)
+_HEADED_ARGUMENTS = re.compile(r".*to=\S+?\s*+(?:(?:<\|constrain\|>\s*+)?(?:json|code)\s*+)?(?=\{)", re.DOTALL)
 
 # Position of the reader: after the prompt's `<|start|>assistant`, after a `<|start|>`, or between two messages.
 Place = Literal["assistant", "start", "boundary"]

@@ -22,27 +22,28 @@ from callwright.streaming.reader import Markers, Parse, StreamReader, emit_until
 _MAX_HEADER: Final = 160
 _MAX_LINE: Final = 400
 _WORDS = "|".join(CHANNELS)
-_BEGIN = re.compile(rf"\s*(?P<role>assistant)?(?P<word>{_WORDS}|code)")
+_BEGIN = re.compile(rf"\s*+(?P<role>assistant)?(?P<word>{_WORDS}|code)")
 _NAME = r"[^\s{\[<]+(?: [^\s{\[<]+){0,4}?"
-_TYPE = r"\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*"
-_RECIPIENT = re.compile(rf"\s*to=({_NAME}){_TYPE}(?=[{{\[])")
+_TYPE = r"\s*+(?:<\|constrain\|>\s*+)?(?:(?:json|code)\s*+)?"
+_RECIPIENT = re.compile(rf"\s*+to=({_NAME}){_TYPE}(?=[{{\[])")
 # The recipient in the role: before the channel word, if that is there.
 _ROLE_RECIPIENT = re.compile(
-    rf"\s*(?:assistant)?\s*to=(?P<name>[^\s{{\[<]+?)\s*(?P<word>{_WORDS}|){_TYPE}"
+    rf"\s*+(?:assistant\s*+)?to=(?P<name>[^\s{{\[<]+?)\s*+(?P<word>{_WORDS}|){_TYPE}"
     rf"(?:(?=[{{\[])|(?P<message>{re.escape(MESSAGE)}))"
 )
-_CONTENT_TYPE = re.compile(rf"\s*(?:to=(?:assistant|user|all)\s*)?{_TYPE}(?=\{{)")
+_CONTENT_TYPE = re.compile(rf"\s*+(?:to=(?:assistant|user|all)\s*+)?{_TYPE}(?=\{{)")
 _KEPT_HEADER = re.compile(
-    rf"assistant(?:\s+to=[^\s<{{\[]+)?\s*{re.escape(CHANNEL)}\s*(?:{_WORDS})(?:\s*to={_NAME})?{_TYPE}{re.escape(MESSAGE)}"
+    rf"assistant(?:\s++to=[^\s<{{\[]++)?\s*+{re.escape(CHANNEL)}\s*+(?:{_WORDS})(?:\s*+to={_NAME})?{_TYPE}"
+    rf"{re.escape(MESSAGE)}"
 )
 # The channel of the first message, glued to a word.
-_GLUED_ANALYSIS = re.compile(r"\s*analysis(?=[a-z])")
-_TO_MESSAGE = re.compile(rf"(?:\s*to=(?:{_NAME})?)?{_TYPE}{re.escape(MESSAGE)}")
+_GLUED_ANALYSIS = re.compile(r"\s*+analysis(?=[a-z])")
+_TO_MESSAGE = re.compile(rf"(?:\s*+to=(?:{_NAME})?)?{_TYPE}{re.escape(MESSAGE)}")
 # The same while it may still come.
 _TOKEN = r"(?:<\|?[a-z]{0,9}\|?>?)?"
-_KIND_ATOMS = (r"\s*", _TOKEN, r"\s*", "(?:j|js|jso|json|c|co|cod|code)?", r"\s*", _TOKEN)
-_MAY_BE_HEADER = re.compile(may_come([r"\s*", *"to=", _NAME, *_KIND_ATOMS]) + "|" + may_come(_KIND_ATOMS))
-_MAY_BE_ROLE_RECIPIENT = re.compile(rf"\s*(?:assistant)?\s*(?:t|to|to=[^{{\[<]*{_TOKEN}[^{{\[<]*)?\Z")
+_KIND_ATOMS = (r"\s*+", _TOKEN, r"\s*+", "(?:j|js|jso|json|c|co|cod|code)?", r"\s*+", _TOKEN)
+_MAY_BE_HEADER = re.compile(may_come([r"\s*+", *"to=", _NAME, *_KIND_ATOMS]) + "|" + may_come(_KIND_ATOMS))
+_MAY_BE_ROLE_RECIPIENT = re.compile(r"\s*+(?:assistant\s*+)?(?:t|to|to=[^{\[<]*+(?:<\|?[a-z]{0,9}\|?>?[^{\[<]*+)?)?\Z")
 # The end of a text before a header that is only shown: an open bracket, an HTML tag for code, marks of emphasis.
 _OPENED = re.compile(r"(?:[(\[{<=]|<(?:code|kbd|pre|samp|tt)\b[^<>]*>|(?:^|(?<=\s))(?:[*_]{1,3}|~~))\Z", re.IGNORECASE)
 _CLOSERS = re.compile("[\"'”“»«›‹’」』]")
