@@ -2,7 +2,7 @@
 
     scripts/test            all but those that are `slow`, or need what CALLWRIGHT_CLIENTS=1 installs; of tests with
                             many cases some, at equal distances
-    scripts/test --all      everything, with every case and every example of what is sampled
+    scripts/test --all      every test and case, with many examples of what is sampled
     scripts/test --quick    the core: few cases of each test and dialect; nothing of the gateway and of the project's
                             own rules, no processes
     scripts/test PATH…      what is named, nothing left out
@@ -25,13 +25,14 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 # Of a hundred examples that a sampled test asks for (`tests.support.examples`), this number is tried. They are the same
-# in each run, so that a change fails by its own fault; `--all --hypothesis-seed N` tries others: see nightly.yml.
+# in each run, so that a change fails by its own fault; `--all --hypothesis-seed N` tries others, and all of them: see
+# nightly.yml.
 settings.register_profile(
-    "all", max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    "all", max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 settings.register_profile("brief", settings.get_profile("all"), max_examples=4)
 settings.register_profile("quick", settings.get_profile("brief"), max_examples=4)
-settings.register_profile("seed", settings.get_profile("all"), derandomize=False)
+settings.register_profile("seed", settings.get_profile("all"), max_examples=100, derandomize=False)
 
 # No test may find a model server on the ports of this machine.
 os.environ["CALLWRIGHT_UPSTREAM"] = "simulated"
@@ -59,7 +60,7 @@ _module: Final = pytest.StashKey[Path]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("selection", "which tests run")
-    for name, what in (("all", "everything, with every example"), ("quick", "the core only, without processes")):
+    for name, what in (("all", "every test and case"), ("quick", "the core only, without processes")):
         group.addoption(f"--{name}", dest="selection", action="store_const", const=name, help=what)
 
 

@@ -1,7 +1,7 @@
 """One slip in an output never makes a silent call of something else: it is clean, in doubt, or a named problem.
 
 Each dialect writes two calls in several shapes. Each tag, delimiter, character and value is disturbed in turn, see
-`tests.support.disturbances`. A brief run tries a part of the slips, at equal distances; `scripts/test --all` tries all.
+`tests.support.disturbances`. A brief run tries a part of the slips, at equal distances; a nightly run tries all.
 """
 
 from collections.abc import Sequence

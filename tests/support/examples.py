@@ -1,4 +1,4 @@
-"""How much of what is sampled is tried: all of it in a run of everything, a part otherwise.
+"""How much of what is sampled is tried: all of it in the nightly run, a part otherwise.
 
 The parts are those of the profiles in `conftest.py`, in percent.
 """
@@ -27,5 +27,5 @@ def some(values: Sequence[T], first: int) -> Sequence[T]:
 
 
 def examples(count: int) -> settings:
-    """The settings of a property that is tried with so many examples in `scripts/test --all`."""
+    """The settings of a property that is tried with so many examples in the nightly run."""
     return settings(max_examples=share(count))
