@@ -32,6 +32,8 @@ _CHAT: Final = "reference/resources/chat/subresources/completions"
 _RESPONSES: Final = "reference/resources/responses"
 ANSWERS: Final = sources(f"{_CHAT}/methods/create", f"{_RESPONSES}/methods/create", "api/messages/create")
 STREAMS: Final = sources(f"{_CHAT}/streaming-events", f"{_RESPONSES}/streaming-events", "build-with-claude/streaming")
+# The schema of a chat answer, with the keys that are required.
+COMPLETION: Final = sources("reference/resources/chat#(resource)%20chat.completions%20%3E%20(model)%20chat_completion")
 CALLING: Final = guides("function-calling", "agents-and-tools/tool-use/handle-tool-calls")
 
 

@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from callwright.conform.answer import JSON, Answer, Body
-from callwright.conform.check import HOLDS, Change, Check, Judge, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, REQUIRED, TEXT, WEATHER, choice_of, guides, tool
+from callwright.conform.check import HELLO, HOLDS, Change, Check, Judge, Verdict, does_not, refusal
+from callwright.conform.checks.asks import ASKED, BOTH, REQUIRED, TEXT, WEATHER, choice_of, guides, tool
 from callwright.eval.wires import WIRES, WireName
 
 _SOURCES: Final = guides("error-codes", "api/errors")
@@ -89,7 +89,13 @@ def _no_json(_: WireName, __: Body) -> bytes:
 _MESSAGES: Final[dict[WireName, str]] = {"chat": "messages", "responses": "input", "messages": "messages"}
 _FORMAT: Final[dict[WireName, str]] = {"chat": "response_format", "responses": "text", "messages": "output_config"}
 _OPENAI: Final[tuple[WireName, ...]] = ("chat", "responses")
-_STRICT_FORMAT: Final = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": _OPEN}}
+_TOOLS: Final[Body] = {"messages": ASKED, "tools": BOTH}
+_STRICT_TOOL: Final[Body] = {"messages": ASKED, "tools": [tool("get_weather", strict=True)]}
+
+
+def _strict_format(schema: Body) -> Body:
+    form = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": schema}}
+    return {"messages": ASKED, "response_format": form}
 
 
 def _error(
@@ -100,24 +106,27 @@ def _error(
     change: Change = lambda _, sent: sent,
     status: int = 400,
     wires: tuple[WireName, ...] = WIRES,
+    right: Body = HELLO,
 ) -> Check:
+    """A check of an error. `right`: the request without the fault."""
     return Check(
         name=f"errors.{name}",
         title=title,
         sources={wire: _SOURCES[wire] for wire in wires},
         asks=(body,),
         judge=_judge_refusal(status, field, one_model=status == 404),
+        given=(HELLO, right),
         change=change,
         wants="error",
     )
 
 
-def _tools(name: str, title: str, *tools: Body, wires: tuple[WireName, ...] = WIRES) -> Check:
-    return _error(name, title, "tools", {"messages": ASKED, "tools": [*tools]}, wires=wires)
+def _tools(name: str, title: str, *tools: Body, wires: tuple[WireName, ...] = WIRES, right: Body = _TOOLS) -> Check:
+    return _error(name, title, "tools", {"messages": ASKED, "tools": [*tools]}, wires=wires, right=right)
 
 
 def _choose(name: str, title: str, body: Body, change: Change = lambda _, sent: sent) -> Check:
-    return _error(name, title, "tool_choice", {"messages": ASKED, **body}, change)
+    return _error(name, title, "tool_choice", {"messages": ASKED, **body}, change, right=REQUIRED)
 
 
 CHECKS: Final = (
@@ -134,7 +143,7 @@ CHECKS: Final = (
         _with(previous_response_id="resp_00000000000000000000000000000000"),
         wires=("responses",),
     ),
-    _error("wrong_type", "A text for the list of tools", "tools", TEXT, _with(tools="get_weather")),
+    _error("wrong_type", "A text for the list of tools", "tools", TEXT, _with(tools="get_weather"), right=_TOOLS),
     _error("unknown_role", "A message of an unknown role", _MESSAGES, TEXT, _unknown_role),
     _tools("tool_name", "A tool whose name has a space", tool("get weather")),
     _tools("tool_schema", "A tool whose parameters are not an object", tool("get_weather", schema={"type": "array"})),
@@ -144,13 +153,15 @@ CHECKS: Final = (
         "A strict tool whose schema allows other properties",
         tool("get_weather", strict=True, schema=_OPEN),
         wires=_OPENAI,
+        right=_STRICT_TOOL,
     ),
     _error(
         "strict_format",
         "A strict format whose schema allows other properties",
         _FORMAT,
-        {"messages": ASKED, "response_format": _STRICT_FORMAT},
+        _strict_format(_OPEN),
         wires=_OPENAI,
+        right=_strict_format(WEATHER["function"]["parameters"]),
     ),
     _choose("tool_choice_value", "An unknown word as tool_choice", REQUIRED, _unknown_choice),
     _choose(

@@ -2,11 +2,13 @@
 
 import re
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from callwright.conform.answer import EVENTS, JSON, Answer, Rule
+from callwright.conform.answer import EVENTS, JSON, Answer, Body, Rule, repeated_key, show
 from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not, keeps
-from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, REQUIRED, STREAMS, TEXT, TWO, sources
+from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, COMPLETION, REQUIRED, STREAMS, TEXT, TWO, sources
+from callwright.dialects.base import FORMATS
 from callwright.eval.wires import WireName
 
 _CALL_ID: Final[dict[WireName, str]] = {
@@ -20,6 +22,11 @@ _REQUEST_ID: Final[dict[WireName, str]] = {
     "messages": "request-id",
 }
 
+# How formats open calls, and control tokens; what also has other meanings (`functions.`, `Action:`) is left out.
+_SURE: Final = [re.escape(mark) for mark, ways in FORMATS.openings.items() if any(way.is_sure for way in ways)]
+_MARKUP: Final = re.compile(
+    "|".join([r"<[|｜][\w▁:]+[|｜]>", r"</?tool_call>", *(one for one in _SURE if not one[0].isalpha())])
+)
 _LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -64,7 +71,15 @@ def _call_ids(answer: Answer) -> Verdict:
 
 def _arguments(answer: Answer) -> Verdict:
     odd = next((call for call in answer.calls if not isinstance(call.value, dict)), None)
-    return does_not("arguments: one JSON object", odd.arguments) if odd else keeps("arguments")(answer)
+    if odd:
+        return does_not("arguments: one JSON object", odd.arguments)
+    twice = next(filter(None, map(repeated_key, (answer.raw, *(call.arguments for call in answer.calls)))), "")
+    return does_not("each key once", f"{twice} twice") if twice else keeps("arguments")(answer)
+
+
+def _no_markup(answer: Answer) -> Verdict:
+    found = _MARKUP.search(answer.text)
+    return does_not("a text without markup of calls", f"{found[0]} in {show(answer.text)}") if found else HOLDS
 
 
 def _several(answer: Answer) -> Verdict:
@@ -81,22 +96,42 @@ def _stream(name: str, title: str, *rules: Rule, wires: tuple[WireName, ...] = (
     )
 
 
-def _answer(name: str, title: str, judge: Judge, *asks: object, wants_call: bool = False) -> Check:
-    return Check(
-        name=name,
-        title=title,
-        sources=CALLING if wants_call else ANSWERS,
-        asks=asks or (TEXT, REQUIRED),  # type: ignore[arg-type]
-        judge=judge,
-        wants="call" if wants_call else "answer",
-    )
+def _answer(
+    name: str, title: str, judge: Judge, *asks: Body, where: Mapping[WireName, str] = ANSWERS, **more: Any
+) -> Check:
+    return Check(name=name, title=title, sources=where, asks=asks or (TEXT, REQUIRED), judge=judge, **more)
+
+
+def _call(name: str, title: str, judge: Judge, *asks: Body) -> Check:
+    return _answer(name, title, judge, *asks, where=CALLING, wants="call")
+
+
+# Required by OpenAI's specification and null in most answers, so many servers leave them out; `logprobs` also some of
+# OpenAI's own models. Clients with types of the specification fail without them, so each is a check of its own.
+_NULLABLE: Final[Mapping[Rule, str]] = {
+    "refusal": "The message has the key refusal, null if there is none",
+    "logprobs": "A choice has the key logprobs, null if they are not requested",
+}
 
 
 CHECKS: Final = (
-    _answer("answer.text", "A request without tools is answered with a text", _text, TEXT),
+    _answer("answer.text", "A request without tools is answered with a text", _text, TEXT, given=()),
     _answer("answer.fields", "All fields of the answer, with their types", keeps("fields")),
     _answer("answer.finish", "The finish reason shows whether there is a call", _finish),
     _answer("answer.usage", "Tokens are counted, and the counts add up", keeps("usage")),
+    _answer(
+        "answer.markup",
+        "No markup of calls and no control tokens in the text",
+        _no_markup,
+        *(TEXT, CALL, REQUIRED, TWO),
+        where=CALLING,
+    ),
+    *(
+        Check(
+            name=f"answer.{key}", title=title, sources=COMPLETION, asks=(TEXT,), judge=keeps(key), variants=("whole",)
+        )
+        for key, title in _NULLABLE.items()
+    ),
     _answer("answer.content_type", "The content type of the answer", _content_type),
     Check(
         name="answer.request_id",
@@ -106,11 +141,9 @@ CHECKS: Final = (
         judge=_request_id,
         variants=("whole",),
     ),
-    _answer(
-        "call.id", "Each call has an id of the API's form, another for each", _call_ids, CALL, TWO, wants_call=True
-    ),
-    _answer("call.arguments", "The arguments of a call are one JSON object", _arguments, CALL, TWO, wants_call=True),
-    _answer("call.several", "Several calls in one answer", _several, TWO, wants_call=True),
+    _call("call.id", "Each call has an id of the API's form, another for each", _call_ids, CALL, TWO),
+    _call("call.arguments", "The arguments of a call are one JSON object, each key once", _arguments, CALL, TWO),
+    _call("call.several", "Several calls in one answer", _several, TWO),
     _stream("framing", "Each event is one JSON object, named as its type", "framing"),
     _stream("start", "The stream begins once, as documented", "start"),
     _stream("end", "The stream ends once, and nothing follows", "end"),
