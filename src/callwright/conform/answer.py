@@ -109,10 +109,12 @@ class Answer(Struct):
         """Note each field of a value that does not fit a schema; `at`: the path of the value."""
         for fault in validator_of(schema).faults(value, _MOST_FAULTS):
             path = at + fault.path.removeprefix("$")
+            expected, got = f"{path} as documented", fault.message
             if missing := _MISSING.match(fault.message):
-                path += f".{missing[1]}"
+                path = f"{path}.{missing[1]}"
+                expected, got = f"the required {path}", "no such field"
             rule: Rule = next((_RULES[key] for key in reversed(_KEY.findall(path)) if key in _RULES), "fields")
-            self.expect(False, rule, f"{path} as documented", fault.message)
+            self.expect(False, rule, expected, got)
 
     def take_counts(self, usage: Any, names: tuple[str, str], details: tuple[str, str] = ("", "")) -> None:
         """Read the token counts of these names. `details`: the objects with parts of each, if the API has them; then it

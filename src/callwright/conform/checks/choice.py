@@ -11,6 +11,7 @@ from callwright.conform.checks.asks import (
     BOTH,
     CALLING,
     REQUIRED,
+    STRICT,
     TIME,
     TWO,
     assistant,
@@ -31,7 +32,6 @@ _CHOICE: Final[Mapping[WireName, str]] = {
 }
 _OPENAI_CHOICE: Final[Mapping[WireName, str]] = {wire: page for wire, page in _CHOICE.items() if wire != "messages"}
 _PARALLEL: Final = guides("function-calling#parallel-function-calling", "agents-and-tools/tool-use/parallel-tool-use")
-_STRICT: Final = guides("function-calling#strict-mode", "agents-and-tools/tool-use/strict-tool-use")
 _TOOL_SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -120,7 +120,7 @@ CHECKS: Final = (
     Check(
         name="strict.schema",
         title="A strict tool is called with arguments that fit its schema",
-        sources=_STRICT,
+        sources=STRICT,
         asks=(
             {
                 "messages": [user("The weather in Bergen for 5 days, in miles, please. Use the tool.")],

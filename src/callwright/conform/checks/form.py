@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from callwright.conform.answer import EVENTS, JSON, Answer, Body, Rule, repeated_key, show
 from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not, keeps
-from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, COMPLETION, REQUIRED, STREAMS, TEXT, TWO, sources
+from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, REQUIRED, STREAMS, TEXT, TWO, completion, sources
 from callwright.dialects.base import FORMATS
 from callwright.eval.wires import WireName
 
@@ -106,12 +106,11 @@ def _call(name: str, title: str, judge: Judge, *asks: Body) -> Check:
     return _answer(name, title, judge, *asks, where=CALLING, wants="call")
 
 
-# Required by OpenAI's specification and null in most answers, so many servers leave them out; `logprobs` also some of
-# OpenAI's own models. Clients with types of the specification fail without them, so each is a check of its own.
-_NULLABLE: Final[Mapping[Rule, str]] = {
-    "refusal": "The message has the key refusal, null if there is none",
-    "logprobs": "A choice has the key logprobs, null if they are not requested",
-}
+def _key(key: Rule, entry: str, title: str) -> Check:
+    """A key that OpenAI's specification requires. It is null in most answers, so many servers leave it out, and some of
+    OpenAI's own models `logprobs`. Clients with types of the specification fail then: each has a check of its own.
+    """
+    return _answer(f"answer.{key}", title, keeps(key), TEXT, where=completion(entry), variants=("whole",))
 
 
 CHECKS: Final = (
@@ -119,18 +118,14 @@ CHECKS: Final = (
     _answer("answer.fields", "All fields of the answer, with their types", keeps("fields")),
     _answer("answer.finish", "The finish reason shows whether there is a call", _finish),
     _answer("answer.usage", "Tokens are counted, and the counts add up", keeps("usage")),
-    _answer(
-        "answer.markup",
-        "No markup of calls and no control tokens in the text",
-        _no_markup,
-        *(TEXT, CALL, REQUIRED, TWO),
-        where=CALLING,
+    _answer("answer.markup", "No markup of calls in the text", _no_markup, TEXT, CALL, REQUIRED, TWO, where=CALLING),
+    _key(
+        "refusal",
+        "chat_completion_message > (schema) > (property) refusal",
+        "The message has the key refusal; it may be null",
     ),
-    *(
-        Check(
-            name=f"answer.{key}", title=title, sources=COMPLETION, asks=(TEXT,), judge=keeps(key), variants=("whole",)
-        )
-        for key, title in _NULLABLE.items()
+    _key(
+        "logprobs", "chat_completion > (schema) > (property) choices", "A choice has the key logprobs; it may be null"
     ),
     _answer("answer.content_type", "The content type of the answer", _content_type),
     Check(
