@@ -154,7 +154,7 @@ def _check(name: str, title: str, fault: str, dialect: str, judge: Judge | None 
 
 
 def _source_of(fault: str) -> Mapping[WireName, str]:
-    """The pages that say what a client must get in spite of a fault."""
+    """The pages with the promise that a fault puts to the test."""
     if fault == REFUSAL:
         return _REFUSAL
     if fault.startswith(_SENT_OTHERWISE):
