@@ -323,6 +323,7 @@ OF_API: Mapping[WireName, Mapping[str, Sequence[Fault]]] = {
             having(created=1_795_000_000_000),
             having(created=1),
             objects(_set_index),
+            without("finish_reason"),
             objects(_call_function),
         ],
         "answer.usage": [objects(_cached)],

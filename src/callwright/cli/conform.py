@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,7 +141,7 @@ class _Asked(Struct, frozen=True):
 async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
     async with AsyncExitStack() as stack:
         asker = await stack.enter_async_context(asker_for(asked.base, asked.key, 4 * len(CHECKS)))
-        faults: dict[WireName, Sequence[Check]] = {}
+        faults: Mapping[WireName, Sequence[Check]] = {}
         name = asked.model
         if asked.port is not None:
             forwarded = asyncio.Event()
@@ -151,7 +151,7 @@ async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
             )
             name = await _wait_for_gateway(asked, asker, forwarded)
             of_model = Target(asked.base, name, secrets=asker.secrets)
-            faults = {wire: await faults_to_check(of_model, wire, asker) for wire in asked.wires}
+            faults = await faults_to_check(of_model, asked.wires, asker)
         name = name or await first_model(asked.base, asker)
         checks = choose_checks(asked.wires, asked.only, faults)
         access = None

@@ -109,12 +109,11 @@ class Answer(Struct):
         """Note each field of a value that does not fit a schema; `at`: the path of the value."""
         for fault in validator_of(schema).faults(value, _MOST_FAULTS):
             path = at + fault.path.removeprefix("$")
-            expected, got = f"{path} as documented", fault.message
             if missing := _MISSING.match(fault.message):
-                path = f"{path}.{missing[1]}"
-                expected, got = f"the required {path}", "no such field"
+                self.expect(False, "fields", f"the required {path}.{missing[1]}", "no such field")
+                continue
             rule: Rule = next((_RULES[key] for key in reversed(_KEY.findall(path)) if key in _RULES), "fields")
-            self.expect(False, rule, expected, got)
+            self.expect(False, rule, f"{path} as documented", fault.message)
 
     def take_counts(self, usage: Any, names: tuple[str, str], details: tuple[str, str] = ("", "")) -> None:
         """Read the token counts of these names. `details`: the objects with parts of each, if the API has them; then it

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from callwright.conform.answer import COUNT, DONE, NAME, OBJECTS, TEXT, Answer, Body, Event, form, or_null
 from callwright.eval.wires import object_of, objects, text_of
-from callwright.tolerant_json.codec import NotJsonError, decode
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
 _FINISHES: Final = {
     "end_turn": "stop",
@@ -165,7 +165,8 @@ def _take_block(answer: Answer, block: Body) -> None:
         case "thinking":
             answer.reasoning += text_of(block.get("thinking"))
         case "tool_use":
-            answer.take_call(block.get("id"), block.get("name"), block.get("_written") or block.get("input"))
+            written = block.get("_written") or encode(block.get("input")).decode()
+            answer.take_call(block.get("id"), block.get("name"), written)
 
 
 def _finish(answer: Answer, reason: Any, shown: object) -> None:

@@ -239,12 +239,16 @@ async def _find_basis(asks: _Run, target: Target, places: Iterable[tuple[WireNam
     )
 
 
-async def faults_to_check(target: Target, wire: WireName, posts: Posts) -> Sequence[Check]:
+async def faults_to_check(
+    target: Target, wires: Sequence[WireName], posts: Posts
+) -> Mapping[WireName, Sequence[Check]]:
     """The checks of a scripted model's faults: which of them depends on the dialects that the gateway reads."""
-    dialects = (NATIVE, *DIALECTS)
-    found = await run(target, [(wire, baseline(dialect)) for dialect in dialects], posts, lambda _: None)
+    checks = {dialect: baseline(dialect) for dialect in (NATIVE, *DIALECTS)}
+    found = await run(target, [(wire, check) for wire in wires for check in checks.values()], posts, lambda _: None)
     read = {result.id for result in found if result.variant == "whole" and result.status == "holds"}
-    return fault_checks([dialect for dialect in dialects if id_of(wire, baseline(dialect)) in read])
+    return {
+        wire: fault_checks([name for name, check in checks.items() if id_of(wire, check) in read]) for wire in wires
+    }
 
 
 def asker_for(url: str, api_key: str | None, requests: int) -> Asker:
