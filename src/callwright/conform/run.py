@@ -160,9 +160,9 @@ class _Run:
 
     async def judge(self, wire: WireName, check: Check, variant: Variant) -> Verdict:
         """The verdict on a check."""
-        for body in check.given:
+        for body in (HELLO, *check.given):
             verdict, _ = await self.basis(wire, variant, body)
-            if verdict.status != "holds":
+            if verdict.status == "not offered" or (verdict.status != "holds" and body in check.given):
                 return verdict
         if check.talk is not None:
             return await self._converse(wire, check, variant, check.talk())
