@@ -35,6 +35,8 @@ _RULES: Final[Mapping[str, Rule]] = {
 _KEY: Final = re.compile(r"\w+")
 _MISSING: Final = re.compile(r'"(\w+)" is a required property')
 _MOST_FAULTS: Final = 50
+# Far more than a report shows: a value in an answer may have megabytes, and be wrong in many places.
+_MOST_CHARS: Final = 100_000
 # Parts of an API's form, as JSON Schemas. Other fields are allowed.
 TEXT: Final[Body] = {"type": "string"}
 NAME: Final[Body] = {"type": "string", "minLength": 1}
@@ -98,7 +100,7 @@ class Answer(Struct):
     def expect(self, fits: bool, rule: Rule, expected: str, got: object) -> bool:
         """Note a breach unless it fits; return whether it does."""
         if not fits:
-            self.breaches.append(Breach(rule, expected, show(got)))
+            self.breaches.append(Breach(rule, expected, show(got)[:_MOST_CHARS]))
         return fits
 
     def take_call(self, id_: Any, name: Any, arguments: Any, kind: Literal["function", "custom"] = "function") -> None:
