@@ -40,7 +40,7 @@ _CHUNK: Final = _answer(
 
 def read_whole(answer: Answer, body: Body) -> None:
     """Read a `chat.completion`."""
-    answer.is_readable = isinstance(body.get("choices"), list)
+    answer.is_readable = bool(objects(body.get("choices")))
     answer.check(_WHOLE, body)
     choice = next(iter(objects(body.get("choices"))), {})
     answer.expect("logprobs" in choice, "logprobs", "the key logprobs in a choice", [*choice])
@@ -68,8 +68,8 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     for name in ("id", "created", "model"):
         values = {str(chunk.get(name)) for chunk in chunks}
         answer.expect(len(values) == 1, "ids", f"the same {name} in each chunk", sorted(values))
-    answer.is_readable = any(isinstance(chunk.get("choices"), list) for chunk in chunks)
     choices = [choice for chunk in chunks for choice in objects(chunk.get("choices"))]
+    answer.is_readable = bool(choices)
     deltas = [object_of(choice.get("delta")) for choice in choices]
     first = deltas[0] if deltas else {}
     answer.expect(first.get("role") == "assistant", "start", "the role in the first delta", first)
