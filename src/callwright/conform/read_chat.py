@@ -9,33 +9,33 @@ _FINISH: Final = {"enum": ["stop", "length", "tool_calls", "content_filter", "fu
 _COUNTS: Final = ("prompt_tokens", "completion_tokens")
 _DETAILS: Final = ("prompt_tokens_details", "completion_tokens_details")
 _ROLE: Final = {"const": "assistant"}
-# `function_call` is the deprecated answer to `functions`, which no request has.
-_BESIDES: Final = {"refusal": or_null(TEXT), "function_call": {"type": "null"}}
-_FUNCTION: Final = {"name": NAME, "arguments": TEXT}
+# Null is no finding: libraries write it for a missing value. `function_call` is the deprecated answer to `functions`,
+# which no request has.
+_FIELDS: Final = {
+    "content": or_null(TEXT),
+    "tool_calls": or_null(OBJECTS),
+    "refusal": or_null(TEXT),
+    "function_call": {"type": "null"},
+}
+_MESSAGE: Final = form({"role": _ROLE, "content": or_null(TEXT)}, _FIELDS)
+_DELTA: Final = form({}, {"role": or_null(_ROLE), **_FIELDS})
 _CALL: Final = form(
     {"id": NAME, "type": {"enum": ["function", "custom"]}},
-    {"function": form(_FUNCTION), "custom": form({"name": NAME, "input": TEXT})},
+    {"function": form({"name": NAME, "arguments": TEXT}), "custom": form({"name": NAME, "input": TEXT})},
 )
 _PIECE: Final = form({"index": COUNT}, {"id": or_null(TEXT), "function": {"properties": {"arguments": or_null(TEXT)}}})
 
 
-def _answer(kind: str, choice: Body, *, few: int) -> Body:
-    """The schema of an answer or a chunk with at least `few` choices; more than one are an answer to `n`."""
-    choices = {"type": "array", "minItems": few, "maxItems": 1, "items": choice}
+def _schema(kind: str, least: int, **choice: Body) -> Body:
+    """The schema of an answer or a chunk with `least` choices or more; several would be an answer to `n`."""
+    one = form({"index": {"const": 0}, **choice})
+    choices = {"type": "array", "minItems": least, "maxItems": 1, "items": one}
     created = {**TIME, "type": "integer"}
     return form({"object": {"const": kind}, "id": NAME, "created": created, "model": NAME, "choices": choices})
 
 
-_MESSAGE: Final = form({"role": _ROLE, "content": or_null(TEXT)}, {"tool_calls": or_null(OBJECTS), **_BESIDES})
-_DELTA: Final = form({}, {"role": _ROLE, "content": or_null(TEXT), "tool_calls": or_null(OBJECTS), **_BESIDES})
-_WHOLE: Final = _answer(
-    "chat.completion", form({"index": {"const": 0}, "message": _MESSAGE, "finish_reason": _FINISH}), few=1
-)
-_CHUNK: Final = _answer(
-    "chat.completion.chunk",
-    form({"index": {"const": 0}, "delta": _DELTA, "finish_reason": or_null(_FINISH)}),
-    few=0,
-)
+_WHOLE: Final = _schema("chat.completion", 1, message=_MESSAGE, finish_reason=_FINISH)
+_CHUNK: Final = _schema("chat.completion.chunk", 0, delta=_DELTA, finish_reason=or_null(_FINISH))
 
 
 def read_whole(answer: Answer, body: Body) -> None:
