@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
@@ -27,7 +28,7 @@ from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig, ServerConfig, simulated_config
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.simulated.faults import FAULTS as SIMULATED_FAULTS
-from tests.conform.planted import FAULTS, OF_API, Fault, events_of, with_events
+from tests.conform.planted import FAULTS, OF_API, Fault, events_of, walk, with_events
 from tests.support.page_gateway import free_port
 from tests.support.servers import ClosedPort, Gateway, ModelServer, whole
 
@@ -294,6 +295,32 @@ def _chat_index(event: Any) -> int | None:
 
 def _output_index(event: Any) -> int | None:
     return event.get("output_index") if isinstance(event, dict) else None
+
+
+ODD: tuple[Any, ...] = (None, [], {}, 7, -1, 1.5, "x", "", True, [{}], {"a": [1]}, [["x"]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_answer_ends_a_run(recorded: Recorded, seed: int) -> None:
+    """Fields of right answers are removed, or have a value of any type: a finding, and no more."""
+    rng = random.Random(seed)
+
+    def mutate(one: dict[str, Any]) -> None:
+        for key in [*one]:
+            if rng.random() < 0.05:
+                one[key] = rng.choice(ODD)
+            elif rng.random() < 0.01:
+                del one[key]
+
+    def change(sent: dict[str, Any], right: Reply) -> Reply:
+        if right.status >= 400 or "Hello." in str(sent):
+            return right
+        events = events_of(right) if sent.get("stream") else [right.json]
+        walk(events, mutate)
+        return with_events(right, events) if sent.get("stream") else replace(right, body=encode(events[0]))
+
+    found = Changed(recorded, change).run()
+    assert "does not" in {one.status for one in found.values()}
 
 
 def test_what_a_report_shows_has_no_key_and_what_is_judged_does(recorded: Recorded) -> None:

@@ -96,16 +96,17 @@ def _take_piece(answer: Answer, piece: Body, calls: list[Body]) -> None:
     """Add a piece of a call to the calls so far."""
     answer.check(_PIECE, piece, "$.choices[0].delta.tool_calls[…]")
     index: Any = piece.get("index")
-    kind = "custom" if "custom" in piece or piece.get("type") == "custom" else "function"
     if not answer.expect(type(index) is int, "items", "an index in each piece of a call", piece):
         index = len(calls) if piece.get("id") else max(0, len(calls) - 1)
+    # Pieces of several calls may alternate: the index tells them apart.
+    call = calls[index] if 0 <= index < len(calls) else None
+    is_custom = call["type"] == "custom" if call else "custom" in piece or piece.get("type") == "custom"
+    kind, field = ("custom", "input") if is_custom else ("function", "arguments")
     inner = object_of(piece.get(kind))
-    field = "input" if kind == "custom" else "arguments"
-    if 0 <= index < len(calls):  # pieces of several calls may alternate: the index tells them apart
-        call = calls[index]
+    if call:
         answer.expect(not piece.get("id") or piece["id"] == call["id"], "items", "one id for each call", piece)
         answer.expect(not inner.get("name"), "items", "the name in the first piece only", piece)
-        call[call["type"]][field] += text_of(inner.get(field))
+        call[kind][field] += text_of(inner.get(field))
         return
     answer.expect(index == len(calls), "items", f"index {len(calls)} for the next call", index)
     begun = bool(piece.get("id") and piece.get("type") and inner.get("name"))

@@ -170,5 +170,5 @@ def _take_block(answer: Answer, block: Body) -> None:
 
 
 def _finish(answer: Answer, reason: Any, shown: object) -> None:
-    answer.expect(reason in _FINISHES, "finish", f"one of {', '.join(_FINISHES)}", shown)
+    answer.expect(text_of(reason) in _FINISHES, "finish", f"one of {', '.join(_FINISHES)}", shown)
     answer.finish = _FINISHES.get(text_of(reason), "")
