@@ -245,6 +245,7 @@ def test_a_server_that_never_streams_has_one_finding_for_each_api(recorded: Reco
     streamed = {id_: one for (id_, variant), one in found.items() if variant == "streamed"}
     assert {id_ for id_, one in streamed.items() if one.status == "does not"} == {f"{w}.answer.text" for w in WIRES}
     assert {one.status for one in streamed.values()} == {"does not", "not shown"}
+    assert {one.expected for one in streamed.values() if one.status == "does not"} == {"a stream of the API"}
     assert {one.status for (_, variant), one in found.items() if variant == "whole"} == {"holds"}
 
 
