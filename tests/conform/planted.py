@@ -151,6 +151,54 @@ def _list_arguments(one: dict[str, Any]) -> None:
             one[key] = value
 
 
+def _write_markup(one: dict[str, Any]) -> None:
+    """Put markup before a text of the model."""
+    for key in ("content", "text", "delta"):
+        if isinstance(one.get(key), str) and one[key]:
+            one[key] = "<tool_call>" + one[key]
+
+
+def _write_token(one: dict[str, Any]) -> None:
+    for key in ("content", "text", "delta"):
+        if isinstance(one.get(key), str) and one[key]:
+            one[key] += "<|channel|>"
+
+
+def _repeat_key(wire: WireName, variant: Variant, right: Reply) -> Reply:
+    """Give the city twice in the arguments of a call."""
+    if wire == "messages" and variant == "whole":
+        return replace(right, body=right.body.replace(b'"input":{', b'"input":{"city":"Bergen",'))
+
+    def change(one: dict[str, Any]) -> None:
+        for key in ("arguments", "partial_json", "delta"):
+            if isinstance(one.get(key), str) and one[key].endswith("}"):
+                one[key] = one[key][:-1] + ',"city":"Oslo"}'
+
+    fault = objects(change)
+    assert not isinstance(fault, dict)
+    return fault(wire, variant, right)
+
+
+def _set_index(one: dict[str, Any]) -> None:
+    if "finish_reason" in one:
+        one["index"] = 2
+
+
+def _call_function(one: dict[str, Any]) -> None:
+    if one.get("role") == "assistant":
+        one["function_call"] = {"name": "get_weather", "arguments": "{}"}
+
+
+def _texts_as_content(one: dict[str, Any]) -> None:
+    if one.get("type") == "message":
+        one["content"] = ["Hello."]
+
+
+def _cached(one: dict[str, Any]) -> None:
+    if "total_tokens" in one:
+        one |= {name: {"cached_tokens": 1_000_000} for name in ("prompt_tokens_details", "input_tokens_details")}
+
+
 def _rename(data: bytes) -> bytes:
     return data.replace(b"get_weather", b"get_tides").replace(b"get_time", b"get_tides")
 
@@ -171,16 +219,33 @@ _MILD: Sequence[Fault] = (
 )
 FAULTS: Mapping[str, Sequence[Fault]] = {
     "answer.text": [CALL, *_LOST],
-    "answer.fields": [without("object", "role"), without("id"), without("model")],
+    "answer.fields": [
+        without("object", "role"),
+        without("id"),
+        without("model"),
+        objects(lambda one: one.update({"model": ""} if "model" in one else {})),
+    ],
+    "answer.markup": [objects(_write_markup), objects(_write_token)],
+    "answer.refusal": [without("refusal")],
+    "answer.logprobs": [without("logprobs")],
     "answer.finish": [
         having(finish_reason="done", stop_reason="done", status="done"),
         objects(_cut_short),
     ],
-    "answer.usage": [without("usage"), having(total_tokens=1, input_tokens="7")],
+    "answer.usage": [
+        without("usage"),
+        having(total_tokens=1, input_tokens="7"),
+        having(completion_tokens=-1, output_tokens=-1),
+        having(completion_tokens=0, output_tokens=0),
+    ],
     "answer.content_type": [headers(content_type="text/html"), headers(content_type="")],
     "answer.request_id": [headers(x_request_id="", request_id="")],
     "call.id": [objects(_odd_ids), objects(_repeat_ids)],
-    "call.arguments": [objects(_list_arguments)],
+    "call.arguments": [
+        objects(_list_arguments),
+        having(arguments={"city": "Oslo"}, input="Oslo", partial_json='"Oslo"'),
+        _repeat_key,
+    ],
     "call.several": [objects(_repeat_ids)],
     "call.new_id": [objects(_repeat_ids), *_LOST[:1]],
     "stream.usage_off": [stream(_count_tokens)],
@@ -245,4 +310,27 @@ FAULTS: Mapping[str, Sequence[Fault]] = {
     "faults.only_said": [CALL, reply(200, b"")],
     # A server of one model takes any name.
     "errors.unknown_model": _MILD[1:],
+}
+
+
+# Those of one API only.
+OF_API: Mapping[WireName, Mapping[str, Sequence[Fault]]] = {
+    "chat": {
+        "answer.fields": [
+            having(tool_calls={"id": "call_1"}),
+            having(tool_calls=["get_weather"]),
+            having(tool_calls="get_weather"),
+            having(created=1_795_000_000_000),
+            having(created=1),
+            objects(_set_index),
+            without("finish_reason"),
+            objects(_call_function),
+        ],
+        "answer.usage": [objects(_cached)],
+    },
+    "responses": {
+        "answer.fields": [having(output=["Hello."]), having(created_at=1_795_000_000_000)],
+        "answer.usage": [objects(_cached)],
+    },
+    "messages": {"answer.fields": [objects(_texts_as_content)]},
 }

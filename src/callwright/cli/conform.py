@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +41,8 @@ _COLOURS: Final[dict[Status, str]] = {"holds": "green", "does not": "red", "not 
 _PATIENCE_S: Final = 120.0
 _PAUSE_S: Final = 1.0
 _HOST_ONLY: Final = re.compile(r"https?://[^/?#]+/?")
-_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+_FILE: Final = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+_STDOUT: Final = Path("-")
 
 
 def _wires(_ctx: click.Context, _param: click.Parameter, value: str) -> list[WireName]:
@@ -52,14 +53,22 @@ def _wires(_ctx: click.Context, _param: click.Parameter, value: str) -> list[Wir
     return [wire for wire in WIRES if wire in names]
 
 
+def _badge(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
+    if value is not None and value.suffix.lower() != ".svg":
+        raise ConfigError(f"--badge {value}: expected a name that ends in .svg: the badge is an SVG image.")
+    return value
+
+
 @click.command()
 @click.argument("url", required=False)
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
 @click.option("--key-env", "api_key_env", metavar="VAR", help="Environment variable that holds the server's API key.")
 @click.option("--api", "wires", default=",".join(WIRES), show_default=True, callback=_wires, help="The APIs.")
 @click.option("--only", multiple=True, metavar="ID", help="Only checks whose ids begin so: chat.tool_choice.")
-@click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Also write the report as JSON.")
-@click.option("--badge", "badge_file", type=_FILE, metavar="FILE.svg", help="Also write a badge.")
+@click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Also write the report as JSON; `-` for stdout.")
+@click.option(
+    "--badge", "badge_file", type=_FILE, metavar="FILE.svg", callback=_badge, help="Also write a badge, an SVG image."
+)
 @click.option(
     "--serve-model",
     "port",
@@ -83,7 +92,8 @@ def conform(
 ) -> None:
     """Check tool calling of the server or gateway at URL against OpenAI's and Anthropic's APIs.
 
-    It runs some 170 checks, four requests in parallel. The exit status is 1 if an answer is not as documented.
+    It runs some 180 checks, four requests in parallel. The exit status is 1 if an answer is not as documented, and 2
+    if there is nothing to judge: the server is down, refuses each request or has none of these APIs.
     With --serve-model it starts a scripted model server on this port of loopback, waits until the gateway at URL
     forwards a request to it, and also checks the result of 38 faults of models and servers.
 
@@ -108,17 +118,14 @@ def conform(
     with status(f"Asking {without_credentials(base)}") as told:
         asked = _Asked(base, model, key, wires, only, port)
         report = asyncio.run(_report(asked, lambda result: told(f"{result.id}: {result.status}")))
+    in_stderr = json_file == _STDOUT
     for kind, line in lines_of(report.results):
-        click.echo(click.style(line, fg=_COLOURS[kind]) if kind != "holds" else line)
-    click.echo(f"\n{report.model} at {report.url}: {summary(report)}.")
+        click.echo(click.style(line, fg=_COLOURS[kind]) if kind != "holds" else line, err=in_stderr)
+    click.echo(f"\n{report.model} at {report.url}: {summary(report)}.", err=in_stderr)
     if json_file is not None:
         _write(json_file, msgspec.json.format(msgspec.json.encode(report.as_json())).decode() + "\n")
     if badge_file is not None:
         _write(badge_file, badge(report))
-    if not (report.counts["holds"] or report.counts["does not"]):
-        raise ConfigError(
-            f"{report.url} answers no request of the APIs: is it the base URL, such as http://localhost:8000/v1?"
-        )
     ctx.exit(1 if report.counts["does not"] else 0)
 
 
@@ -134,7 +141,7 @@ class _Asked(Struct, frozen=True):
 async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
     async with AsyncExitStack() as stack:
         asker = await stack.enter_async_context(asker_for(asked.base, asked.key, 4 * len(CHECKS)))
-        faults: dict[WireName, Sequence[Check]] = {}
+        faults: Mapping[WireName, Sequence[Check]] = {}
         name = asked.model
         if asked.port is not None:
             forwarded = asyncio.Event()
@@ -143,15 +150,15 @@ async def _report(asked: _Asked, told: Callable[[Result], None]) -> Report:
                 f"A scripted model is at {address}, named {MODEL}. Waiting for a request from the gateway", err=True
             )
             name = await _wait_for_gateway(asked, asker, forwarded)
-            of_model = Target(asked.base, name)
-            faults = {wire: await faults_to_check(of_model, wire, asker) for wire in asked.wires}
+            of_model = Target(asked.base, name, secrets=asker.secrets)
+            faults = await faults_to_check(of_model, asked.wires, asker)
         name = name or await first_model(asked.base, asker)
         checks = choose_checks(asked.wires, asked.only, faults)
         access = None
         if asked.key is not None:
             bare = await stack.enter_async_context(asker_for(asked.base, None, 4 * len(CHECKS)))
             access = Access(asked.key, bare)
-        results = await run(Target(asked.base, name), checks, asker, told, access)
+        results = await run(Target(asked.base, name, secrets=asker.secrets), checks, asker, told, access)
     when = datetime.now(UTC).isoformat(timespec="seconds")
     return Report(without_credentials(asked.base), name, when, callwright.__version__, results)
 
@@ -163,7 +170,8 @@ async def _wait_for_gateway(asked: _Asked, asker: Asker, forwarded: asyncio.Even
     while time.monotonic() < ends:
         try:
             name = asked.model or await first_model(asked.base, asker)
-            (result, *_) = await run(Target(asked.base, name), [(asked.wires[0], check)], asker, lambda _: None)
+            target = Target(asked.base, name, secrets=asker.secrets)
+            (result, *_) = await run(target, [(asked.wires[0], check)], asker, lambda _: None)
             if forwarded.is_set():
                 return name
             told = f"{result.status} {result.got}"
@@ -174,6 +182,9 @@ async def _wait_for_gateway(asked: _Asked, asker: Asker, forwarded: asyncio.Even
 
 
 def _write(file: Path, text: str) -> None:
+    if file == _STDOUT:
+        click.echo(text, nl=False)
+        return
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

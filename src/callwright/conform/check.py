@@ -3,12 +3,13 @@
 A body is that of a chat request; it is converted for the other APIs. So a check is written once for all of them.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from callwright.conform.answer import Answer, Body, Rule, show
+from callwright.doctor.client import clipped
 from callwright.eval.wires import WireName, wire_request
 
 Status: TypeAlias = Literal["holds", "does not", "not shown", "not offered"]
@@ -16,6 +17,9 @@ STATUSES: Final[tuple[Status, ...]] = ("holds", "does not", "not shown", "not of
 Variant: TypeAlias = Literal["whole", "streamed"]
 Change: TypeAlias = Callable[[WireName, Body], Body | bytes]
 MAX_TOKENS: Final = 512
+_SHOWN: Final = 160
+# Whether a server answers at all.
+HELLO: Final[Body] = {"messages": [{"role": "user", "content": "Hello."}]}
 
 
 class Verdict(Struct, frozen=True):
@@ -50,8 +54,9 @@ class Check(Struct, frozen=True, kw_only=True):
 
     `name`: with the API's name before it, the check's id. `sources`: the page of each API that has it. `asks`:
     chat bodies, all of which are judged; `talk`: requests that depend on the answers before, instead. `change`: of the
-    converted request. `optional`: a server may refuse it with 4xx. `wants`: an answer without it is not judged: a call,
-    any answer; `error`: all are judged.
+    converted request. `given`: chat bodies that the server must answer, or there is nothing to judge: a server that
+    refuses all requests does not refuse the wrong one. `optional`: a server may refuse it with 4xx. `wants`: an answer
+    without it is not judged: a call, any answer; `error`: all are judged.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Check(Struct, frozen=True, kw_only=True):
     asks: tuple[Body, ...] = ()
     judge: Judge = lambda _: HOLDS
     talk: Talk | None = None
+    given: tuple[Body, ...] = (HELLO,)
     change: Change = lambda _, body: body
     optional: bool = False
     wants: Literal["call", "answer", "error"] = "answer"
@@ -67,22 +73,29 @@ class Check(Struct, frozen=True, kw_only=True):
 
     def verdict(self, answer: Answer) -> Verdict:
         """Judge one answer."""
+        verdict = self._judge(answer)
+        is_none = answer.status < 400 and answer.error is None and not answer.is_readable
+        return nothing_in(answer) if is_none and verdict.status == "holds" else verdict
+
+    def _judge(self, answer: Answer) -> Verdict:
         if answer.fault:
             return does_not("an answer", answer.fault)
         if self.wants == "error":
             return self.judge(answer)
-        if answer.status >= 400:
-            words = refusal(answer)
-            if self.optional and answer.status < 500:
-                return Verdict("not offered", "", words)
-            return does_not("an answer", words)
-        if answer.error is not None:
-            return does_not("an answer", f"an error in it: {show(answer.error)}")
+        if self.optional and 400 <= answer.status < 500:
+            return Verdict("not offered", "", refusal(answer))
+        if answer.status >= 400 or answer.error is not None:
+            return does_not("an answer", refusal(answer))
         if self.wants == "call" and not answer.calls:
             return Verdict("not shown", "a call", f"none: {show(answer.text or answer.reasoning)}")
         if answer.finish == "length" and self.wants == "call":
             return Verdict("not shown", "a whole call", "the limit of tokens was reached")
         return self.judge(answer)
+
+
+def nothing_in(answer: Answer) -> Verdict:
+    """The verdict on an answer that is not of the API."""
+    return Verdict("not shown", f"an answer of the API{', as a stream' if answer.streamed else ''}", show(answer.body))
 
 
 def does_not(expected: str, got: object) -> Verdict:
@@ -107,18 +120,31 @@ def keeps(*rules: Rule) -> Judge:
 
 
 def refusal(answer: Answer) -> str:
-    """The status and the message of an error."""
+    """The status and the message of an error, or the body in place of an answer."""
     error = answer.error
+    if answer.status < 400 and error is not None:
+        return f"an error in the answer: {show(error)}"
+    if answer.fault:
+        return answer.fault
     words = error.get("message") if isinstance(error, dict) else error or answer.body
     return f"HTTP {answer.status}: {show(words)}"
 
 
 class Target(Struct, frozen=True):
-    """The server that is checked: its base URL, the model, and the most tokens of an answer."""
+    """The server that is checked: its base URL, the model, the most tokens of an answer, and values that no result
+    shows.
+    """
 
     url: str
     model: str
     max_tokens: int = MAX_TOKENS
+    secrets: Sequence[str] = ()
+
+    def redact(self, text: str) -> str:
+        """A text for a report: without the secrets, which it had when it was judged, and short."""
+        for secret in self.secrets:
+            text = text.replace(secret, "…")
+        return clipped(text, _SHOWN)
 
 
 def request_of(check: Check, wire: WireName, body: Body, target: Target, variant: Variant) -> tuple[str, Body | bytes]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from callwright.conform.answer import DONE, Answer, Body, Event
+from callwright.conform.answer import COUNT, DONE, NAME, OBJECTS, TEXT, Answer, Body, Event, form, or_null
 from callwright.eval.wires import object_of, objects, text_of
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 
@@ -23,14 +23,35 @@ _DELTAS: Final = {
     "citations_delta": ("text", ""),
 }
 _COUNTS: Final = ("input_tokens", "output_tokens")
+_HEAD: Final = form(
+    {
+        "type": {"const": "message"},
+        "role": {"const": "assistant"},
+        "id": NAME,
+        "model": NAME,
+        "content": OBJECTS,
+        "stop_reason": or_null(TEXT),
+        "stop_sequence": or_null(TEXT),
+    },
+    {
+        "usage": {
+            "type": "object",
+            "properties": {f"cache_{what}_input_tokens": or_null(COUNT) for what in ("read", "creation")},
+        }
+    },
+)
+_BLOCKS: Final = {
+    "text": form({"text": TEXT}),
+    "thinking": form({"thinking": TEXT}),
+    "tool_use": form({"id": NAME, "name": NAME, "input": {"type": "object"}}),
+}
 
 
 def read_whole(answer: Answer, body: Body) -> None:
     """Read a `message`."""
-    _head(answer, body)
-    content = body.get("content")
-    answer.expect(isinstance(content, list), "fields", "a list of content", content)
-    for block in objects(content):
+    answer.is_readable = isinstance(body.get("content"), list)
+    answer.check(_HEAD, body)
+    for block in objects(body.get("content")):
         _take_block(answer, block)
     answer.take_counts(body.get("usage"), _COUNTS)
     _finish(answer, body.get("stop_reason"), body)
@@ -46,6 +67,7 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     kinds = [text_of(event.get("type")) for event in told]
     answer.error = next((event.get("error") for event in told if event.get("type") == "error"), None)
     starts = [number for number, kind in enumerate(kinds) if kind == "message_start"]
+    answer.is_readable = bool(starts or "content_block_start" in kinds)
     answer.expect(starts == [0], "start", "message_start first, and once", kinds[:3])
     usage = _begin(answer, object_of(told[0].get("message")) if told else {})
     blocks = _Blocks(answer)
@@ -72,7 +94,7 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
 def _begin(answer: Answer, message: Body) -> Any:
     """Read the message of `message_start`; return its usage."""
     if answer.expect(bool(message), "start", "a message in message_start", message):
-        _head(answer, message)
+        answer.check(_HEAD, message, "$.message")
         answer.expect(message.get("content") == [], "fields", "content: [] in message_start", message.get("content"))
     return message.get("usage")
 
@@ -123,7 +145,7 @@ class _Blocks:
             written = block.pop("_json", "")
             if block.get("type") == "tool_use" and written:
                 self._answer.expect(not block.get("input"), "deltas", "the input either at the start or after", block)
-                block["input"] = _value(written)
+                block |= {"input": _value(written), "_written": written}
         return self._blocks
 
 
@@ -134,31 +156,19 @@ def _value(text: str) -> Any:
         return text
 
 
-def _head(answer: Answer, body: Body) -> None:
-    for name, expected in (("type", "message"), ("role", "assistant")):
-        answer.expect(body.get(name) == expected, "fields", f'{name} "{expected}"', body.get(name))
-    for name in ("id", "model"):
-        answer.expect(isinstance(body.get(name), str), "fields", f"{name}: a text", body.get(name))
-    for name in ("stop_reason", "stop_sequence"):
-        answer.expect(name in body, "fields", f"the key {name}", list(body))
-
-
 def _take_block(answer: Answer, block: Body) -> None:
-    match block.get("type"):
+    kind = text_of(block.get("type"))
+    answer.check(_BLOCKS.get(kind, form({"type": NAME})), block, "$.content[…]")
+    match kind:
         case "text":
-            answer.expect(isinstance(block.get("text"), str), "fields", "text: a text", block)
             answer.text += text_of(block.get("text"))
         case "thinking":
             answer.reasoning += text_of(block.get("thinking"))
         case "tool_use":
-            given = block.get("input")
-            answer.expect(isinstance(given, dict), "arguments", "input: an object", given)
-            text = given if isinstance(given, str) else encode(given).decode()
-            answer.take_call(block.get("id"), block.get("name"), text)
-        case kind:
-            answer.expect(isinstance(kind, str), "fields", "a block with a type", block)
+            written = block.get("_written") or encode(block.get("input")).decode()
+            answer.take_call(block.get("id"), block.get("name"), written)
 
 
 def _finish(answer: Answer, reason: Any, shown: object) -> None:
-    answer.expect(reason in _FINISHES, "finish", f"one of {', '.join(_FINISHES)}", shown)
+    answer.expect(text_of(reason) in _FINISHES, "finish", f"one of {', '.join(_FINISHES)}", shown)
     answer.finish = _FINISHES.get(text_of(reason), "")

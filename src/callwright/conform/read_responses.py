@@ -2,16 +2,34 @@
 
 from typing import Any, Final
 
-from callwright.conform.answer import DONE, Answer, Body, Event
+from callwright.conform.answer import DONE, LIST, NAME, OBJECTS, TEXT, TIME, Answer, Body, Event, form
 from callwright.eval.wires import object_of, objects, text_of
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
-_STATUSES: Final = ("completed", "incomplete", "failed", "in_progress", "queued", "cancelled")
 _COUNTS: Final = ("input_tokens", "output_tokens")
-_REQUIRED: Final = (
-    *("id", "created_at", "model", "output", "status", "error", "incomplete_details", "instructions", "metadata"),
-    *("parallel_tool_calls", "tool_choice", "tools"),
+_DETAILS: Final = ("input_tokens_details", "output_tokens_details")
+_STATUS: Final = {"enum": ["completed", "incomplete", "failed", "in_progress", "queued", "cancelled"]}
+_RESPONSE: Final = form(
+    {
+        "object": {"const": "response"},
+        "id": NAME,
+        "created_at": TIME,
+        "model": NAME,
+        "status": _STATUS,
+        "output": OBJECTS,
+        "tools": LIST,
+        "parallel_tool_calls": {"type": "boolean"},
+        **{name: {} for name in ("error", "incomplete_details", "instructions", "metadata", "tool_choice")},
+    }
 )
+_ITEM: Final = {"id": NAME, "type": NAME}
+_ITEMS: Final = {
+    "message": form({**_ITEM, "role": {"const": "assistant"}, "content": OBJECTS}),
+    "reasoning": form({**_ITEM, "summary": OBJECTS}),
+    "function_call": form({**_ITEM, "call_id": NAME, "name": NAME, "arguments": TEXT}),
+    "custom_tool_call": form({**_ITEM, "call_id": NAME, "name": NAME, "input": TEXT}),
+}
+_PART: Final = form({"text": TEXT, "annotations": LIST})
 # Pieces of an item: the last part of the event's name before `.delta`, with the field of its `.done`.
 _PIECES: Final = {
     "response.output_text": "text",
@@ -25,11 +43,8 @@ _PIECES: Final = {
 
 def read_whole(answer: Answer, body: Body) -> None:
     """Read a `response`."""
-    answer.expect(body.get("object") == "response", "fields", 'object "response"', body.get("object"))
-    missing = [name for name in _REQUIRED if name not in body]
-    answer.expect(not missing, "fields", "all required fields", f"without {', '.join(missing)}")
-    answer.expect(body.get("status") in _STATUSES, "finish", "a status", body.get("status"))
-    answer.expect(isinstance(body.get("output"), list), "fields", "a list of output", body.get("output"))
+    answer.is_readable = isinstance(body.get("output"), list)
+    answer.check(_RESPONSE, body)
     for item in objects(body.get("output")):
         _take_item(answer, item)
     status = body.get("status")
@@ -38,7 +53,7 @@ def read_whole(answer: Answer, body: Body) -> None:
         answer.expect(isinstance(answer.error, dict), "fields", "an error if it failed", answer.error)
         return
     answer.finish = "length" if status == "incomplete" else "tool_calls" if answer.calls else "stop"
-    answer.take_counts(body.get("usage"), _COUNTS, "total_tokens")
+    answer.take_counts(body.get("usage"), _COUNTS, _DETAILS)
 
 
 def read_stream(answer: Answer, events: list[Event]) -> None:
@@ -65,6 +80,7 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
     answer.expect(len(ids) <= 1, "ids", "one id of the response", sorted(ids))
     last = responses[-1] if responses and ends else {}
     read_whole(answer, last)
+    answer.is_readable |= bool(first)
     items = _Items(answer)
     for value in told:
         items.take(value)
@@ -72,52 +88,55 @@ def read_stream(answer: Answer, events: list[Event]) -> None:
 
 
 class _Items:
-    """The output items of a stream: added, in pieces, done."""
+    """The output items of a stream by their indices: added, in pieces, done. Several may be open at a time: their
+    index distinguishes them.
+    """
 
     def __init__(self, answer: Answer) -> None:
         self._expect = answer.expect
         self._cut = False
-        self._added: list[Body] = []
-        self._done: list[Body] = []
-        self._pieces: dict[tuple[str, Any, Any], str] = {}
-        self._parts: dict[tuple[Any, Any], str] = {}
+        self._added: dict[int, Body] = {}
+        self._done: dict[int, Body] = {}
+        self._pieces: dict[tuple[str, int, int], str] = {}
+        self._parts: dict[tuple[int, int], str] = {}
 
     def take(self, event: Body) -> None:
         """Read an event."""
-        kind, index = text_of(event.get("type")), event.get("output_index")
+        kind, index = text_of(event.get("type")), _number(event, "output_index")
         item = object_of(event.get("item"))
         if kind in ("response.failed", "response.incomplete"):
             self._cut = True
         elif kind == "response.output_item.added":
-            fits = index == len(self._added) == len(self._done)
-            self._expect(fits, "items", f"the next item, index {len(self._added)}, after the one before is done", event)
-            self._added.append(item)
+            self._expect(index == len(self._added), "items", f"index {len(self._added)} for the next item", event)
+            self._added[index] = item
         elif kind == "response.output_item.done":
-            fits = index == len(self._added) - 1 == len(self._done)
-            self._expect(fits, "items", "one output_item.done for each item", event)
-            before = self._added[-1].get("id") if self._added else None
+            self._expect_open(index, event)
+            before = self._added.get(index, {}).get("id")
             self._expect(item.get("id") == before, "ids", f"the item's id {before}", item.get("id"))
-            self._done.append(item)
+            self._done[index] = item
         elif kind in ("response.content_part.added", "response.content_part.done"):
-            self._take_part(kind, (index, event.get("content_index")), event)
+            self._take_part(kind, (index, _number(event, "content_index")), event)
         else:
             name, _, what = kind.rpartition(".")
             if name in _PIECES and what in ("delta", "done"):
                 self._take_piece(name, what, event)
 
-    def _take_part(self, kind: str, place: tuple[Any, Any], event: Body) -> None:
+    def _expect_open(self, index: int, event: Body) -> None:
+        is_open = index in self._added and index not in self._done
+        self._expect(is_open, "items", "an item that is added, and not done", event)
+
+    def _take_part(self, kind: str, place: tuple[int, int], event: Body) -> None:
         state = "added" if kind.endswith("added") else "done"
         before = self._parts.get(place)
         self._expect(before == ("added" if state == "done" else None), "items", "one start and end of each part", event)
         self._parts[place] = state
 
     def _take_piece(self, name: str, what: str, event: Body) -> None:
-        index = event.get("output_index")
-        is_open = index == len(self._added) - 1 == len(self._done)
-        self._expect(is_open, "items", "pieces of the open item only", event)
-        item_id = self._added[-1].get("id") if self._added else None
+        index = _number(event, "output_index")
+        self._expect_open(index, event)
+        item_id = self._added.get(index, {}).get("id")
         self._expect(event.get("item_id") == item_id, "ids", f"item_id {item_id}", event.get("item_id"))
-        key = (name, index, event.get("content_index", event.get("summary_index")))
+        key = (name, index, _number(event, "content_index" if "content_index" in event else "summary_index"))
         if what == "delta":
             self._pieces[key] = self._pieces.get(key, "") + text_of(event.get("delta"))
         else:
@@ -131,7 +150,7 @@ class _Items:
         self._expect(fits, "items", "output_item.done for each item", f"{len(self._done)} of {len(self._added)}")
         are_done = all(state == "done" for state in self._parts.values())
         self._expect(are_done or self._cut, "items", "each part done", "one is not")
-        ids, final = [item.get("id") for item in self._done], [item.get("id") for item in output]
+        ids, final = [self._done[index].get("id") for index in sorted(self._done)], [item.get("id") for item in output]
         self._expect(ids == final or self._cut, "ids", f"the ids of the stream in the final response: {ids}", final)
         for number, item in enumerate(output):
             match item.get("type"):
@@ -146,22 +165,26 @@ class _Items:
         self._expect("".join(told) == whole or self._cut, "deltas", f"{_PIECES[name]} as streamed: {told}", whole)
 
 
+def _number(event: Body, name: str) -> int:
+    """An index; -1 if the field is not a number."""
+    value = event.get(name)
+    return value if type(value) is int else -1
+
+
 def _take_item(answer: Answer, item: Body) -> None:
-    answer.expect(isinstance(item.get("id"), str), "fields", "an id for each item", item)
-    match item.get("type"):
+    kind = text_of(item.get("type"))
+    answer.check(_ITEMS.get(kind, form(_ITEM)), item, "$.output[…]")
+    match kind:
         case "message":
             for part in objects(item.get("content")):
                 answer.text += text_of(part.get("text"))
                 answer.refusal += text_of(part.get("refusal"))
                 if part.get("type") == "output_text":
-                    answer.expect(isinstance(part.get("annotations"), list), "fields", "a list of annotations", part)
+                    answer.check(_PART, part, "$.output[…].content[…]")
         case "reasoning":
             parts = [*objects(item.get("content")), *objects(item.get("summary"))]
             answer.reasoning += "".join(text_of(part.get("text")) for part in parts)
         case "function_call":
-            answer.expect(isinstance(item.get("arguments"), str), "arguments", "arguments: a text", item)
             answer.take_call(item.get("call_id"), item.get("name"), item.get("arguments"))
         case "custom_tool_call":
             answer.take_call(item.get("call_id"), item.get("name"), item.get("input"), "custom")
-        case kind:
-            answer.expect(isinstance(kind, str), "fields", "an item with a type", item)

@@ -3,12 +3,13 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.base_urls import credentials_in, without_credentials
@@ -47,6 +48,13 @@ class Reply(Struct, frozen=True):
         except NotJsonError:
             return None
 
+    def without(self, secrets: Sequence[str]) -> "Reply":
+        """The reply without these values in its body."""
+        body = self.body
+        for secret in secrets:
+            body = body.replace(secret.encode(), "…".encode())
+        return replace(self, body=body)
+
     @property
     def is_page(self) -> bool:
         """Whether it is a web page."""
@@ -59,9 +67,13 @@ class Reply(Struct, frozen=True):
 
 
 class Asker:
-    """Connections to the server at a URL. A request may take `request_s` seconds, all of them together `total_s`."""
+    """Connections to the server at a URL. A request may take `request_s` seconds, all of them together `total_s`.
+    `secrets` are those in the headers and the URL; `hides`: whether replies have them replaced.
+    """
 
-    def __init__(self, url: str, headers: Mapping[str, str], *, request_s: float, total_s: float) -> None:
+    def __init__(
+        self, url: str, headers: Mapping[str, str], *, request_s: float, total_s: float, hides: bool = True
+    ) -> None:
         self.headers = dict(headers)
         self.request_s = request_s
         self.requests = 0
@@ -69,7 +81,8 @@ class Asker:
         self._free = asyncio.Semaphore(_AT_ONCE)
         values = [part for value in headers.values() for part in value.split()]
         values += credentials_in(url)
-        self._secrets = [value.encode() for value in values if len(value) >= _SECRET and value != "Bearer"]
+        self.secrets = tuple(value for value in values if len(value) >= _SECRET and value != "Bearer")
+        self._hides = hides
         # A connection for each request: the server may close an idle one just when the next request is sent.
         self._connections = Connections(self.headers, Timeouts(2 * request_s), keep=False)
 
@@ -127,9 +140,8 @@ class Asker:
                 return Reply(0, response.headers, bytes(body), str(response.broken))
             if response.broken is not None:
                 return Reply(0, response.headers, bytes(body), _fault(response.broken))
-            for secret in self._secrets:
-                body = body.replace(secret, "…".encode())
-            return Reply(response.status, response.headers, bytes(body))
+            reply = Reply(response.status, response.headers, bytes(body))
+            return reply.without(self.secrets) if self._hides else reply
 
 
 def dig(value: object, *path: str | int) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from callwright.conform.answer import Body
 from callwright.eval.wires import WireName
@@ -32,7 +33,32 @@ _CHAT: Final = "reference/resources/chat/subresources/completions"
 _RESPONSES: Final = "reference/resources/responses"
 ANSWERS: Final = sources(f"{_CHAT}/methods/create", f"{_RESPONSES}/methods/create", "api/messages/create")
 STREAMS: Final = sources(f"{_CHAT}/streaming-events", f"{_RESPONSES}/streaming-events", "build-with-claude/streaming")
+
+
+def field(chat: str, responses: str = "", messages: str = "") -> Mapping[WireName, str]:
+    """The entries of a request's field in the references; in the others its name is that of chat by default."""
+    create = "(method) create > (params) 0.non_streaming > (param)"
+    chat_entry = quote(f"(resource) chat.completions > {create} {chat} > (schema)")
+    responses_entry = quote(f"(resource) responses > {create} {responses or chat} > (schema)")
+    entries = {"chat": chat_entry, "responses": responses_entry, "messages": f"create.{messages or chat}"}
+    return {wire: f"{page}#{entries[wire]}" for wire, page in ANSWERS.items()}
+
+
+def completion(path: str) -> Mapping[WireName, str]:
+    """The entry of a part of a chat answer in the reference."""
+    return {"chat": f"{ANSWERS['chat']}#{quote(f'(resource) chat.completions > (model) {path}')}"}
+
+
 CALLING: Final = guides("function-calling", "agents-and-tools/tool-use/handle-tool-calls")
+STRICT: Final = guides("function-calling#strict-mode", "agents-and-tools/tool-use/strict-tool-use")
+# Which errors there are, and their form.
+REFUSALS: Final = guides("error-codes#python-library-error-types", "api/errors#http-errors")
+FAILURES: Final = guides("error-codes#api-errors", "api/errors#error-shapes")
+LATE_FAILURES: Final[Mapping[WireName, str]] = {
+    "chat": FAILURES["chat"],
+    "responses": f"{STREAMS['responses']}#error",
+    "messages": f"{STREAMS['messages']}#error-events",
+}
 
 
 def user(text: str) -> Body:

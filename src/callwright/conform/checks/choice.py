@@ -1,7 +1,7 @@
 """Which tools are called: `tool_choice` in all forms, parallel calls, strict schemas, late tools, custom tools."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from callwright.conform.answer import Answer, Body
 from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not
@@ -11,6 +11,7 @@ from callwright.conform.checks.asks import (
     BOTH,
     CALLING,
     REQUIRED,
+    STRICT,
     TIME,
     TWO,
     assistant,
@@ -31,7 +32,6 @@ _CHOICE: Final[Mapping[WireName, str]] = {
 }
 _OPENAI_CHOICE: Final[Mapping[WireName, str]] = {wire: page for wire, page in _CHOICE.items() if wire != "messages"}
 _PARALLEL: Final = guides("function-calling#parallel-function-calling", "agents-and-tools/tool-use/parallel-tool-use")
-_STRICT: Final = guides("function-calling#strict-mode", "agents-and-tools/tool-use/strict-tool-use")
 _TOOL_SCHEMA: Final = {
     "type": "object",
     "properties": {
@@ -81,101 +81,78 @@ def _strict(answer: Answer) -> Verdict:
     return HOLDS if not faults else does_not("arguments that fit the schema", f"{faults[0].path}: {faults[0].message}")
 
 
+def _no_arguments(answer: Answer) -> Verdict:
+    made = answer.calls[0]
+    return HOLDS if made.value == {} else does_not("the arguments {}", made.arguments)
+
+
 def _custom(answer: Answer) -> Verdict:
     made = answer.calls[0]
     return HOLDS if (made.kind, made.name) == ("custom", "write_note") else does_not("a custom call", f"{made}")
 
 
-def _choice(form: str, title: str, body: Body, judge: Judge, *, optional: bool = False) -> Check:
-    where = _OPENAI_CHOICE if optional else _CHOICE
-    return Check(name=f"tool_choice.{form}", title=title, sources=where, asks=(body,), judge=judge, optional=optional)
+def _check(name: str, title: str, judge: Judge, where: Mapping[WireName, str], ask: Body, **more: Any) -> Check:
+    return Check(name=name, title=title, sources=where, asks=(ask,), judge=judge, **more)
 
 
-def _allow_time(mode: str) -> Body:
-    allowed = {"mode": mode, "tools": [choice_of("get_time")]}
-    return {**REQUIRED, "tool_choice": {"type": "allowed_tools", "allowed_tools": allowed}}
+def _choice(form: str, title: str, judge: Judge, choice: Any, where: Mapping[WireName, str] = _CHOICE) -> Check:
+    body = {**REQUIRED, "tool_choice": choice}
+    # What one vendor alone has may be refused.
+    return _check(f"tool_choice.{form}", title, judge, where, body, optional="messages" not in where)
 
 
+def _tools(name: str, title: str, judge: Judge, messages: list[Body], tools: list[Body], choice: Any) -> Check:
+    ask = {"messages": messages, "tools": tools, "tool_choice": choice}
+    return _check(f"tools.{name}", title, judge, CALLING, ask, wants="call")
+
+
+_ONLY_TIME: Final = {"mode": "required", "tools": [choice_of("get_time")]}
+_CUSTOM: Final = {"type": "custom", "custom": {"name": "write_note"}}
 CHECKS: Final = (
-    _choice("auto", "auto: a text, or calls of offered tools", {**REQUIRED, "tool_choice": "auto"}, _judge_offered),
-    _choice("none", "none: no call, though tools are offered", {**REQUIRED, "tool_choice": "none"}, _none),
-    _choice("required", "required (any): at least one call", REQUIRED, _only("get_weather", "get_time")),
+    _choice("auto", "auto: a text, or calls of offered tools", _judge_offered, "auto"),
+    _choice("none", "none: no call, though tools are offered", _none, "none"),
+    _choice("required", "required (any): at least one call", _only("get_weather", "get_time"), "required"),
     _choice(
-        "named",
-        "A named tool is called, even if another would suit better",
-        {**REQUIRED, "tool_choice": choice_of("get_time")},
-        _only("get_time"),
+        *("named", "A named tool is called, even if another would suit better", _only("get_time")),
+        choice_of("get_time"),
     ),
     _choice(
-        "allowed", "allowed_tools: calls of these tools only", _allow_time("required"), _only("get_time"), optional=True
+        *("allowed", "allowed_tools: calls of these tools only", _only("get_time")),
+        {"type": "allowed_tools", "allowed_tools": _ONLY_TIME},
+        _OPENAI_CHOICE,
     ),
-    Check(
-        name="parallel.off",
-        title="At most one call if parallel calls are off",
-        sources=_PARALLEL,
-        asks=({**TWO, "parallel_tool_calls": False},),
-        judge=_one,
+    _check(
+        *("parallel.off", "At most one call if parallel calls are off", _one, _PARALLEL),
+        {**TWO, "parallel_tool_calls": False},
         wants="call",
     ),
-    Check(
-        name="strict.schema",
-        title="A strict tool is called with arguments that fit its schema",
-        sources=_STRICT,
-        asks=(
-            {
-                "messages": [user("The weather in Bergen for 5 days, in miles, please. Use the tool.")],
-                "tools": [tool("get_forecast", strict=True, schema=_TOOL_SCHEMA)],
-                "tool_choice": choice_of("get_forecast"),
-            },
-        ),
-        judge=_strict,
+    _check(
+        *("strict.schema", "A strict tool is called with arguments that fit its schema", _strict, STRICT),
+        {
+            "messages": [user("The weather in Bergen for 5 days, in miles, please. Use the tool.")],
+            "tools": [tool("get_forecast", strict=True, schema=_TOOL_SCHEMA)],
+            "tool_choice": choice_of("get_forecast"),
+        },
         optional=True,
         wants="call",
     ),
-    Check(
-        name="tools.late",
-        title="A tool that only a later request offers can be called",
-        sources=CALLING,
-        asks=({"messages": _LATE, "tools": BOTH, "tool_choice": choice_of("get_time")},),
-        judge=_only("get_time"),
-        wants="call",
+    _tools(
+        *("late", "A tool that only a later request offers can be called", _only("get_time")),
+        *(_LATE, BOTH, choice_of("get_time")),
     ),
-    Check(
-        name="tools.gone",
-        title="A tool of an earlier request, not offered now, is not called",
-        sources=CALLING,
-        asks=({"messages": _LATE, "tools": [TIME], "tool_choice": "required"},),
-        judge=_only("get_time"),
-        wants="call",
+    _tools(
+        *("gone", "A tool of an earlier request, not offered now, is not called", _only("get_time")),
+        *(_LATE, [TIME], "required"),
     ),
-    Check(
-        name="tools.no_parameters",
-        title="A tool without parameters is called with an empty object",
-        sources=CALLING,
-        asks=(
-            {
-                "messages": [user("Roll the dice. Use the tool.")],
-                "tools": [tool("roll_dice", "Roll the dice.", schema={"type": "object", "properties": {}})],
-                "tool_choice": choice_of("roll_dice"),
-            },
-        ),
-        judge=lambda answer: (
-            HOLDS if answer.calls[0].value == {} else does_not("the arguments {}", answer.calls[0].arguments)
-        ),
-        wants="call",
+    _tools(
+        *("no_parameters", "A tool without parameters is called with an empty object", _no_arguments),
+        [user("Roll the dice. Use the tool.")],
+        [tool("roll_dice", "Roll the dice.", schema={"type": "object", "properties": {}})],
+        choice_of("roll_dice"),
     ),
-    Check(
-        name="tools.custom",
-        title="A custom tool is called with a text",
-        sources=guides("function-calling#custom-tools"),
-        asks=(
-            {
-                "messages": [user("Write a note that says: buy milk")],
-                "tools": [_NOTE],
-                "tool_choice": {"type": "custom", "custom": {"name": "write_note"}},
-            },
-        ),
-        judge=_custom,
+    _check(
+        *("tools.custom", "A custom tool is called with a text", _custom, guides("function-calling#custom-tools")),
+        {"messages": [user("Write a note that says: buy milk")], "tools": [_NOTE], "tool_choice": _CUSTOM},
         optional=True,
         wants="call",
     ),

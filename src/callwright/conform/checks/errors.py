@@ -1,13 +1,25 @@
 """Errors before the first byte: the status, the form of the body, and the field that is named."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from callwright.conform.answer import JSON, Answer, Body
-from callwright.conform.check import HOLDS, Change, Check, Judge, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, REQUIRED, TEXT, WEATHER, choice_of, guides, tool
+from callwright.conform.check import HELLO, HOLDS, Change, Check, Judge, Verdict, does_not, refusal
+from callwright.conform.checks.asks import (
+    ASKED,
+    BOTH,
+    REFUSALS,
+    REQUIRED,
+    STRICT,
+    TEXT,
+    WEATHER,
+    choice_of,
+    field,
+    guides,
+    tool,
+)
 from callwright.eval.wires import WIRES, WireName
 
-_SOURCES: Final = guides("error-codes", "api/errors")
 _OPEN: Final = {"type": "object", "properties": {"city": {"type": "string"}}}
 _TYPES: Final = {400: "invalid_request_error", 404: "not_found_error"}
 
@@ -29,12 +41,12 @@ def error_form(answer: Answer) -> Verdict:
     return HOLDS
 
 
-def _judge_refusal(status: int, field: str | dict[WireName, str], *, one_model: bool = False) -> Judge:
-    """Judge an error of the caller. `field`: the start of its `param`; empty: none."""
+def _judge_refusal(status: int, params: Mapping[WireName, str]) -> Judge:
+    """Judge an error of the caller. `params`: the start of its `param`, if any is expected."""
 
     def judge(answer: Answer) -> Verdict:
         if answer.status < 400:
-            if one_model:
+            if status == 404:
                 return Verdict("not offered", "", "it has one model, and takes any name")
             return does_not(
                 f"HTTP {status}", f"HTTP {answer.status}: {answer.text or [call.name for call in answer.calls]}"
@@ -44,13 +56,12 @@ def _judge_refusal(status: int, field: str | dict[WireName, str], *, one_model: 
         form = error_form(answer)
         if form.status != "holds":
             return form
-        wanted = field if isinstance(field, str) else field[answer.wire]
         if answer.wire == "messages":
             expected = _TYPES[status]
             return HOLDS if answer.error["type"] == expected else does_not(f"error.type {expected}", answer.error)
         if answer.error["type"] != "invalid_request_error":
             return does_not("error.type invalid_request_error", answer.error)
-        param = answer.error["param"]
+        param, wanted = answer.error["param"], params.get(answer.wire, "")
         if wanted and not str(param).startswith(wanted):
             return does_not(f"error.param {wanted}", f"{param}: {answer.error['message']}")
         return HOLDS
@@ -86,71 +97,89 @@ def _no_json(_: WireName, __: Body) -> bytes:
     return b'{"model": "m", "messages": [{"role": '
 
 
-_MESSAGES: Final[dict[WireName, str]] = {"chat": "messages", "responses": "input", "messages": "messages"}
-_FORMAT: Final[dict[WireName, str]] = {"chat": "response_format", "responses": "text", "messages": "output_config"}
 _OPENAI: Final[tuple[WireName, ...]] = ("chat", "responses")
-_STRICT_FORMAT: Final = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": _OPEN}}
+# The field with the conversation, over chat and Responses.
+_INPUT: Final = ("messages", "input")
+_OFFER: Final[Body] = {"messages": ASKED, "tools": BOTH}
+_NO_RESPONSE: Final = "resp_00000000000000000000000000000000"
+
+
+def _offer(*tools: Body) -> Body:
+    return {"messages": ASKED, "tools": [*tools]}
+
+
+def _strict_format(schema: Body) -> Body:
+    form = {"type": "json_schema", "json_schema": {"name": "person", "strict": True, "schema": schema}}
+    return {"messages": ASKED, "response_format": form}
 
 
 def _error(
     name: str,
     title: str,
-    field: str | dict[WireName, str],
+    *fields: str,
     body: Body = TEXT,
+    right: Body = HELLO,
     change: Change = lambda _, sent: sent,
     status: int = 400,
+    where: Mapping[WireName, str] | None = None,
     wires: tuple[WireName, ...] = WIRES,
 ) -> Check:
+    """A check of an error. `fields`: the one that it names, by the API if it differs; `right`: the request without the
+    fault; `where`: the pages, if not the entry of the field.
+    """
+    pages = where or (field(*fields) if fields else REFUSALS)
     return Check(
         name=f"errors.{name}",
         title=title,
-        sources={wire: _SOURCES[wire] for wire in wires},
+        sources={wire: page for wire, page in pages.items() if wire in wires},
         asks=(body,),
-        judge=_judge_refusal(status, field, one_model=status == 404),
+        judge=_judge_refusal(status, {"chat": fields[0], "responses": fields[-1]} if fields else {}),
+        given=(HELLO, right),
         change=change,
         wants="error",
     )
 
 
-def _tools(name: str, title: str, *tools: Body, wires: tuple[WireName, ...] = WIRES) -> Check:
-    return _error(name, title, "tools", {"messages": ASKED, "tools": [*tools]}, wires=wires)
-
-
 def _choose(name: str, title: str, body: Body, change: Change = lambda _, sent: sent) -> Check:
-    return _error(name, title, "tool_choice", {"messages": ASKED, **body}, change)
+    return _error(name, title, "tool_choice", body={"messages": ASKED, **body}, right=REQUIRED, change=change)
 
 
 CHECKS: Final = (
-    _error("bad_json", "A body that is not JSON", "", TEXT, _no_json),
-    _error("no_model", "A request without model", "model", TEXT, _without("model")),
-    _error("unknown_model", "An unknown model: 404", "", TEXT, _with(model="no-such-model-7f3"), 404),
-    _error("no_messages", "A request without messages or input", _MESSAGES, TEXT, _without("messages")),
-    _error("no_max_tokens", "A request without max_tokens", "", TEXT, _without("max_tokens"), wires=("messages",)),
+    _error("bad_json", "A body that is not JSON", change=_no_json),
+    _error("no_model", "A request without model", "model", change=_without("model")),
+    _error("unknown_model", "An unknown model: 404", change=_with(model="no-such-model-7f3"), status=404),
+    _error("no_messages", "A request without messages or input", *_INPUT, change=_without("messages")),
     _error(
-        "unknown_response",
-        "previous_response_id names no stored response",
-        "previous_response_id",
-        TEXT,
-        _with(previous_response_id="resp_00000000000000000000000000000000"),
+        *("no_max_tokens", "A request without max_tokens", "max_tokens"),
+        change=_without("max_tokens"),
+        wires=("messages",),
+    ),
+    _error(
+        *("unknown_response", "previous_response_id names no stored response", "previous_response_id"),
+        change=_with(previous_response_id=_NO_RESPONSE),
         wires=("responses",),
     ),
-    _error("wrong_type", "A text for the list of tools", "tools", TEXT, _with(tools="get_weather")),
-    _error("unknown_role", "A message of an unknown role", _MESSAGES, TEXT, _unknown_role),
-    _tools("tool_name", "A tool whose name has a space", tool("get weather")),
-    _tools("tool_schema", "A tool whose parameters are not an object", tool("get_weather", schema={"type": "array"})),
-    _tools("duplicate_tools", "Two tools of one name", WEATHER, WEATHER),
-    _tools(
-        "strict_schema",
-        "A strict tool whose schema allows other properties",
-        tool("get_weather", strict=True, schema=_OPEN),
+    _error("wrong_type", "A text for the list of tools", "tools", right=_OFFER, change=_with(tools="get_weather")),
+    _error("unknown_role", "A message of an unknown role", *_INPUT, change=_unknown_role),
+    _error("tool_name", "A tool whose name has a space", "tools", body=_offer(tool("get weather")), right=_OFFER),
+    _error(
+        *("tool_schema", "A tool whose parameters are not an object", "tools"),
+        body=_offer(tool("get_weather", schema={"type": "array"})),
+        right=_OFFER,
+    ),
+    _error("duplicate_tools", "Two tools of one name", "tools", body=_offer(WEATHER, WEATHER), right=_OFFER),
+    _error(
+        *("strict_schema", "A strict tool whose schema allows other properties", "tools"),
+        body=_offer(tool("get_weather", strict=True, schema=_OPEN)),
+        right=_offer(tool("get_weather", strict=True)),
+        where=STRICT,
         wires=_OPENAI,
     ),
     _error(
-        "strict_format",
-        "A strict format whose schema allows other properties",
-        _FORMAT,
-        {"messages": ASKED, "response_format": _STRICT_FORMAT},
-        wires=_OPENAI,
+        *("strict_format", "A strict format whose schema allows other properties", "response_format", "text"),
+        body=_strict_format(_OPEN),
+        right=_strict_format(WEATHER["function"]["parameters"]),
+        where=guides("structured-outputs#supported-schemas"),
     ),
     _choose("tool_choice_value", "An unknown word as tool_choice", REQUIRED, _unknown_choice),
     _choose(

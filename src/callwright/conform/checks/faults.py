@@ -13,9 +13,21 @@ from msgspec.structs import replace
 
 from callwright.conform.answer import Answer, Body, show
 from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not, keeps
-from callwright.conform.checks.asks import CALLING, tool, user
+from callwright.conform.checks.asks import (
+    CALLING,
+    FAILURES,
+    LATE_FAILURES,
+    STREAMS,
+    STRICT,
+    completion,
+    field,
+    sources,
+    tool,
+    user,
+)
 from callwright.conform.checks.errors import error_form
 from callwright.conversation import AssistantTurn, Call, Message, TextPart
+from callwright.eval.wires import WireName
 from callwright.schema.validate import validator_of
 from callwright.tolerant_json.codec import encode
 from callwright.upstreams.simulated.faults import FAULTS
@@ -45,6 +57,13 @@ _REPLY: Final = "All tables are taken."
 _IN_TEXT: Final = ("teaches", "missing_message_token")
 # It may mean a call, or not.
 _ONLY_TEXT: Final = ("only_said",)
+_BROKEN_OFF: Final = ("cut_stream", "error_event", "cut_first", "cut_last")
+_EVENT_STREAM: Final = "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream"
+_REFUSAL: Final[Mapping[WireName, str]] = {
+    **completion("chat_completion_message > (schema) > (property) refusal"),
+    "responses": f"{STREAMS['responses']}#response.refusal.done",
+    **sources(messages="build-with-claude/handling-stop-reasons#refusal"),
+}
 _TWICE: Final = ("second_call",)
 _NO_CALL: Final = "it does not forward a right call"
 
@@ -130,7 +149,23 @@ def _check(name: str, title: str, fault: str, dialect: str, judge: Judge | None 
     text = f"Book a table for Ada Lovelace: 4 seats outdoors, note 'No nuts 🥜. No fish.' [case {fault} {dialect}]"
     body: Body = {"messages": [user(text)], "tools": [_TOOL]}
     judge = judge or _judge(fault)
-    return Check(name=f"faults.{name}", title=title, sources=CALLING, asks=(body,), judge=judge, wants="error")
+    where = _source_of(name.removeprefix("faults."))
+    return Check(name=f"faults.{name}", title=title, sources=where, asks=(body,), judge=judge, wants="error")
+
+
+def _source_of(fault: str) -> Mapping[WireName, str]:
+    """The pages with the promise that a fault puts to the test."""
+    if fault == REFUSAL:
+        return _REFUSAL
+    if fault.startswith(_SENT_OTHERWISE):
+        return dict.fromkeys(CALLING, _EVENT_STREAM)
+    if fault in _IN_TEXT:  # `auto`: the model chooses between a text and a call
+        return field("tool_choice")
+    if fault in _BROKEN_OFF:
+        return LATE_FAILURES
+    if fault in FAULTS:
+        return FAILURES if FAULTS[fault].failure else STRICT
+    return CALLING
 
 
 def _unread(name: str, title: str, why: str) -> Check:

@@ -2,12 +2,14 @@
 
 import re
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from callwright.conform.answer import EVENTS, JSON, Answer, Rule
+from callwright.conform.answer import EVENTS, JSON, Answer, Body, Rule, repeated_key, show
 from callwright.conform.check import HOLDS, Check, Judge, Verdict, does_not, keeps
-from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, REQUIRED, STREAMS, TEXT, TWO, sources
-from callwright.eval.wires import WireName
+from callwright.conform.checks.asks import ANSWERS, CALL, CALLING, REQUIRED, STREAMS, TEXT, TWO, completion, sources
+from callwright.dialects.base import FORMATS
+from callwright.eval.wires import WIRES, WireName
 
 _CALL_ID: Final[dict[WireName, str]] = {
     "chat": r"\S{1,64}",
@@ -20,6 +22,12 @@ _REQUEST_ID: Final[dict[WireName, str]] = {
     "messages": "request-id",
 }
 
+_HEADERS: Final = sources("reference/overview", "reference/overview", "api/errors#request-id")
+# How formats open calls, and control tokens; what also has other meanings (`functions.`, `Action:`) is left out.
+_SURE: Final = [re.escape(mark) for mark, ways in FORMATS.openings.items() if any(way.is_sure for way in ways)]
+_MARKUP: Final = re.compile(
+    "|".join([r"<[|｜][\w▁:]+[|｜]>", r"</?tool_call>", *(one for one in _SURE if not one[0].isalpha())])
+)
 _LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -45,6 +53,8 @@ def _finish(answer: Answer) -> Verdict:
 
 
 def _text(answer: Answer) -> Verdict:
+    if not answer.is_readable:
+        return does_not(f"{'a stream' if answer.streamed else 'an answer'} of the API", answer.body)
     if answer.calls:
         return does_not("a text, without tools", answer.calls[0].name)
     if not answer.text and answer.finish == "length":
@@ -64,7 +74,24 @@ def _call_ids(answer: Answer) -> Verdict:
 
 def _arguments(answer: Answer) -> Verdict:
     odd = next((call for call in answer.calls if not isinstance(call.value, dict)), None)
-    return does_not("arguments: one JSON object", odd.arguments) if odd else keeps("arguments")(answer)
+    if odd:
+        return does_not("arguments: one JSON object", odd.arguments)
+    twice = next(filter(None, map(repeated_key, (answer.raw, *(call.arguments for call in answer.calls)))), "")
+    return does_not("each key once", f"{twice} twice") if twice else keeps("arguments")(answer)
+
+
+def _items(answer: Answer) -> Verdict:
+    verdict = keeps("items")(answer)
+    # A text has no items over chat.
+    is_without = answer.wire == "chat" and "tools" in answer.sent and not answer.calls
+    return Verdict("not shown", "a call", "none") if is_without and verdict.status == "holds" else verdict
+
+
+def _no_markup(answer: Answer) -> Verdict:
+    if not answer.text and not answer.calls:
+        return Verdict("not shown", "a text or a call", "none")
+    found = _MARKUP.search(answer.text)
+    return does_not("a text without markup of calls", f"{found[0]} in {show(answer.text)}") if found else HOLDS
 
 
 def _several(answer: Answer) -> Verdict:
@@ -73,58 +100,56 @@ def _several(answer: Answer) -> Verdict:
     return _call_ids(answer)
 
 
-def _stream(name: str, title: str, *rules: Rule, wires: tuple[WireName, ...] = ()) -> Check:
-    where = {wire: source for wire, source in STREAMS.items() if not wires or wire in wires}
-    asks = (TEXT, CALL, TWO)
-    return Check(
-        name=f"stream.{name}", title=title, sources=where, asks=asks, judge=keeps(*rules), variants=("streamed",)
-    )
+_WHOLE: Final[Mapping[str, Any]] = {"variants": ("whole",)}
+_STREAMED: Final[Mapping[str, Any]] = {"variants": ("streamed",)}
 
 
-def _answer(name: str, title: str, judge: Judge, *asks: object, wants_call: bool = False) -> Check:
-    return Check(
-        name=name,
-        title=title,
-        sources=CALLING if wants_call else ANSWERS,
-        asks=asks or (TEXT, REQUIRED),  # type: ignore[arg-type]
-        judge=judge,
-        wants="call" if wants_call else "answer",
-    )
+def _check(
+    name: str, title: str, judge: Judge, *asks: Body, where: Mapping[WireName, str] = ANSWERS, **more: Any
+) -> Check:
+    return Check(name=name, title=title, sources=where, asks=asks or (TEXT, REQUIRED), judge=judge, **more)
+
+
+def _call(name: str, title: str, judge: Judge, *asks: Body) -> Check:
+    return _check(f"call.{name}", title, judge, *asks, where=CALLING, wants="call")
+
+
+def _stream(rule: Rule, title: str, *wires: WireName, judge: Judge | None = None) -> Check:
+    where = {wire: STREAMS[wire] for wire in wires or WIRES}
+    return _check(f"stream.{rule}", title, judge or keeps(rule), TEXT, CALL, TWO, where=where, **_STREAMED)
+
+
+def _key(key: Rule, title: str, entry: str) -> Check:
+    """A key that OpenAI's specification requires. It is null in most answers, so many servers leave it out, and some of
+    OpenAI's own models `logprobs`. Clients with types of the specification fail then: each has a check of its own.
+    """
+    return _check(f"answer.{key}", f"{title} has the key {key}", keeps(key), TEXT, where=completion(entry), **_WHOLE)
 
 
 CHECKS: Final = (
-    _answer("answer.text", "A request without tools is answered with a text", _text, TEXT),
-    _answer("answer.fields", "All fields of the answer, with their types", keeps("fields")),
-    _answer("answer.finish", "The finish reason shows whether there is a call", _finish),
-    _answer("answer.usage", "Tokens are counted, and the counts add up", keeps("usage")),
-    _answer("answer.content_type", "The content type of the answer", _content_type),
-    Check(
-        name="answer.request_id",
-        title="A header with the id of the request",
-        sources=sources("reference/overview", "reference/overview", "api/errors"),
-        asks=(TEXT,),
-        judge=_request_id,
-        variants=("whole",),
-    ),
-    _answer(
-        "call.id", "Each call has an id of the API's form, another for each", _call_ids, CALL, TWO, wants_call=True
-    ),
-    _answer("call.arguments", "The arguments of a call are one JSON object", _arguments, CALL, TWO, wants_call=True),
-    _answer("call.several", "Several calls in one answer", _several, TWO, wants_call=True),
-    _stream("framing", "Each event is one JSON object, named as its type", "framing"),
-    _stream("start", "The stream begins once, as documented", "start"),
-    _stream("end", "The stream ends once, and nothing follows", "end"),
-    _stream("items", "Each item, block or call: one start, one end, indices in order", "items"),
-    _stream("deltas", "The deltas are the whole text", "deltas", wires=("responses", "messages")),
-    _stream("ids", "Ids stay the same in the whole stream", "ids", wires=("chat", "responses")),
-    Check(
-        name="stream.usage_off",
-        title="No usage in a stream that does not ask for it",
-        sources={"chat": STREAMS["chat"]},
-        asks=(TEXT,),
+    _check("answer.text", "A request without tools is answered with a text", _text, TEXT, given=()),
+    _check("answer.fields", "All fields of the answer, with their types", keeps("fields")),
+    _check("answer.finish", "The finish reason shows whether there is a call", _finish),
+    _check("answer.usage", "Tokens are counted, and the counts add up", keeps("usage")),
+    _check("answer.markup", "No markup of calls in the text", _no_markup, TEXT, CALL, REQUIRED, TWO, where=CALLING),
+    _key("refusal", "The message", "chat_completion_message > (schema) > (property) refusal"),
+    _key("logprobs", "The choice", "chat_completion > (schema) > (property) choices"),
+    _check("answer.content_type", "The content type of the answer", _content_type),
+    _check("answer.request_id", "A header with the id of the request", _request_id, TEXT, where=_HEADERS, **_WHOLE),
+    _call("id", "Each call has an id of the API's form, another for each", _call_ids, CALL, TWO),
+    _call("arguments", "The arguments of a call are one JSON object, each key once", _arguments, CALL, TWO),
+    _call("several", "Several calls in one answer", _several, TWO),
+    _stream("framing", "Each event is one JSON object, named as its type"),
+    _stream("start", "The stream begins once, as documented"),
+    _stream("end", "The stream ends once, and nothing follows"),
+    _stream("items", "Each item, block or call: one start, one end, indices in order", judge=_items),
+    _stream("deltas", "The deltas are the whole text", "responses", "messages"),
+    _stream("ids", "Ids stay the same in the whole stream", "chat", "responses"),
+    _check(
+        *("stream.usage_off", "No usage in a stream that does not ask for it", keeps("usage"), TEXT),
+        where={"chat": STREAMS["chat"]},
         change=lambda _, sent: {key: value for key, value in sent.items() if key != "stream_options"},
-        judge=keeps("usage"),
-        variants=("streamed",),
+        **_STREAMED,
     ),
-    _stream("sequence", "Events are numbered in steps of one", "sequence", wires=("responses",)),
+    _stream("sequence", "Events are numbered in steps of one", "responses"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from callwright.conform.answer import Answer, Body
-from callwright.conform.check import HOLDS, Check, Verdict, does_not, refusal
+from callwright.conform.check import HELLO, HOLDS, Check, Verdict, does_not, refusal
 from callwright.conform.checks.asks import ASKED, BOTH, CALLING, assistant, call, guides, output, user
 from callwright.eval.wires import WireName
 from callwright.schema.validate import validator_of
@@ -87,6 +87,10 @@ _LENIENT: Final[Mapping[str, tuple[str, list[Body]]]] = {
 }
 
 
+# The server must answer this, or its 400 to the shapes above means nothing.
+_RIGHT: Final[Body] = {"messages": [*ASKED, _MADE, _GIVEN], "tools": BOTH}
+
+
 def _history(name: str, title: str, messages: list[Body], *, lenient: bool = False) -> Check:
     body: Body = {"messages": [*ASKED, *messages], **({} if name == "no_tools" else {"tools": BOTH})}
     return Check(
@@ -94,6 +98,7 @@ def _history(name: str, title: str, messages: list[Body], *, lenient: bool = Fal
         title=title,
         sources=CALLING,
         asks=(body,),
+        given=(HELLO, _RIGHT) if lenient else (HELLO,),
         judge=_judge_answer_or_refusal if lenient else _judge_answer,
         wants="error" if lenient else "answer",
     )
