@@ -222,14 +222,16 @@ def test_a_result_is_changed_for_the_model_each_time_and_judged_once(start: Star
 
 @pytest.mark.parametrize("bad", ["crash", "end", "nonsense", "wait", "forge"])
 @pytest.mark.parametrize("on_failure", ["closed", "open"])
-def test_a_hook_that_fails_denies_or_allows_as_it_is_set(
-    start: Started, model: ModelServer, bad: str, on_failure: Any
+def test_a_hook_that_fails_denies_or_allows_as_it_is_set_and_the_log_has_no_content(
+    start: Started, model: ModelServer, caplog: pytest.LogCaptureFixture, bad: str, on_failure: Any
 ) -> None:
     model.plays(CALLS["native"])
     gateway = start([hook(bad, "call", on_failure=on_failure, deadline_s=0.2)])
     reply = asked(gateway, "chat", "native")
     assert reply.status == 200
     assert called(reply) == ([ARGUMENTS] if on_failure == "open" else [])
+    (told,) = [text for text in caplog.messages if text.startswith(f"hook {bad} failed at the place call: ")]
+    assert json.loads(ARGUMENTS)["city"] not in told
 
 
 def test_a_hook_that_never_returns_holds_no_other_model_and_is_then_not_asked(
@@ -306,7 +308,7 @@ def test_the_first_rule_that_matches_decides(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"function": "no.such.module:f"}, "cannot be loaded"),
+        ({"function": "no.such.module:f"}, "name its folder in PYTHONPATH"),
         ({"function": "json:no_such_name"}, "cannot be loaded"),
         ({"function": "json:__doc__"}, "expected a function"),
         ({"function": "no_entry_point"}, "entry point"),
