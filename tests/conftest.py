@@ -9,12 +9,16 @@ import msgspec
 import pytest
 
 from callwright.gateway.config.config import Config, KeyConfig, McpConfig, ModelConfig, SearchConfig, ServerConfig
+from callwright.gateway.config.hooks import HookConfig
 from callwright.settings import bounds
+from tests.support import hook_functions
 from tests.support.connection_server import Answering, ConnectionServer
 from tests.support.servers import ClosedPort, Gateway, ModelServer
 
 KEY = "sk-upstream-7f3"
 Served: TypeAlias = Callable[..., str]
+Starts: TypeAlias = Callable[[Config], Gateway]
+Hooked: TypeAlias = Callable[..., Gateway]
 Connected: TypeAlias = Callable[[Answering], ConnectionServer]
 
 
@@ -94,6 +98,34 @@ def serve(
 
     yield started
     assert not [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+
+
+@pytest.fixture
+def start(caplog: pytest.LogCaptureFixture) -> Iterator[Starts]:
+    """Starts gateways for one test, which log no error."""
+    started: list[Gateway] = []
+
+    def begin(config: Config) -> Gateway:
+        started.append(Gateway(config))
+        return started[-1]
+
+    yield begin
+    for gateway in started:
+        gateway.stop()
+    assert not [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+
+
+@pytest.fixture
+def hooked(start: Starts, model: ModelServer) -> Iterator[Hooked]:
+    """Starts gateways with these hooks before the scripted model server, see `scripted_models`."""
+    hook_functions.GO_ON.clear()
+    hook_functions.ASKED.clear()
+
+    def begin(*hooks: HookConfig, retries: int = 0, **more: Any) -> Gateway:
+        return start(Config(models=scripted_models(model.url, retries), hooks=hooks, **more))
+
+    yield begin
+    hook_functions.GO_ON.set()
 
 
 @pytest.fixture

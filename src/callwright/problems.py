@@ -261,6 +261,10 @@ FAILURES: Final[dict[str, Explanation]] = {
         "The gateway has no model of this name.",
         "Use a name from `GET /v1/models`, or add the model to the configuration.",
     ),
+    "insufficient_quota": Explanation(
+        "A budget of the key, its team or the model is used up.",
+        "Wait for the next day or month, or raise the budget; the page Spend shows them all.",
+    ),
     "rate_limit_exceeded": Explanation(
         "The key's limit was reached.",
         "Wait as long as `retry-after` says, or raise the limit of the key.",

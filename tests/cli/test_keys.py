@@ -177,13 +177,15 @@ def test_a_key_is_printed_once_and_the_file_has_its_hash(file: Path) -> None:
 
 
 def test_the_list_shows_all_but_hashes(file: Path) -> None:
+    with file.open("a", encoding="utf-8") as text:
+        text.write("budget = {tokens_per_day = 2000}\n")
     run(file, "limit", "anna", "--models", "m,*", "--requests-per-minute", "60", "--tokens-per-minute", "5000")
     run(file, "expire", "ben", "2020-02-03T04:05:06+01:00")
     shown = run(file, "list").output
     assert [line.split("  ") for line in re.sub(r" {2,}", "  ", shown).splitlines()] == [
         ["name", "models", "limits", "expires"],
         ["anna", "m, *", "60 requests per minute, 5000 tokens per minute", "never"],
-        ["ben", "*", "none", "2020-02-03T03:05:06Z (expired)"],
+        ["ben", "*", "2000 tokens per day", "2020-02-03T03:05:06Z (expired)"],
     ]
     assert hash_of("anna")[:8] not in shown
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -12,45 +11,18 @@ from callwright.errors import ConfigError
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.gateway.config.hooks import HookConfig, PolicyConfig
+from tests.conftest import Hooked
 from tests.gateway.test_fallback import WIRES
 from tests.support import hook_functions
 from tests.support.http_client import request
 from tests.support.outputs import ARGUMENTS, TOOLS
 from tests.support.servers import Answer, Gateway, ModelServer, call_deltas, calling, chat, completion, said, whole
 
-Started = Callable[..., Gateway]
-MODES: Final = ("native", "raw")
+RAW: Final = "raw-hermes-vllm"
+MODES: Final = ("native", RAW)
 RAW_CALL: Final = f'<tool_call>\n{{"name": "get_weather", "arguments": {ARGUMENTS}}}\n</tool_call>'
-CALLS: Final[dict[str, Answer]] = {"native": calling("get_weather", ARGUMENTS), "raw": completion(RAW_CALL)}
+CALLS: Final[dict[str, Answer]] = {"native": calling("get_weather", ARGUMENTS), RAW: completion(RAW_CALL)}
 ALL: Final = ("request", "prompt", "call", "result")
-
-
-@pytest.fixture
-def model() -> Iterator[ModelServer]:
-    server = ModelServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def start(model: ModelServer) -> Iterator[Started]:
-    running: list[Gateway] = []
-
-    def started(hooks: list[HookConfig] | None = None, **more: Any) -> Gateway:
-        raw: dict[str, Any] = {"mode": "raw", "dialect": "hermes", "server": "vllm", "constrain": "off"}
-        models = (
-            ModelConfig(name="native", upstream=model.url, mode="native", retries=0),
-            ModelConfig(name="raw", upstream=model.url, retries=0, **raw),
-        )
-        running.append(Gateway(Config(models=models, hooks=tuple(hooks or ()), **more)))
-        return running[-1]
-
-    yield started
-    hook_functions.GO_ON.set()
-    for gateway in running:
-        gateway.stop()
-    hook_functions.GO_ON.clear()
-    hook_functions.ASKED.clear()
 
 
 def hook(name: str, *places: Any, **more: Any) -> HookConfig:
@@ -108,10 +80,10 @@ def finish_of(reply: Any) -> list[str]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("place", ["request", "prompt"])
 def test_a_denied_request_is_an_error_with_the_hooks_words(
-    start: Started, model: ModelServer, place: str, mode: str, wire: str, stream: bool
+    hooked: Hooked, model: ModelServer, place: str, mode: str, wire: str, stream: bool
 ) -> None:
     model.plays(CALLS[mode])
-    gateway = start([hook("deny", place)])
+    gateway = hooked(hook("deny", place))
     reply = asked(gateway, wire, mode, stream=stream)
     assert reply.status == 403
     assert "Not here." in reply.text
@@ -122,10 +94,10 @@ def test_a_denied_request_is_an_error_with_the_hooks_words(
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_denied_call_is_left_out_and_the_answer_says_why(
-    start: Started, model: ModelServer, mode: str, wire: str, stream: bool
+    hooked: Hooked, model: ModelServer, mode: str, wire: str, stream: bool
 ) -> None:
     model.plays(CALLS[mode])
-    gateway = start([hook("deny", "call")])
+    gateway = hooked(hook("deny", "call"))
     reply = asked(gateway, wire, mode, stream=stream)
     assert reply.status == 200, reply.text
     assert called(reply) == []
@@ -137,10 +109,10 @@ def test_a_denied_call_is_left_out_and_the_answer_says_why(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_required_call_that_is_denied_is_an_error(
-    start: Started, model: ModelServer, wire: str, stream: bool
+    hooked: Hooked, model: ModelServer, wire: str, stream: bool
 ) -> None:
     model.plays(CALLS["native"])
-    gateway = start([hook("deny", "call")])
+    gateway = hooked(hook("deny", "call"))
     must = {"type": "any"} if wire == "messages" else "required"
     reply = asked(gateway, wire, "native", stream=stream, tool_choice=must)
     assert called(reply) == [] if reply.status == 200 else reply.status == 403
@@ -152,10 +124,10 @@ def test_a_required_call_that_is_denied_is_an_error(
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_changed_call_has_the_new_arguments(
-    start: Started, model: ModelServer, mode: str, wire: str, stream: bool
+    hooked: Hooked, model: ModelServer, mode: str, wire: str, stream: bool
 ) -> None:
     model.plays(CALLS[mode])
-    gateway = start([hook("change", "call")])
+    gateway = hooked(hook("change", "call"))
     (arguments,) = called(asked(gateway, wire, mode, stream=stream))
     assert json.loads(arguments) == {"city": "Oslo"}
 
@@ -164,24 +136,24 @@ def test_a_changed_call_has_the_new_arguments(
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("mode", MODES)
 def test_with_a_hook_that_allows_all_the_answer_is_that_without_hooks(
-    start: Started, model: ModelServer, mode: str, wire: str, stream: bool
+    hooked: Hooked, model: ModelServer, mode: str, wire: str, stream: bool
 ) -> None:
     for answer in (CALLS[mode], said("Fine.") if mode == "native" else completion("Fine.")):
         replies = []
         for hooks in ([], [hook("allow"), hook("allow_async")]):
             model.plays(answer)
-            replies.append(asked(start(hooks), wire, mode, stream=stream))
+            replies.append(asked(hooked(*hooks), wire, mode, stream=stream))
         assert called(replies[0]) == called(replies[1])
         assert replies[0].status == replies[1].status == 200
         assert ("Fine." in replies[0].text) == ("Fine." in replies[1].text)
         assert finish_of(replies[0]) == finish_of(replies[1])
 
 
-def test_of_parallel_calls_only_the_denied_one_is_left_out(start: Started, model: ModelServer) -> None:
+def test_of_parallel_calls_only_the_denied_one_is_left_out(hooked: Hooked, model: ModelServer) -> None:
     two = [*call_deltas("get_weather", '{"city": "Rome"}'), *call_deltas("get_weather", ARGUMENTS, index=1, id_="b")]
     model.plays(chat({"content": "Two. "}, *two, finish="tool_calls"))
     arguments = {"properties": {"city": {"const": "Rome"}}, "required": ["city"]}
-    gateway = start(policies=(PolicyConfig(action="deny", arguments=arguments),))
+    gateway = hooked(policies=(PolicyConfig(action="deny", arguments=arguments),))
     reply = asked(gateway, "chat", "native", stream=True)
     assert called(reply) == [ARGUMENTS]
     indices = {
@@ -197,7 +169,7 @@ def test_of_parallel_calls_only_the_denied_one_is_left_out(start: Started, model
 # --- results ---
 
 
-def test_a_result_is_changed_for_the_model_each_time_and_judged_once(start: Started, model: ModelServer) -> None:
+def test_a_result_is_changed_for_the_model_each_time_and_judged_once(hooked: Hooked, model: ModelServer) -> None:
     history = [
         {"role": "user", "content": "Weather?"},
         {
@@ -208,7 +180,7 @@ def test_a_result_is_changed_for_the_model_each_time_and_judged_once(start: Star
         },
         {"role": "tool", "tool_call_id": "c1", "content": "rain"},
     ]
-    gateway = start([hook("allow", "result"), hook("change", "result")])
+    gateway = hooked(hook("allow", "result"), hook("change", "result"))
     for _ in range(2):
         model.plays(said("It rains."))
         assert asked(gateway, "chat", "native", messages=history).status == 200
@@ -222,24 +194,26 @@ def test_a_result_is_changed_for_the_model_each_time_and_judged_once(start: Star
 
 @pytest.mark.parametrize("bad", ["crash", "end", "nonsense", "wait", "forge"])
 @pytest.mark.parametrize("on_failure", ["closed", "open"])
-def test_a_hook_that_fails_denies_or_allows_as_it_is_set(
-    start: Started, model: ModelServer, bad: str, on_failure: Any
+def test_a_hook_that_fails_denies_or_allows_as_it_is_set_and_the_log_has_no_content(
+    hooked: Hooked, model: ModelServer, caplog: pytest.LogCaptureFixture, bad: str, on_failure: Any
 ) -> None:
     model.plays(CALLS["native"])
-    gateway = start([hook(bad, "call", on_failure=on_failure, deadline_s=0.2)])
+    gateway = hooked(hook(bad, "call", on_failure=on_failure, deadline_s=0.2))
     reply = asked(gateway, "chat", "native")
     assert reply.status == 200
     assert called(reply) == ([ARGUMENTS] if on_failure == "open" else [])
+    (told,) = [text for text in caplog.messages if text.startswith(f"hook {bad} failed at the place call: ")]
+    assert json.loads(ARGUMENTS)["city"] not in told
 
 
 def test_a_hook_that_never_returns_holds_no_other_model_and_is_then_not_asked(
-    start: Started, model: ModelServer
+    hooked: Hooked, model: ModelServer
 ) -> None:
-    gateway = start([hook("wait", "request", models=("raw",), deadline_s=0.1, max_parallel=2)])
-    codes = [asked(gateway, "chat", "raw").json["error"]["code"] for _ in range(6)]
+    gateway = hooked(hook("wait", "request", models=(RAW,), deadline_s=0.1, max_parallel=2))
+    codes = [asked(gateway, "chat", RAW).json["error"]["code"] for _ in range(6)]
     assert codes == ["hook_failed"] * 6
     began = time.monotonic()
-    assert asked(gateway, "chat", "raw").status == 503
+    assert asked(gateway, "chat", RAW).status == 503
     assert time.monotonic() - began < 0.1  # it rests, and no deadline is waited for
     model.plays(CALLS["native"])
     assert called(asked(gateway, "chat", "native")) == [ARGUMENTS]
@@ -265,11 +239,11 @@ def test_a_hook_that_never_returns_holds_no_other_model_and_is_then_not_asked(
     ],
     ids=["allow", "empty", "deny", "replace", "forged", "unknown", "other", "huge", "status", "reset", "silent"],
 )
-def test_a_hook_over_http(start: Started, model: ModelServer, answer: Answer, outcome: str) -> None:
+def test_a_hook_over_http(hooked: Hooked, model: ModelServer, answer: Answer, outcome: str) -> None:
     judge = ModelServer()
     judge.plays(answer)
     model.plays(CALLS["native"])
-    gateway = start([HookConfig(name="far", url=f"{judge.url}/chat/completions", places=("call",), deadline_s=1)])
+    gateway = hooked(HookConfig(name="far", url=f"{judge.url}/chat/completions", places=("call",), deadline_s=1))
     reply = asked(gateway, "chat", "native")
     expected = {"allowed": [{"city": "Paris"}], "changed": [{"city": "Oslo"}], "denied": []}[outcome]
     assert [json.loads(arguments) for arguments in called(reply)] == expected
@@ -293,10 +267,10 @@ def test_a_hook_over_http(start: Started, model: ModelServer, answer: Answer, ou
     ],
 )
 def test_the_first_rule_that_matches_decides(
-    start: Started, model: ModelServer, rules: list[PolicyConfig], allowed: bool
+    hooked: Hooked, model: ModelServer, rules: list[PolicyConfig], allowed: bool
 ) -> None:
     model.plays(CALLS["native"])
-    reply = asked(start(policies=tuple(rules)), "chat", "native")
+    reply = asked(hooked(policies=tuple(rules)), "chat", "native")
     assert called(reply) == ([ARGUMENTS] if allowed else [])
 
 
@@ -306,7 +280,7 @@ def test_the_first_rule_that_matches_decides(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"function": "no.such.module:f"}, "cannot be loaded"),
+        ({"function": "no.such.module:f"}, "name its folder in PYTHONPATH"),
         ({"function": "json:no_such_name"}, "cannot be loaded"),
         ({"function": "json:__doc__"}, "expected a function"),
         ({"function": "no_entry_point"}, "entry point"),
@@ -327,8 +301,8 @@ def test_a_hook_that_cannot_be_is_named(given: dict[str, Any], words: str) -> No
 
 @pytest.mark.parametrize("place", ["request", "prompt", "call"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_secret_that_a_hook_names_is_on_no_page(start: Started, model: ModelServer, mode: str, place: str) -> None:
-    gateway = start([hook("hide", place)], server=ServerConfig(inspect="full"))
+def test_a_secret_that_a_hook_names_is_on_no_page(hooked: Hooked, model: ModelServer, mode: str, place: str) -> None:
+    gateway = hooked(hook("hide", place), server=ServerConfig(inspect="full"))
     model.plays(CALLS[mode])
     said = [{"role": "user", "content": "My word is open sesame."}]
     assert (

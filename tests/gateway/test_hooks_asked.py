@@ -6,18 +6,17 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 import pytest
 
-from callwright.gateway.config.config import Config, McpConfig, SearchConfig
+from callwright.gateway.config.config import McpConfig, SearchConfig
 from callwright.gateway.config.hooks import HookConfig
 from callwright.gateway.hooks.ways import SIGNATURE_HEADER
 from callwright.hooks import Place
 from tests.agent.test_mcp import SERVER
-from tests.conftest import scripted_models
+from tests.conftest import Hooked
 from tests.gateway.test_doors import connected, last_of_turn
 from tests.gateway.test_hooks import ALL, called, hook
 from tests.support import hook_functions
@@ -28,7 +27,6 @@ from tests.support.responses_client import RESPONSES
 from tests.support.search_server import SearchServer
 from tests.support.servers import Answer, ClosedPort, Gateway, ModelServer, calling, completion, said, whole
 
-Started: TypeAlias = Callable[..., Gateway]
 SUM: Final = '{"a": 1, "b": 2}'
 SECRET: Final = "a shared secret"
 HISTORY: Final = [
@@ -40,22 +38,6 @@ HISTORY: Final = [
     {"role": "tool", "tool_call_id": "c1", "content": "rain"},
 ]
 FUNCTION: Final = {"type": "function", **TOOLS[0]["function"]}
-
-
-@pytest.fixture
-def start(model: ModelServer) -> Iterator[Started]:
-    running: list[Gateway] = []
-
-    def started(*hooks: HookConfig, retries: int = 0, **more: Any) -> Gateway:
-        running.append(Gateway(Config(models=scripted_models(model.url, retries), hooks=hooks, **more)))
-        return running[-1]
-
-    yield started
-    hook_functions.GO_ON.set()
-    for gateway in running:
-        gateway.stop()
-    hook_functions.GO_ON.clear()
-    hook_functions.ASKED.clear()
 
 
 def asked_at() -> dict[Place, int]:
@@ -70,12 +52,12 @@ def asked_at() -> dict[Place, int]:
 @pytest.mark.parametrize("name", ["native", "raw-hermes-vllm"])
 @pytest.mark.parametrize("choices", [1, 2, 5])
 def test_choices_share_the_questions_about_their_request(
-    start: Started, model: ModelServer, choices: int, name: str, stream: bool
+    hooked: Hooked, model: ModelServer, choices: int, name: str, stream: bool
 ) -> None:
     text = f'<tool_call>\n{{"name": "get_weather", "arguments": {ARGUMENTS}}}\n</tool_call>'
     answer = calling("get_weather", ARGUMENTS) if name == "native" else completion(text)
     model.plays(*[answer] * choices)
-    gateway = start(hook("allow"))
+    gateway = hooked(hook("allow"))
     body = {"model": name, "messages": HISTORY, "tools": TOOLS, "n": choices, "stream": stream}
     reply = request(gateway.url + CHAT, body)
     assert reply.status == 200
@@ -87,9 +69,9 @@ def test_choices_share_the_questions_about_their_request(
 @pytest.mark.parametrize("place", ["request", "prompt"])
 @pytest.mark.parametrize("verdict", ["deny", "crash"])
 def test_all_choices_are_denied_by_one_verdict(
-    start: Started, model: ModelServer, verdict: str, place: Place, stream: bool
+    hooked: Hooked, model: ModelServer, verdict: str, place: Place, stream: bool
 ) -> None:
-    gateway = start(hook(verdict, place), hook("allow", place))
+    gateway = hooked(hook(verdict, place), hook("allow", place))
     body = {"model": "native", "messages": [QUESTION], "n": 4, "stream": stream}
     reply = request(gateway.url + CHAT, body)
     assert reply.status == (403 if verdict == "deny" else 503)
@@ -99,8 +81,8 @@ def test_all_choices_are_denied_by_one_verdict(
     assert model.asked == []
 
 
-def test_each_new_prompt_of_a_request_is_judged(start: Started, model: ModelServer) -> None:
-    gateway = start(hook("allow", "request", "prompt"), retries=1)
+def test_each_new_prompt_of_a_request_is_judged(hooked: Hooked, model: ModelServer) -> None:
+    gateway = hooked(hook("allow", "request", "prompt"), retries=1)
     model.plays(calling("get_weather", "{}"), calling("get_weather", ARGUMENTS), calling("get_weather", ARGUMENTS))
     body = {"model": "native", "messages": [QUESTION], "tools": TOOLS, "tool_choice": "required", "n": 2}
     assert request(gateway.url + CHAT, body).status == 200
@@ -160,12 +142,12 @@ def answer_over(gateway: Gateway, way: str, ways: dict[str, tuple[str, dict[str,
 @pytest.mark.parametrize("way", MCP_WAYS)
 @pytest.mark.parametrize("title", MCP_CASES)
 def test_hooks_see_the_calls_and_results_of_mcp_tools(
-    start: Started, model: ModelServer, tmp_path: Path, title: str, way: str
+    hooked: Hooked, model: ModelServer, tmp_path: Path, title: str, way: str
 ) -> None:
     pytest.importorskip("mcp.client", reason="the SDK of MCP is not installed")
     name, places, result, questions = MCP_CASES[title]
     command = [sys.executable, SERVER, "stdio", str(tmp_path)]
-    gateway = start(hook(name, *places), mcp=(McpConfig(label="s", command=command, timeout_s=10.0),))
+    gateway = hooked(hook(name, *places), mcp=(McpConfig(label="s", command=command, timeout_s=10.0),))
     model.plays(calling("s__add", SUM), said("Done."))
     text = answer_over(gateway, way, MCP_WAYS, stream=title == "both changed")
     heard = (tmp_path / "heard").read_text().split() if (tmp_path / "heard").exists() else []
@@ -198,11 +180,11 @@ SEARCH_WAYS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     [("allow", "call", True), ("deny", "call", False), ("allow", "result", True), ("deny", "result", True)],
 )
 def test_hooks_see_the_searches_of_the_gateway(
-    start: Started, model: ModelServer, name: str, place: Place, is_run: bool, way: str
+    hooked: Hooked, model: ModelServer, name: str, place: Place, is_run: bool, way: str
 ) -> None:
     engine = SearchServer()
     engine.finds()
-    gateway = start(hook(name, place), search=SearchConfig(url=engine.url, timeout_s=10.0))
+    gateway = hooked(hook(name, place), search=SearchConfig(url=engine.url, timeout_s=10.0))
     model.plays(calling("web_search", '{"query": "tides"}'), said("At six."))
     text = answer_over(gateway, way, SEARCH_WAYS, stream=False)
     assert engine.queries == (["tides"] if is_run else [])
@@ -217,8 +199,8 @@ def test_hooks_see_the_searches_of_the_gateway(
 # --- over a WebSocket ---
 
 
-def test_each_turn_over_a_websocket_is_a_request(start: Started, model: ModelServer) -> None:
-    gateway = start(hook("allow"))
+def test_each_turn_over_a_websocket_is_a_request(hooked: Hooked, model: ModelServer) -> None:
+    gateway = hooked(hook("allow"))
     model.plays(*[calling("get_weather", ARGUMENTS)] * 3)
     with connected(gateway) as connection:
         for number in range(1, 4):
@@ -241,9 +223,9 @@ def test_each_turn_over_a_websocket_is_a_request(start: Started, model: ModelSer
     ],
 )
 def test_a_turn_over_a_websocket_can_be_denied_and_the_next_one_allowed(
-    start: Started, model: ModelServer, name: str, place: Place, words: str
+    hooked: Hooked, model: ModelServer, name: str, place: Place, words: str
 ) -> None:
-    gateway = start(hook(name, place, models=("native",)))
+    gateway = hooked(hook(name, place, models=("native",)))
     turn = {"type": "response.create", "input": "Hi", "tools": [FUNCTION]}
     model.plays(*[calling("get_weather", ARGUMENTS)] * 2)
     with connected(gateway) as connection:
@@ -259,12 +241,12 @@ def test_a_turn_over_a_websocket_can_be_denied_and_the_next_one_allowed(
 
 
 def test_a_signature_is_that_of_the_body_and_its_time(
-    start: Started, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+    hooked: Hooked, model: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     judge = ModelServer()
     judge.plays(*[whole("", 204)] * 4)
-    gateway = start(HookConfig(name="far", url=judge.url, secret_env="HOOK_SECRET", places=ALL))
+    gateway = hooked(HookConfig(name="far", url=judge.url, secret_env="HOOK_SECRET", places=ALL))
     model.plays(calling("get_weather", ARGUMENTS))
     began = int(time.time())
     body = {"model": "native", "messages": HISTORY, "tools": TOOLS}
@@ -301,7 +283,7 @@ CLOSED: Final[dict[Place, tuple[int, bool]]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("on_failure", ["open", "closed"])
 def test_a_server_that_fails_denies_or_allows_as_it_is_set(
-    start: Started, model: ModelServer, on_failure: Literal["open", "closed"], fault: str, place: Place
+    hooked: Hooked, model: ModelServer, on_failure: Literal["open", "closed"], fault: str, place: Place
 ) -> None:
     judge, closed = ModelServer(), ClosedPort()
     if (answer := FAULTS[fault]) is not None:
@@ -313,7 +295,7 @@ def test_a_server_that_fails_denies_or_allows_as_it_is_set(
         deadline_s=0.3,
         on_failure=on_failure,
     )
-    gateway = start(far)
+    gateway = hooked(far)
     model.plays(calling("get_weather", ARGUMENTS))
     reply = request(gateway.url + CHAT, {"model": "native", "messages": HISTORY, "tools": TOOLS})
     status, is_called = (200, True) if on_failure == "open" else CLOSED[place]

@@ -2,13 +2,12 @@
 
 import gc
 import json
-import logging
 import random
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,31 +29,16 @@ from callwright.gateway.config.hooks import PolicyConfig, RedactConfig
 from callwright.gateway.revision import Revision
 from callwright.settings.bounds import Bounds
 from tests.agent.test_mcp import SERVER
+from tests.conftest import Starts
 from tests.support.http_client import CHAT, Live, Reply, request
 from tests.support.messages_client import MESSAGES
 from tests.support.outputs import QUESTION
 from tests.support.responses_client import RESPONSES
-from tests.support.servers import Answer, Gate, Gateway, ModelServer, said
+from tests.support.servers import Answer, Gate, ModelServer, said
 from tests.support.waiting import until
 
 ANNA, BEN = "cw-anna-" + "a" * 40, "cw-ben-" + "b" * 40
 KEY = KeyConfig(name="anna", sha256=hash_of(ANNA), operator=True)
-Starts: TypeAlias = Callable[[Config], Gateway]
-
-
-@pytest.fixture
-def start(caplog: pytest.LogCaptureFixture) -> Iterator[Starts]:
-    """Starts gateways, which log no error."""
-    started: list[Gateway] = []
-
-    def begin(config: Config) -> Gateway:
-        started.append(Gateway(config))
-        return started[-1]
-
-    yield begin
-    for gateway in started:
-        gateway.stop()
-    assert not [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
 
 
 def served(model: ModelServer, *names: str, keys: tuple[KeyConfig, ...] = (), **more: Any) -> Config:

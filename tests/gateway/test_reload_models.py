@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,6 +13,7 @@ from callwright.gateway.config.config import Config, InferenceConfig, KeyConfig,
 from callwright.gateway.config.spending import BudgetConfig, PriceConfig
 from callwright.settings.bounds import Bounds
 from callwright.upstreams.embedded.engine import EngineOptions
+from tests.conftest import Starts
 from tests.support.http_client import CHAT, Live, request
 from tests.support.outputs import QUESTION
 from tests.support.paths import ROOT
@@ -76,19 +76,6 @@ CHANGES: Final[dict[str, tuple[dict[str, Any], Any, Anew]]] = {
 }
 
 
-@pytest.fixture
-def start() -> Iterator[Callable[[Config], Gateway]]:
-    started: list[Gateway] = []
-
-    def begin(config: Config) -> Gateway:
-        started.append(Gateway(config))
-        return started[-1]
-
-    yield begin
-    for gateway in started:
-        gateway.stop()
-
-
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "tiny.gguf"
@@ -105,7 +92,7 @@ def parts_of(gateway: Gateway, name: str) -> tuple[object, object]:
 @pytest.mark.processes  # templates are rendered in one
 @pytest.mark.parametrize("setting", ModelConfig.__struct_fields__)
 def test_each_setting_makes_anew_what_depends_on_it(
-    start: Callable[[Config], Gateway],
+    start: Starts,
     tiny: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -154,7 +141,7 @@ FILE_CHANGES: Final[list[tuple[str, dict[str, Any], dict[str, Any], int]]] = [
 
 @pytest.mark.processes
 def test_weights_are_loaded_again_only_if_the_engine_changes(
-    start: Callable[[Config], Gateway], tiny: Path, caplog: pytest.LogCaptureFixture
+    start: Starts, tiny: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("xllamacpp", reason="xllamacpp is not installed")
     caplog.set_level(logging.INFO, "callwright.upstreams")
@@ -172,7 +159,7 @@ def test_weights_are_loaded_again_only_if_the_engine_changes(
 
 @pytest.mark.parametrize("changed", [{"price": PRICE}, {"retries": 0}, {"queue_s": 0.1}])
 def test_the_places_of_a_model_are_counted_over_a_change(
-    model: ModelServer, start: Callable[[Config], Gateway], changed: dict[str, Any]
+    model: ModelServer, start: Starts, changed: dict[str, Any]
 ) -> None:
     limited = ModelConfig(name="a", upstream=model.url, mode="native", max_requests=1, queue_s=0)
     gateway = start(Config(models=(limited,), store=MEMORY))

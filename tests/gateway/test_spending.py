@@ -48,11 +48,13 @@ def model(name: str, url: str, **more: Any) -> ModelConfig:
     return ModelConfig(name=name, upstream=url, mode="native", **more)
 
 
-def ask(url: str, name: str, model: str = "served", path: str = CHAT, **more: Any) -> Reply:
+def ask(
+    url: str, name: str, model: str = "served", path: str = CHAT, *, wish: Mapping[str, str] = {}, **more: Any
+) -> Reply:
     body: dict[str, Any] = {"model": model, "messages": [QUESTION], "max_tokens": 20, **more}
     if path == "/v1/responses":
         body = {"model": model, "input": "Hi", "max_output_tokens": 20, **more}
-    return request(url + path, body, headers={"authorization": f"Bearer {KEYS[name]}"} if name else {})
+    return request(url + path, body, headers={"authorization": f"Bearer {KEYS[name]}", **wish} if name else {})
 
 
 # --- prices ---
@@ -490,6 +492,8 @@ def test_a_client_that_leaves_before_the_counts_is_counted_by_estimate(
     if path not in ("/v1/responses", "/v1/completions"):
         asked = {"model": "served", "stream": stream, "max_tokens": 50}
         asked["messages"] = [{"role": "user", "content": "hello " * 40}]
+    if path == "/v1/messages":  # which may begin the answer
+        asked["messages"] = [QUESTION, {"role": "assistant", "content": "hello" * 48}]
     headers = {"authorization": f"Bearer {KEYS['anna']}"}
     with Live(spent.url + path, json.dumps(asked).encode(), headers=headers):
         gate.wait_until_reached()
@@ -568,10 +572,10 @@ BUDGETS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def turn_by_websocket(url: str, name: str) -> dict[str, Any]:
+def turn_by_websocket(url: str, name: str, more: Mapping[str, str]) -> dict[str, Any]:
     """The first event that ends a turn, or refuses it."""
     connect = pytest.importorskip("websockets.sync.client").connect
-    headers = {"authorization": f"Bearer {KEYS[name]}"}
+    headers = {"authorization": f"Bearer {KEYS[name]}", **more}
     with connect(f"{url.replace('http', 'ws')}/v1/responses", additional_headers=headers) as connection:
         connection.send(json.dumps({"type": "response.create", "model": "served", "input": "hi"}))
         while True:
@@ -580,10 +584,10 @@ def turn_by_websocket(url: str, name: str) -> dict[str, Any]:
                 return event
 
 
-@pytest.mark.parametrize("falls_back", [False, True], ids=["alone", "with a fallback"])
+@pytest.mark.parametrize("falls_back", ["", "yes", "refused"], ids=["alone", "with a fallback", "switched off"])
 @pytest.mark.parametrize("title", BUDGETS)
 def test_over_a_budget_nothing_is_queued_and_no_turn_begins(
-    server: ModelServer, tmp_path: Path, title: str, falls_back: bool
+    server: ModelServer, tmp_path: Path, title: str, falls_back: str
 ) -> None:
     own = {"budget": BudgetConfig(tokens_per_day=18)} if title == "of the model" else {}
     fallback = {"fallback": ("free",)} if falls_back else {}
@@ -592,9 +596,10 @@ def test_over_a_budget_nothing_is_queued_and_no_turn_begins(
     server.plays(*(said("Hi") for _ in range(4)))
     assert ask(spent.url, "anna", path="/v1/responses").status == 200
     server.asked.clear()
-    queued = ask(spent.url, "anna", path="/v1/responses", background=True)
-    event = turn_by_websocket(spent.url, "anna")
-    if falls_back and title != "of the key":  # the other model costs nothing, but has tokens
+    wish = {"x-callwright-fallback": "none"} if falls_back == "refused" else {}
+    queued = ask(spent.url, "anna", path="/v1/responses", wish=wish, background=True)
+    event = turn_by_websocket(spent.url, "anna", wish)
+    if falls_back == "yes" and title != "of the key":  # the other model costs nothing, but has tokens
         assert (queued.status, event["type"]) == (200, "response.completed")
     else:
         assert (queued.status, queued.error["code"]) == (429, "insufficient_quota")
@@ -625,7 +630,7 @@ def test_the_budget_of_a_model_leads_to_its_fallback(server: ModelServer, tmp_pa
     spent = Spent(server, tmp_path, models=models)
     server.plays(said("Hi"), said("Hi"))
     assert "x-callwright-fallback" not in ask(spent.url, "anna").headers
-    assert ask(spent.url, "ben").headers["x-callwright-fallback"] == "free; reason=rate_limit_exceeded"
+    assert ask(spent.url, "ben").headers["x-callwright-fallback"] == "free; reason=insufficient_quota"
     spent.gateway.stop()
 
 

@@ -60,8 +60,8 @@ def hide(given: HookInput) -> Verdict:
 
 
 def crash(given: HookInput) -> Verdict:
-    """Fail."""
-    raise LookupError("no such rule")
+    """Fail, with all that was given in the message."""
+    raise LookupError(repr(given))
 
 
 def end(given: HookInput) -> Verdict:

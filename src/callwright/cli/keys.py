@@ -15,6 +15,7 @@ from callwright.cli.terminal import table
 from callwright.errors import ConfigError, did_you_mean
 from callwright.gateway.access.keys import hash_of, new_key
 from callwright.gateway.config.config import KEY_NAME, Config, KeyConfig, load_config
+from callwright.gateway.config.spending import BudgetConfig
 from callwright.settings.expiry import Expiry
 
 _DAYS: Final = re.compile(r"(\d+)d")
@@ -142,6 +143,9 @@ def _limits(key: KeyConfig) -> Iterator[str]:
     ):
         if number is not None:
             yield f"{number} {unit}"
+    for setting in BudgetConfig.__struct_fields__:
+        if (limit := getattr(key.budget, setting, None)) is not None:
+            yield f"{limit} {setting.replace('_', ' ')}"
 
 
 def _expiry(key: KeyConfig) -> str:

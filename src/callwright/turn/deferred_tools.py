@@ -27,7 +27,7 @@ from callwright.events import (
 )
 from callwright.turn.model import Events, Model
 from callwright.turn.token_limit import reduce_limit
-from callwright.wire.token_estimate import estimated_tokens
+from callwright.wire.token_estimate import estimated_prompt
 
 _MAX_ROUNDS: Final = 6  # with a search
 _MAX_SEARCHES: Final = 8  # in one round
@@ -51,13 +51,8 @@ def first_round(model: Model, conversation: Conversation) -> Conversation:
 
 
 def estimate_prompt(model: Model, conversation: Conversation) -> int:
-    """About how many tokens the first request to the server has, see `estimated_tokens`. In mode native it lists the
-    tools found, too; else only their results have them.
-    """
-    asked = first_round(model, conversation)
-    tools = asked.tools if model.mode == "native" else asked.shown_tools or asked.tools
-    begun = (Message("assistant", (TextPart(asked.prefill),)),) if asked.prefill else ()
-    return estimated_tokens((*asked.items, *begun) if begun else asked.items, tools)
+    """About how many tokens the first request to the server has, see `estimated_prompt`."""
+    return estimated_prompt(first_round(model, conversation), is_native=model.mode == "native")
 
 
 class RunsRound(Protocol):

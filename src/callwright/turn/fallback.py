@@ -13,8 +13,9 @@ REFUSED: Final = "request_refused"
 _IN_HEADERS: Final = "!#$&'()*+,-./:=?@[]^_`{|}~"
 _BUSY: Final = "rate_limit_exceeded"
 _TOO_MANY: Final = 429
-# The errors of a request that another model may answer: the conversation is too long for this one, or it is gone.
-_OF_THIS_MODEL: Final = frozenset(("context_length_exceeded", "model_not_found"))
+# The errors of a request that another model may answer: the conversation is too long for this one, it is gone, or a
+# budget for it is used up.
+_OF_THIS_MODEL: Final = frozenset(("context_length_exceeded", "model_not_found", "insufficient_quota"))
 
 
 @final
@@ -44,6 +45,6 @@ def reason_to_fall_back(error: RequestError | UpstreamError, *, is_fallback: boo
         if error.fault == "stopped":
             return None
         return _BUSY if error.status == _TOO_MANY else error.fault
-    if error.status == _TOO_MANY:
-        return _BUSY
-    return error.code if error.code in _OF_THIS_MODEL else REFUSED if is_fallback else None
+    if error.code in _OF_THIS_MODEL:
+        return error.code
+    return _BUSY if error.status == _TOO_MANY else REFUSED if is_fallback else None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from callwright.conversation import Call, FunctionTool, Item, Reasoning, TextPart
+from callwright.conversation import Call, Conversation, FunctionTool, Item, Message, Reasoning, TextPart
 from callwright.memo.prefixes import fold
 
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -15,6 +15,16 @@ def estimated_tokens(items: Sequence[Item], tools: Sequence[FunctionTool] = ()) 
     """The approximate number of tokens: a quarter of the characters, and a fixed number for each image or file."""
     characters = fold(items, 0, _characters) + sum([len(tool.openai_json) for tool in tools])
     return max(1, characters // _CHARACTERS_PER_TOKEN)
+
+
+def estimated_prompt(conversation: Conversation, *, is_native: bool) -> int:
+    """The approximate number of tokens of the prompt, with the beginning of the answer. In mode native it lists the
+    tools that a search found, too; else only their results have them.
+    """
+    items, tools = conversation.items, conversation.tools
+    if conversation.prefill:
+        items = (*items, Message("assistant", (TextPart(conversation.prefill),)))
+    return estimated_tokens(items, tools if is_native else conversation.shown_tools or tools)
 
 
 def _characters(before: int, items: Sequence[Item], start: int) -> int:

@@ -60,8 +60,7 @@ class ConcurrencyLimit:
             async with asyncio.timeout(self._queue_s):
                 await free.acquire()
         except TimeoutError:
-            taken = f"The model '{generation.model}' answers {self._most} requests already, which is its limit."
-            raise busy(f"{taken} Please try again.") from None
+            raise busy(f"The model is at its limit of requests at once ({self._most}). Please try again.") from None
         finally:
             if generation.timings is not None:
                 generation.timings.queued_s = time.monotonic() - begun_s

@@ -101,7 +101,10 @@ def _function(hook: str, given: str) -> Hook:
     except ConfigError:
         raise
     except Exception as error:  # the module is the user's
-        raise ConfigError(f"Hook {hook!r}: {given!r} cannot be loaded: {type(error).__name__}: {error}.") from error
+        way_out = " Install it, or name its folder in PYTHONPATH." if isinstance(error, ModuleNotFoundError) else ""
+        raise ConfigError(
+            f"Hook {hook!r}: {given!r} cannot be loaded: {type(error).__name__}: {error}.{way_out}"
+        ) from error
     if isinstance(found, type):
         found = found()
     if not callable(found):

@@ -89,6 +89,7 @@ class JudgingHook:
         except TimeoutError:
             return self._fail(given, f"no answer within {self._deadline_s:g} s", counts=True)
         except Exception as error:
+            log.debug("hook %s failed", self.name, exc_info=error)
             return self._fail(given, str(error) or type(error).__name__, counts=True)
         self._failures = 0
         self._judged(self.name, given.place, verdict.action)
@@ -163,11 +164,11 @@ def _check_replacement(given: HookInput, answer: Verdict) -> None:
     if not isinstance(answer.arguments, dict):
         raise ValueError(f"expected new arguments as an object, got {type(answer.arguments).__name__}")
     if faults := validator_of(tool.parameters or {}).faults(answer.arguments):
-        raise ValueError(f"new arguments that do not match the schema: {faults[0].path}: {faults[0].message}")
+        raise ValueError(f"new arguments that do not match the schema at {faults[0].path}")
 
 
 def _check_input(custom: CustomInput | None, text: object) -> None:
     if not isinstance(text, str):
         raise ValueError(f"expected the new input as text, got {type(text).__name__}")
     if custom is not None and custom.grammar is not None and (wrong := custom.grammar.first_error(text)) is not None:
-        raise ValueError(f"a new input that does not match the grammar: {wrong}")
+        raise ValueError(f"a new input that does not match the grammar at line {wrong.line}, column {wrong.column}")

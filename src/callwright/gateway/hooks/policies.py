@@ -18,7 +18,7 @@ _MARK: Final = (
 
 class ToolPolicies:
     """The rules of the configuration, in their order. `keys` and `models` are the patterns of all rules together,
-    `places` those where one of them may say something. Raises `ConfigError` for a schema that cannot be used.
+    `places` those at which a rule may have a verdict. Raises `ConfigError` for a schema that cannot be used.
     """
 
     def __init__(self, rules: Sequence[PolicyConfig]) -> None:

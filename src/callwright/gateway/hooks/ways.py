@@ -41,7 +41,9 @@ class FunctionHook:
             if error is None:
                 answered.set_result(answer)
             else:
-                answered.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+                failed = RuntimeError(type(error).__name__)  # its message may repeat content
+                failed.__cause__ = error
+                answered.set_exception(failed)
 
         def work() -> None:
             answer, failure = None, None

@@ -18,7 +18,7 @@ from callwright.tolerant_json.codec import encode
 from callwright.turn.model import Model
 from callwright.turn.place import Place
 from callwright.upstreams.base import GenerationRequest
-from callwright.wire.token_estimate import estimated_tokens
+from callwright.wire.token_estimate import estimated_prompt
 
 # The length of an answer, if neither the request nor an earlier answer has one.
 _OUTPUT_TOKENS: Final = 1_024
@@ -119,13 +119,11 @@ class SpendingLimit(ConcurrencyLimit):
         return choices * (self.counts.largest_output or (0 if _is_forwarded(generation) else _OUTPUT_TOKENS))
 
 
-def estimate_prompt(generation: GenerationRequest) -> int:
+def _prompt_tokens(generation: GenerationRequest) -> int:
     """About how many tokens a prompt has."""
     if _is_forwarded(generation):
         return len(encode(generation.fields)) // _CHARACTERS_PER_TOKEN
-    asked = generation.conversation
-    tools = asked.tools if generation.dialect is None else asked.shown_tools or asked.tools
-    return estimated_tokens(asked.items, tools)
+    return estimated_prompt(generation.conversation, is_native=generation.dialect is None)
 
 
 def _is_forwarded(generation: GenerationRequest) -> bool:
@@ -147,7 +145,7 @@ class _PaidPlace(CountedPlace):
     def spend(self, usage: Usage | None) -> None:
         timings = self._generation.timings
         if usage is None and self._is_left and (timings is None or timings.sent_s is not None):
-            usage = Usage(prompt_tokens=estimate_prompt(self._generation), completion_tokens=self.deltas)
+            usage = Usage(prompt_tokens=_prompt_tokens(self._generation), completion_tokens=self.deltas)
         self._count(usage)
 
     def _count(self, usage: Usage | None) -> None:
@@ -164,7 +162,7 @@ class _BudgetedPlace(_PaidPlace):
 
     async def __aenter__(self) -> Self:
         ledger = self._limit.ledger
-        self._prompt_tokens = estimate_prompt(self._generation)
+        self._prompt_tokens = _prompt_tokens(self._generation)
         if wishes := self._limit.wishes(self._generation, self._prompt_tokens):
             await ledger.admit(wishes)
         try:
