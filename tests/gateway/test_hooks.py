@@ -1,16 +1,22 @@
 """Hooks at each place, with each verdict, over each wire, whole and streamed, in modes native and raw."""
 
+import asyncio
 import json
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 import pytest
 
+from callwright.conversation import Conversation
 from callwright.errors import ConfigError
 from callwright.gateway.app import create_app
 from callwright.gateway.config.config import Config, ModelConfig, ServerConfig
 from callwright.gateway.config.hooks import HookConfig, PolicyConfig
+from callwright.gateway.hooks.judge import HookFailed, JudgingHook
+from callwright.gateway.hooks.ways import OwnHook
+from callwright.hooks import HookInput, Place, RequestInput
 from tests.conftest import Hooked
 from tests.gateway.test_fallback import WIRES
 from tests.support import hook_functions
@@ -22,7 +28,7 @@ RAW: Final = "raw-hermes-vllm"
 MODES: Final = ("native", RAW)
 RAW_CALL: Final = f'<tool_call>\n{{"name": "get_weather", "arguments": {ARGUMENTS}}}\n</tool_call>'
 CALLS: Final[dict[str, Answer]] = {"native": calling("get_weather", ARGUMENTS), RAW: completion(RAW_CALL)}
-ALL: Final = ("request", "prompt", "call", "result")
+ALL: Final[tuple[Place, ...]] = ("request", "prompt", "call", "result")
 
 
 def hook(name: str, *places: Any, **more: Any) -> HookConfig:
@@ -217,6 +223,25 @@ def test_a_hook_that_never_returns_holds_no_other_model_and_is_then_not_asked(
     assert time.monotonic() - began < 0.1  # it rests, and no deadline is waited for
     model.plays(CALLS["native"])
     assert called(asked(gateway, "chat", "native")) == [ARGUMENTS]
+
+
+def test_failures_of_one_key_do_not_pause_a_hook_for_others() -> None:
+    asked_for: list[str] = []
+
+    def fails(given: HookInput) -> None:
+        asked_for.append(given.key)
+        if given.key == "anna":
+            raise ValueError
+
+    async def judged() -> None:
+        judge = JudgingHook("own", OwnHook(fails), places=ALL, judged=lambda *_: None)
+        for key in ["anna"] * 7 + ["ben"]:
+            given = RequestInput(conversation=Conversation(()), key=key, model="native", request_id="1")
+            with suppress(HookFailed):
+                await judge.judge(given)
+
+    asyncio.run(judged())
+    assert asked_for == ["anna"] * 5 + ["ben"]
 
 
 # --- over HTTP ---

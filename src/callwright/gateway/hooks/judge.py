@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from fnmatch import translate
 from typing import Final, Literal, Protocol, TypeAlias
@@ -16,7 +17,8 @@ from callwright.schema.validate import validator_of
 
 log = logging.getLogger("callwright.gateway")
 
-# After this number of failures in a row the hook is not asked for a while.
+# After this number of failures in a row, the hook is not asked for the same key for a while: of the others it may be
+# that their requests do not make it fail.
 _MOST_FAILURES: Final = 5
 _REST_S: Final = 10.0
 _MAX_MESSAGE: Final = 2_000
@@ -71,8 +73,8 @@ class JudgingHook:
         self._is_open = is_open
         self._slots = asyncio.Semaphore(max_parallel)
         self._clock = clock
-        self._failures = 0
-        self._rests_until = 0.0
+        self._failures: Counter[str] = Counter()  # by the name of the key, as below
+        self._rests_until: dict[str, float] = {}
 
     def is_for(self, key: str, models: Collection[str]) -> bool:
         """Whether it is for this key and one of these models."""
@@ -80,7 +82,7 @@ class JudgingHook:
 
     async def judge(self, given: HookInput) -> Verdict:
         """Its verdict, which can be applied. Raises `HookFailed` if it gave none and fails closed."""
-        if self._clock() < self._rests_until:
+        if self._clock() < self._rests_until.get(given.key, 0.0):
             return self._fail(given, "not asked, because it failed several times in a row")
         try:
             async with asyncio.timeout(self._deadline_s):
@@ -91,7 +93,7 @@ class JudgingHook:
         except Exception as error:
             log.debug("hook %s failed", self.name, exc_info=error)
             return self._fail(given, str(error) or type(error).__name__, counts=True)
-        self._failures = 0
+        self._failures.pop(given.key, None)
         self._judged(self.name, given.place, verdict.action)
         return verdict
 
@@ -114,10 +116,10 @@ class JudgingHook:
     def _fail(self, given: HookInput, why: str, *, counts: bool = False) -> Verdict:
         self._judged(self.name, given.place, "failed")
         if counts:
-            self._failures += 1
-            if self._failures >= _MOST_FAILURES:
-                self._rests_until = self._clock() + _REST_S
-            if self._failures in (1, _MOST_FAILURES):
+            self._failures[given.key] += 1
+            if self._failures[given.key] >= _MOST_FAILURES:
+                self._rests_until[given.key] = self._clock() + _REST_S
+            if self._failures[given.key] in (1, _MOST_FAILURES):
                 log.warning("hook %s failed at the place %s: %.300s", self.name, given.place, why)
         if self._is_open:
             return ALLOW
