@@ -9,7 +9,7 @@ import pytest
 from tests.project.test_house import INSIDE
 from tests.support.compiled_patterns import unsafe_repeats
 from tests.support.paths import ROOT
-from tests.support.pattern_repeats import repeats_in_a_row
+from tests.support.pattern_repeats import begins_with_repeat, repeats_in_a_row
 
 # Modules whose functions build patterns, from markers and separators: not seen if modules are only loaded.
 MADE_BY_FUNCTIONS = (
@@ -19,18 +19,43 @@ MADE_BY_FUNCTIONS = (
 )
 
 
+# It matches at each character that is no white space, so it reads none twice.
+READS_ONCE = "callwright.tolerant_json.certain:_TOKEN"
 # Two need the square of a header's length, which is bounded.
 MOST_REPEATS = 2
 
 
 @pytest.fixture(scope="module")
-def patterns() -> list[tuple[str, str, int]]:
-    """Where the package compiles a pattern, the pattern, and its flags."""
+def listed() -> dict[str, list[tuple[str, str, int]]]:
+    """Where the package compiles a pattern or searches with it, the pattern, and its flags."""
     program = [sys.executable, "-m", "tests.support.compiled_patterns", *(f"callwright.{name}" for name in INSIDE)]
     said = subprocess.run(program, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    found: list[tuple[str, str, int]] = json.loads(said)
-    assert {*MADE_BY_FUNCTIONS} <= {where.partition(":")[0] for where, _, _ in found}
+    found: dict[str, list[tuple[str, str, int]]] = json.loads(said)
+    assert {*MADE_BY_FUNCTIONS} <= {where.partition(":")[0] for where, _, _ in found["compiled"]}
     return found
+
+
+@pytest.fixture
+def patterns(listed: dict[str, list[tuple[str, str, int]]]) -> list[tuple[str, str, int]]:
+    return listed["compiled"]
+
+
+@pytest.mark.processes
+def test_no_search_begins_at_each_character_of_a_run_that_it_reads_to_the_end(
+    listed: dict[str, list[tuple[str, str, int]]],
+) -> None:
+    slow = {where: text for where, text, flags in listed["searched"] if begins_with_repeat(text, flags)}
+    assert [*slow] == [READS_ONCE], slow
+
+
+@pytest.mark.parametrize("pattern", [r"\w+:", r"([\w.-]++)=", r"(?:a|b*)c", r"(?i:x{1,9999})y", r"(?=b)a*c"])
+def test_a_search_that_begins_with_a_repeat_is_found(pattern: str) -> None:
+    assert begins_with_repeat(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"(?<!\w)\w+:", r"\A\s*x", r"x\w+", r"(?:a|bc*)d", r"\b\w+:", r"\d{1,999}x"])
+def test_a_search_that_begins_once_in_a_run_is_left_alone(pattern: str) -> None:
+    assert not begins_with_repeat(pattern)
 
 
 @pytest.mark.processes

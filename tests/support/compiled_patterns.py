@@ -1,4 +1,6 @@
-"""Lists the regular expressions that the package compiles, and finds those that some Pythons match wrongly."""
+"""Lists the regular expressions that the package compiles and those it searches with, and finds those that some Pythons
+match wrongly.
+"""
 
 import importlib
 import json
@@ -9,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
 
+_SEARCHES = ("search", "findall", "finditer", "sub", "split")
 _ONE_CHARACTER = (_constants.LITERAL, _constants.NOT_LITERAL, _constants.ANY, _constants.IN)
 
 
@@ -57,7 +60,9 @@ def _inner(value: Any) -> Iterator[Any]:
 
 
 def main() -> None:
-    """Load every module, let every dialect write and read; print the patterns compiled in between, as JSON."""
+    """Load every module, let every dialect write and read. Print the patterns compiled in between as JSON, and again
+    those of module constants like `re.compile(…).findall`.
+    """
     found: dict[tuple[str, int], str] = {}
     compile_pattern = _compiler.compile
 
@@ -91,7 +96,18 @@ def main() -> None:
             for begin in range(0, len(text), size):
                 parser.feed(text[begin : begin + size])
             parser.finish()
-    json.dump([(where, *pattern) for pattern, where in found.items()], sys.stdout)
+    compiled = [(where, *pattern) for pattern, where in found.items()]
+    json.dump({"compiled": compiled, "searched": list(_searched())}, sys.stdout)
+
+
+def _searched() -> Iterator[tuple[str, str, int]]:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("callwright"):
+            for constant, value in vars(module).items():
+                pattern = getattr(value, "__self__", None)
+                is_search = isinstance(pattern, re.Pattern) and value.__name__ in _SEARCHES
+                if is_search and isinstance(pattern.pattern, str):
+                    yield f"{name}:{constant}", pattern.pattern, pattern.flags
 
 
 if __name__ == "__main__":

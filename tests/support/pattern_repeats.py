@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 _CHARACTERS: Final = " \n\taA0_é\"'`\\<>{}[]()-=,:.|*/"
 _MANY: Final = 20
 _MOST: Final = 100
+_LONG: Final = 1_000
 _REPEATS: Final = (_constants.MAX_REPEAT, _constants.MIN_REPEAT)
 _CATEGORIES: Final[Mapping[Any, Callable[[str], bool]]] = {
     _constants.CATEGORY_SPACE: str.isspace,
@@ -52,6 +53,30 @@ def repeats_in_a_row(pattern: str, flags: int = 0) -> tuple[int, str]:
     """The most repeats in a row that may match the same character, and the character."""
     parsed = _parser.parse(pattern, flags)
     return max((_sequence(parsed, char, flags | parsed.state.flags).inside, char) for char in _CHARACTERS)
+
+
+def begins_with_repeat(pattern: str, flags: int = 0) -> bool:
+    """Whether a search may begin at each character of a run, and read the run to its end each time."""
+    return _begins(_parser.parse(pattern, flags))
+
+
+def _begins(items: Iterable[Any]) -> bool:
+    for kind, value in items:
+        if kind in (*_REPEATS, _constants.POSSESSIVE_REPEAT):
+            least, most, inner = value
+            if most > _LONG or _begins(inner):
+                return True
+            if least:
+                return False
+        elif kind is _constants.BRANCH:
+            return any(_begins(way) for way in value[1])
+        elif kind is _constants.SUBPATTERN:
+            return _begins(value[3])
+        elif kind is _constants.ATOMIC_GROUP:
+            return _begins(value)
+        elif not (kind is _constants.ASSERT and value[0] > 0):
+            return False
+    return False
 
 
 def _sequence(items: Iterable[Any], char: str, flags: int) -> _Run:

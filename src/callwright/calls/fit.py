@@ -37,7 +37,7 @@ _JSON_KINDS: Final[Mapping[JsonRepair, ProblemKind]] = {
     "same_key": "argument_dropped",
 }
 # Names in a text that is not JSON, and the closers of JSON after a text.
-_NAMED: Final = re.compile(r"""([\w$.-]+)["']\s*+:""").findall
+_NAMED: Final = re.compile(r"""(?<![\w$.-])([\w$.-]++)["']\s*+:""").findall
 _CLOSED: Final = re.compile(r"""["']\s*+([}\]])[\s}\]`]*\Z""").search
 # How many wrappers around the arguments are taken off, one in the other.
 _MAX_WRAPPERS: Final = 5

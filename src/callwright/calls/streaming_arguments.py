@@ -26,7 +26,7 @@ _CERTAIN_TEXT: Final = r"""[\x00-\x1f]|"(?![^\S\x00-\x1f]|,|\Z)|,(?![ \t]*\Z)"""
 _PLAIN = re.compile(rf"[^{_MATTERS}]*+(?:(?:{_CERTAIN}|\\u[0-9a-fA-F]{{4}})[^{_MATTERS}]*+|(?!))*+").match
 _UNDECIDED = re.compile(r"""(?:\\(?:"|u[0-9a-fA-F]{0,3})?|,[ \t]{0,60})?\Z""").match
 # Names in the texts of JSON.
-_NAMED_IN_TEXT = re.compile(r"""([\w$.-]+)\\"\s*+:""").findall
+_NAMED_IN_TEXT = re.compile(r"""(?<![\w$.-])([\w$.-]++)\\"\s*+:""").findall
 
 
 class StreamingArguments:

@@ -9,11 +9,11 @@ from callwright.schema.keywords import properties
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
-_ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
+_ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
 # The beginning of an element, and a name with the sign that precedes its value.
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
-_GIVEN = re.compile(r"""([\w.-]+)["']?\s*[:=]""").findall
+_GIVEN = re.compile(r"""(?<![\w.-])([\w.-]++)["']?\s*+[:=]""").findall
 
 # A name in quotes, in a tag on one line.
 _QUOTED = re.compile(r"""\"[^"\n<]*\"|'[^'\n<]*'""").match
