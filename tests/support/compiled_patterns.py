@@ -105,8 +105,7 @@ def _searched() -> Iterator[tuple[str, str, int]]:
         if name.startswith("callwright"):
             for constant, value in vars(module).items():
                 pattern = getattr(value, "__self__", None)
-                is_search = isinstance(pattern, re.Pattern) and value.__name__ in _SEARCHES
-                if is_search and isinstance(pattern.pattern, str):
+                if isinstance(pattern, re.Pattern) and value.__name__ in _SEARCHES and isinstance(pattern.pattern, str):
                     yield f"{name}:{constant}", pattern.pattern, pattern.flags
 
 
