@@ -21,7 +21,9 @@ def release_notes(changelog: str, version: str) -> str:
         raise SystemExit(f"CHANGELOG.md has no notes below '## {version}'.")
     source = SOURCE.format(version=version)
     # GitHub makes no anchors in the notes of a release: a link to a heading leads to the file.
-    text = re.sub(r"\]\(#", f"]({source}CHANGELOG.md#", part[1].strip())
+    # It shows each end of a line as one: lines that go on are joined.
+    joined = re.sub(r"(?<=\S)\n *(?!\s|#|- |\||```)", " ", part[1].strip())
+    text = re.sub(r"\]\(#", f"]({source}CHANGELOG.md#", joined)
     return re.sub(r"\]\((?!https?://)", f"]({source}", text) + "\n"
 
 

@@ -19,9 +19,14 @@ CHANGES = """# Changes
 
 ## 2.1.0
 
-Read [how](#change-your-setup) and [more](docs/hooks.md#http), or [elsewhere](https://example.org/#a).
+Read [how](#change-your-setup) and
+[more](docs/hooks.md#http), or [elsewhere](https://example.org/#a).
 
 ### Change your setup
+
+- **One:** with
+  `two` lines.
+- Another.
 
 ## 2.1
 
@@ -37,7 +42,7 @@ def test_the_notes_are_the_part_of_the_version_with_links_that_work_anywhere() -
     source = "https://github.com/callwright/callwright/blob/v2.1.0/"
     assert release_notes(CHANGES, "2.1.0") == (
         f"Read [how]({source}CHANGELOG.md#change-your-setup) and [more]({source}docs/hooks.md#http), "
-        "or [elsewhere](https://example.org/#a).\n\n### Change your setup\n"
+        "or [elsewhere](https://example.org/#a).\n\n### Change your setup\n\n- **One:** with `two` lines.\n- Another.\n"
     )
     assert release_notes(CHANGES, "2.1") == "Older.\n"
 
