@@ -4,7 +4,8 @@
     scripts/conform-table --only SERVER      one of them; without --results the page is printed
 
 Servers run one after the other. A gateway has the scripted model of `callwright conform --serve-model`; a model server
-has SmolLM2, a small trained model, and so has Callwright before it.
+has SmolLM2, a small trained model, and so has Callwright before it. The page that it writes has the steps for vLLM and
+the reason why `transformers serve` has no row.
 """
 
 import argparse

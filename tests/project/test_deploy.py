@@ -15,7 +15,7 @@ import pytest
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import QUESTION
 from tests.support.paths import ROOT
-from tests.support.processes import served
+from tests.support.processes import CALLWRIGHT, served
 
 DEPLOY = ROOT / "deploy"
 STEP = re.compile(r"^([A-Z]+) ((?:.*\\\n)*.*)$", re.MULTILINE)
@@ -117,9 +117,37 @@ def test_the_parts_of_the_composition_name_each_other() -> None:
             assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
         for volume in service.get("volumes", ()):
             source = volume.partition(":")[0]
-            assert source in composed["volumes"] or source == "./callwright.toml" or (DEPLOY / source).exists()
+            assert source in composed["volumes"] or (DEPLOY / source).exists()
     ports = [port for service in services.values() for port in service.get("ports", ())]
     assert ports == ["127.0.0.1:8642:80", "127.0.0.1:9090:9090"]  # of this machine only; gateways through nginx only
     prometheus = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
     (job,) = prometheus["scrape_configs"]
     assert job["static_configs"][0]["targets"] == [f"{name}:8642" for name in asked]
+    assert job["authorization"] == {"credentials_file": "/run/secrets/metrics-key"}
+    assert services["prometheus"]["secrets"] == ["metrics-key"]
+    assert set(composed["secrets"]) == {"metrics-key"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(path for path in DEPLOY.rglob("*") if path.is_file()), ids=lambda path: path.name
+)
+def test_no_file_has_a_password_in_a_url(path: Path) -> None:
+    assert not re.findall(r"\w+://[^/\s@]*:[^/\s]*@\S*", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("keyed", [False, True])
+def test_prometheus_may_ask_the_gateways_of_the_composition(keyed: bool, tmp_path: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    (job,) = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"]
+    config, key = tmp_path / "callwright.toml", "any"
+    text = (DEPLOY / "callwright.toml").read_text(encoding="utf-8")
+    config.write_text(text, encoding="utf-8")
+    if keyed:
+        add = [CALLWRIGHT, "keys", "add", "prometheus", "--models", "", "--config", str(config)]
+        key = subprocess.run(add, check=True, capture_output=True, encoding="utf-8").stdout.split()[0]
+    with served(CALLWRIGHT, "serve", "--config", str(config), "--store", "sqlite://", "--port", "0") as (url, _):
+        for target in job["static_configs"][0]["targets"]:
+            for given, status in ((key, 200), ("wrong", 401 if keyed else 200)):
+                headers = {"host": target, "authorization": f"Bearer {given}"}
+                assert request(f"{url}/metrics", headers=headers, method="GET").status == status
