@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from re import _constants, _parser
 from typing import Any, Final, NamedTuple
 
-# A run of any of them is what a model may write without end.
+# A model may write any of them without end.
 _CHARACTERS: Final = " \n\taA0_é\"'`\\<>{}[]()-=,:.|*/"
 _MANY: Final = 20
 _MOST: Final = 100
@@ -35,7 +35,7 @@ class _Run(NamedTuple):
     moves: bool
 
     def then(self, other: "_Run") -> "_Run":
-        """This part with the one behind it."""
+        """This part and the next one together."""
         return _Run(
             None if self.through is None or other.through is None else self.through + other.through,
             self.begin if self.through is None else max(self.begin, self.through + other.begin),
@@ -118,7 +118,7 @@ def _any_of(ways: list[_Run]) -> _Run:
 
 
 def _once(run: _Run, *, optional: bool) -> _Run:
-    """What is never tried in another way once it has matched."""
+    """A part that matches in one way only."""
     through = 0 if optional or run.through is not None else None
     return _Run(through, 0, 0, run.inside, run.moves)
 
