@@ -247,6 +247,7 @@ FAULTS: Mapping[str, Sequence[Fault]] = {
         _repeat_key,
     ],
     "call.several": [objects(_repeat_ids)],
+    "answer.new_id": [objects(lambda one: one.update({"id": "same"} if "model" in one else {})), *_LOST[:1]],
     "call.new_id": [objects(_repeat_ids), *_LOST[:1]],
     "stream.usage_off": [stream(_count_tokens)],
     "history.previous_response": [having(previous_response_id="resp_other"), having(input_tokens=1), *_LOST[:1]],

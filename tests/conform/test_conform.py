@@ -245,8 +245,16 @@ def test_a_server_that_never_streams_has_one_finding_for_each_api(recorded: Reco
     streamed = {id_: one for (id_, variant), one in found.items() if variant == "streamed"}
     assert {id_ for id_, one in streamed.items() if one.status == "does not"} == {f"{w}.answer.text" for w in WIRES}
     assert {one.status for one in streamed.values()} == {"does not", "not shown"}
-    assert {one.expected for one in streamed.values() if one.status == "does not"} == {"a stream of the API"}
+    assert {one.expected for one in streamed.values() if one.status == "does not"} == {"a stream of events"}
     assert {one.status for (_, variant), one in found.items() if variant == "whole"} == {"holds"}
+
+
+def test_a_stream_without_empty_lines_is_told_so(recorded: Recorded) -> None:
+    def change(sent: dict[str, Any], right: Reply) -> Reply:
+        return replace(right, body=right.body.replace(b"\n\n", b"\n")) if sent.get("stream") else right
+
+    found = Changed(recorded, change).run("chat.answer.text")
+    assert found["chat.answer.text", "streamed"].expected == "an empty line after each event"
 
 
 def test_a_server_that_refuses_all_tools_is_not_praised_for_it(recorded: Recorded) -> None:

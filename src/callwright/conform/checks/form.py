@@ -54,6 +54,8 @@ def _finish(answer: Answer) -> Verdict:
 
 def _text(answer: Answer) -> Verdict:
     if not answer.is_readable:
+        if (framing := keeps("framing")(answer)).status != "holds":
+            return framing
         return does_not(f"{'a stream' if answer.streamed else 'an answer'} of the API", answer.body)
     if answer.calls:
         return does_not("a text, without tools", answer.calls[0].name)

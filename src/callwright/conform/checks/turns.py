@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from callwright.conform.answer import DONE, Answer, Body
 from callwright.conform.check import HOLDS, Check, Step, Talk, Verdict, does_not, refusal
-from callwright.conform.checks.asks import ASKED, BOTH, CALL, CALLING, TEXT, guides, output, sources, user
+from callwright.conform.checks.asks import ANSWERS, ASKED, BOTH, CALL, CALLING, TEXT, guides, output, sources, user
 from callwright.conform.checks.errors import error_form
 from callwright.eval.wires import object_of
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -34,6 +34,27 @@ def _new_id() -> Generator[Step, Answer, Verdict]:
     if again:
         return does_not("an id that no earlier call has", again[0])
     return HOLDS if second.calls else _NO_CALL
+
+
+def _other_id() -> Generator[Step, Answer, Verdict]:
+    first = yield Step(TEXT)
+    second = yield Step(CALL)
+    id_ = _id_of(second)
+    if id_ is None:
+        return Verdict("not shown", "an id", "none")
+    return HOLDS if id_ != _id_of(first) else does_not("an id that no earlier answer has", id_)
+
+
+def _id_of(answer: Answer) -> Any:
+    """The id of an answer, of a stream that in its first event."""
+    body = answer.body
+    if answer.streamed:
+        try:
+            body = object_of(decode(next(iter(body or ()), "{}")))
+        except NotJsonError:
+            return None
+        body = body.get("response") or body.get("message") or body
+    return object_of(body).get("id")
 
 
 def _response(answer: Answer) -> Body:
@@ -115,6 +136,12 @@ _OPENAI_KEYS: Final = {wire: page for wire, page in _KEYS.items() if wire != "me
 _ANTHROPIC_KEYS: Final = {"messages": _KEYS["messages"]}
 
 CHECKS: Final = (
+    Check(
+        name="answer.new_id",
+        title="Each answer has another id",
+        sources=ANSWERS,
+        talk=_other_id,
+    ),
     Check(
         name="call.new_id",
         title="A call of a later turn has another id than those before",
