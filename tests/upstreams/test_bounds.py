@@ -461,7 +461,7 @@ def test_what_comes_byte_by_byte_and_does_not_end_is_given_up(connected: Connect
             await writer.drain()
             await asyncio.sleep(0.02)
 
-    upstream = HttpUpstream(connected(answering).url, timeouts=Timeouts(connect_s=0.05, idle_s=0.1))
+    upstream = HttpUpstream(connected(answering).url, timeouts=Timeouts(connect_s=1.0, idle_s=0.1))
     error = asyncio.run(fails(upstream))
     assert error.fault == "timeout"
     assert "did not come to an end within 0.2 s, byte by byte" in str(error)
