@@ -1,29 +1,32 @@
-"""What budgets, prices, fallbacks and policies cost a request that none of them changes, as a ratio of CPU time.
+"""What budgets, prices, fallbacks and policies cost a request that none of them changes, in instructions.
 
-    .venv/bin/python bench/configured.py [--rounds 7] [--seconds 4]
+    .venv/bin/python bench/configured.py [--seconds 15]
 
-Two gateways with a key and a store run side by side and are asked in turn: one has nothing else, the other has a price,
-budgets of its model and its key, a fallback, a policy of another key, and watches its file. The time is that of the
-gateway's process, its work once a second for the store included; the median of the rounds counts.
+Two gateways with a key and a store: one has nothing else, the other has a price, budgets of its model and its key, a
+fallback, a policy of another key, and watches its file. They are counted as in `instructions.py`. Their work once a
+second for the store is left out: under callgrind a second has a fiftieth of the usual requests.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 import fake_model
 from fake_model import asked
-from gateways import MODES, callwright
-from load import load, posted, until_it_answers
-from loading import HOST, cpu_s, free_port, run, started
+from gateways import MODES, Gateway, callwright
+from instructions import counted
+from load import posted
+from loading import HOST, free_port, started
 
-_CONNECTIONS = 8
-_WARM_S = 2.0
+_START = """
+from callwright.cli import main
+from callwright.gateway.spending import ledger
+ledger._REPORT_EVERY_S = ledger._GRANT_S = 1e6
+main()
+"""
 _KEY = f"[[keys]]\nname = 'k'\nsha256 = '{sha256(b'sk-x').hexdigest()}'\n"
 _BUDGET = "budget = {cost_per_day = 1e6}\n"
 _MODEL = f"price = {{input = 3.0, output = 15.0}}\nfallback = ['other']\n{_BUDGET}"
@@ -44,43 +47,26 @@ def _configs(folder: Path, upstream: str, mode: str) -> Iterator[Path]:
         yield path
 
 
-def _measured(folder: Path, upstream: str, mode: str, rounds: int, seconds: float) -> list[float]:
-    """Microseconds of a request: of the plain gateway, and of the other."""
-    request = posted("chat", asked("chat", 5, 0, stream=False))
-    with ExitStack() as stack:
-        running = []
-        for path in _configs(folder, upstream, mode):
-            port = free_port()
-            program = str(Path(sys.executable).with_name("callwright"))
-            command = [program, "serve", "--config", str(path), "--port", str(port)]
-            process, _ = stack.enter_context(started(command, port))
-            until_it_answers(port, request)
-            run(load(port, request, _CONNECTIONS, _WARM_S))
-            running.append((port, process.pid))
-        found: list[list[float]] = [[] for _ in running]
-        for number in range(rounds * len(running)):
-            port, pid = running[number % len(running)]
-            before = cpu_s(pid)
-            came = run(load(port, request, _CONNECTIONS, seconds))
-            found[number % len(running)].append((cpu_s(pid) - before) / came.answers * 1e6)
-    return [median(one) for one in found]
+def _started_with(path: Path) -> Gateway:
+    return Gateway(lambda port: [sys.executable, "-c", _START, "serve", "--config", str(path), "--port", str(port)])
 
 
 def main() -> None:
-    """Measure and print one table."""
+    """Count and print one table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rounds", type=int, default=7)
-    options.add_argument("--seconds", type=float, default=4.0, help="of load in each round")
+    options.add_argument("--seconds", type=float, default=15.0, help="of load that is counted")
     given = options.parse_args()
+    request = posted("chat", asked("chat", 5, 0, stream=False))
     port = free_port()
-    print(f"{'':8}{'plain us':>10}{'configured us':>15}{'ratio':>8}")
+    print(f"{'':8}{'plain':>12}{'configured':>12}{'ratio':>8}")
     with started([sys.executable, fake_model.__file__, "--port", str(port)], port):
         for mode in MODES:
-            with TemporaryDirectory() as folder:
-                plain, configured = _measured(
-                    Path(folder), f"http://{HOST}:{port}/v1", mode, given.rounds, given.seconds
-                )
-            print(f"{mode:8}{plain:10.0f}{configured:15.0f}{configured / plain:8.3f}")
+            with TemporaryDirectory() as name:
+                folder = Path(name)
+                found = []
+                for path in _configs(folder, f"http://{HOST}:{port}/v1", mode):
+                    found.append(counted(_started_with(path), request, given.seconds, folder))
+            print(f"{mode:8}{found[0]:12,.0f}{found[1]:12,.0f}{found[1] / found[0]:8.3f}", flush=True)
 
 
 if __name__ == "__main__":

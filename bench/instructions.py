@@ -32,8 +32,8 @@ def _control(pid: int, *options: str) -> None:
     subprocess.run(["callgrind_control", *options, str(pid)], check=True, capture_output=True)
 
 
-def _counted(gateway: Gateway, request: bytes, seconds: float, folder: Path) -> float:
-    """Instructions of a request."""
+def counted(gateway: Gateway, request: bytes, seconds: float, folder: Path) -> float:
+    """Instructions of a request. What callgrind writes goes into the folder."""
     port, out = free_port(), folder / f"callgrind-{len(list(folder.iterdir()))}"
     under = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"]
     with started([*under, *gateway.command(port)], port, gateway.environment) as (process, _):
@@ -74,7 +74,7 @@ def main() -> None:
             each[f"callwright {mode}"] = callwright(folder, upstream, mode)
             path = folder / f"{mode}.toml"
             path.write_text(f"{given.without}\n{path.read_text()}")
-        _print([(name, _counted(one, request, given.seconds, folder)) for name, one in each.items()])
+        _print([(name, counted(one, request, given.seconds, folder)) for name, one in each.items()])
 
 
 if __name__ == "__main__":

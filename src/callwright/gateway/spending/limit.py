@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Final, Self
 
 from msgspec.structs import replace
@@ -64,7 +65,7 @@ class SpendingLimit(ConcurrencyLimit):
 
     def place(self, generation: GenerationRequest) -> Place:
         """See `ConcurrencyLimit`. To enter it raises `RequestError` (429) if a budget is used up, too."""
-        return _BudgetedPlace(self, generation) if self.ledger.meters else _PaidPlace(self, generation)
+        return _CountingPlace(self, generation)
 
     async def check(self) -> None:
         """See `Limit`: raises `RequestError` (429) if a budget is used up."""
@@ -89,9 +90,11 @@ class SpendingLimit(ConcurrencyLimit):
         cost = self._price.cost(most)
         return {meter: cost if meter.budget.unit == "cost" else most.total_tokens for meter in meters}
 
-    def count(self, generation: GenerationRequest, usage: Usage) -> None:
-        """Count the usage of a generation that is over."""
+    def count(self, generation: GenerationRequest, usage: Usage, estimated: int) -> None:
+        """Count the usage of a generation that is over; `estimated`: the tokens of its prompt, 0 if they were not."""
         self.counts.largest_output = max(self.counts.largest_output, usage.completion_tokens)
+        if estimated:
+            self.counts.excess = max(self.counts.excess, usage.prompt_tokens - estimated)
         key, cost = caller().name, 0
         if self._price is not None:
             cost = self._price.cost(usage)
@@ -99,10 +102,6 @@ class SpendingLimit(ConcurrencyLimit):
             if generation.timings is not None:
                 generation.timings.cost = cost
         self.ledger.add(key, self._model, usage, cost)
-
-    def note_estimate(self, prompt_tokens: int, usage: Usage) -> None:
-        """Compare the estimate of a prompt with its count."""
-        self.counts.excess = max(self.counts.excess, usage.prompt_tokens - prompt_tokens)
 
     def _output_tokens(self, generation: GenerationRequest) -> int:
         """The most tokens that a generation may write, about."""
@@ -130,15 +129,32 @@ def _is_forwarded(generation: GenerationRequest) -> bool:
     return generation.messages is None and generation.prompt is None
 
 
-class _PaidPlace(CountedPlace):
-    """A place whose generation has its usage counted. If the client leaves before the server has sent its counts, they
-    are estimated: the prompt as for budgets, and a token for each delta.
+class _CountingPlace(CountedPlace):
+    """A place whose generation has its usage counted, entered once all budgets have room for it. If the client leaves
+    before the server has sent its counts, they are estimated: the prompt as for budgets, and a token for each delta.
     """
 
     _limit: SpendingLimit
+    _wishes: Wishes = MappingProxyType({})
+    _prompt_tokens = 0
     _is_left = False
 
+    async def __aenter__(self) -> Self:
+        limit, wishes = self._limit, self._wishes
+        if limit.ledger.meters:
+            self._prompt_tokens = _prompt_tokens(self._generation)
+            if wishes := limit.wishes(self._generation, self._prompt_tokens):
+                await limit.ledger.admit(wishes)
+        try:
+            await super().__aenter__()
+        except BaseException:
+            limit.ledger.release(wishes)
+            raise
+        self._wishes = wishes
+        return self
+
     async def __aexit__(self, *error: object) -> None:
+        self._limit.ledger.release(self._wishes)
         self._is_left = self.failure is None and isinstance(error[1], asyncio.CancelledError | GeneratorExit)
         await super().__aexit__(*error)
 
@@ -146,38 +162,6 @@ class _PaidPlace(CountedPlace):
         timings = self._generation.timings
         if usage is None and self._is_left and (timings is None or timings.sent_s is not None):
             usage = Usage(prompt_tokens=_prompt_tokens(self._generation), completion_tokens=self.deltas)
-        self._count(usage)
-
-    def _count(self, usage: Usage | None) -> None:
         super().spend(usage)
         if usage is not None:
-            self._limit.count(self._generation, usage)
-
-
-class _BudgetedPlace(_PaidPlace):
-    """The same, entered once all budgets have room for the generation."""
-
-    _wishes: Wishes
-    _prompt_tokens = 0
-
-    async def __aenter__(self) -> Self:
-        ledger = self._limit.ledger
-        self._prompt_tokens = _prompt_tokens(self._generation)
-        if wishes := self._limit.wishes(self._generation, self._prompt_tokens):
-            await ledger.admit(wishes)
-        try:
-            await super().__aenter__()
-        except BaseException:
-            ledger.release(wishes)
-            raise
-        self._wishes = wishes
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._limit.ledger.release(self._wishes)
-        await super().__aexit__(*error)
-
-    def _count(self, usage: Usage | None) -> None:
-        super()._count(usage)
-        if usage is not None:
-            self._limit.note_estimate(self._prompt_tokens, usage)
+            self._limit.count(self._generation, usage, self._prompt_tokens)
