@@ -190,7 +190,7 @@ class Ledger:
         """Whether the grants have room for a request. They may be replaced while `_settling` is locked."""
         if not self._is_fresh():
             return False
-        for meter, wish in wishes.items():  # each request comes here: a generator would take twice as long
+        for meter, wish in wishes.items():  # for each request: no generator, which takes twice as long
             if meter.sending + meter.unsent + meter.running + wish > meter.granted:
                 return False
         return True
