@@ -129,7 +129,9 @@ def test_the_parts_of_the_composition_name_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(path for path in DEPLOY.rglob("*") if path.is_file()), ids=lambda path: path.name
+    "path",
+    sorted(path for path in DEPLOY.rglob("*") if path.is_file() and path.parent.name != "__pycache__"),
+    ids=lambda path: path.name,
 )
 def test_no_file_has_a_password_in_a_url(path: Path) -> None:
     assert not re.findall(r"\w+://[^/\s@]*:[^/\s]*@\S*", path.read_text(encoding="utf-8"))
