@@ -21,6 +21,7 @@ from callwright.streaming.reader import Markers, Parse, StreamReader, emit_until
 # Maximum lookahead to distinguish a header from prose, and for the place of a call.
 _MAX_HEADER: Final = 160
 _MAX_LINE: Final = 400
+# Repeats of white space are possessive: no two of them divide it between them, so a header fails in linear time.
 _WORDS = "|".join(CHANNELS)
 _BEGIN = re.compile(rf"\s*+(?P<role>assistant)?(?P<word>{_WORDS}|code)")
 _NAME = r"[^\s{\[<]+(?: [^\s{\[<]+){0,4}?"
