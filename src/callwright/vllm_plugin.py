@@ -203,11 +203,6 @@ class _Reading:
         return deltas
 
 
-def parser_names() -> tuple[str, ...]:
-    """What `--tool-call-parser` may be."""
-    return tuple(f"callwright_{name}" for name in dialect_names())
-
-
 def _call(index: int, function: DeltaFunctionCall, id_: str | None = None) -> DeltaMessage:
     begun: dict[str, Any] = {"id": id_, "type": "function"} if id_ else {}
     return DeltaMessage(tool_calls=[DeltaToolCall(index=index, function=function, **begun)])

@@ -62,16 +62,6 @@ def may_rename(schema: Mapping[str, object]) -> bool:
     return "patternProperties" not in schema and schema.get("additionalProperties", False) is False
 
 
-def resolve_parameter_name(
-    key: str, declared: Collection[str], missing: Collection[str], groups: AliasGroups = GROUPS
-) -> tuple[str, NameRule] | None:
-    """The declared name that an undeclared `key` means, and the rule that matched; None if none or several fit.
-
-    `missing` are the required names that were not given: only these are recognised with a wrong letter.
-    """
-    return ParameterNames(declared).resolve(key, missing, groups)
-
-
 class ParameterNames:
     """The names that a tool declares, for many looks at them."""
 

@@ -106,11 +106,6 @@ class ToolCatalog:
         return tuple(self._deferred.values())
 
     @property
-    def shown_deferred(self) -> tuple[str, ...]:
-        """The flat names of the deferred tools that are shown by now, in the order in which they were shown."""
-        return tuple([name for name in self._shown if name in self._deferred])
-
-    @property
     def has_servers(self) -> bool:
         """Whether there are MCP servers in it."""
         return bool(self._servers)

@@ -134,8 +134,3 @@ def _safe(call: Call, controls: tuple[str, ...]) -> Call:
     """The call for a prompt: look-alikes of control tokens in its name are broken, those in its arguments escaped."""
     name, arguments = neutralise(call.name, controls), neutralise_json(call.arguments, controls)
     return msgspec.structs.replace(call, name=name, arguments=arguments)
-
-
-def outputs_in(before: str, behind: str, between: str = "\n") -> WriteOutputs:
-    """Writes outputs with these texts around each."""
-    return lambda outputs: between.join([f"{before}{text}{behind}" for _, text in outputs])
