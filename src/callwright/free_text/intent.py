@@ -20,7 +20,6 @@ Verdict: TypeAlias = Literal["certain", "ambiguous", "text"]
 _MAX_CLAUSE: Final = 200
 _ENDS: Final = " .:!…。：！।~～"
 _CLAUSE_ENDS: Final = (".", ":", "!", "…", "。", "：", "！", "।")
-_LEADS_UP: Final = (":", "：", "?", "？")
 _CLAUSE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_])|[。！？।\n]")
 _TAG: Final = re.compile(r"<[^<>]*>|\[[A-Z_]+\]")  # around calls
 _NAME_WORD = re.compile(r"[a-z]+")
