@@ -1,5 +1,6 @@
 """House rules: what keeps the code readable is held by tests."""
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -52,6 +53,17 @@ def test_modules_say_what_they_are_for(module: str) -> None:
     names = getattr(loaded, "__all__", [])  # only of modules that re-export names
     assert names == sorted(names, key=natural)
     assert all(hasattr(loaded, name) for name in names)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_private_constants_are_used(module: str) -> None:
+    """Linters check this for functions' variables only."""
+    tree = ast.parse(path_of(module).read_text(encoding="utf-8"))
+    assigned = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    assigned += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+    constants = {target.id for target in assigned if isinstance(target, ast.Name) and re.match(r"_[A-Z]", target.id)}
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    assert not constants - read
 
 
 def natural(name: str) -> tuple[int, str]:

@@ -30,7 +30,6 @@ _SLOTS: Final = {"name": r"([^\s<>{}\[\]]+?)", "number": r"\d*", "index": r"\d*"
 _BEHIND_JSON: Final = re.compile(r"[^\]}`]*\Z")
 _SHORTEST_TAG: Final = 2
 _IN_JSON: Final = ('"', "\\")
-_FIRST_WORD: Final = re.compile(r"\s*([^\s$\[{]+)")
 
 
 class ToldCalls(Struct, frozen=True):

@@ -18,7 +18,6 @@ from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.streaming.reader import Parse
-from callwright.tolerant_json.passthrough import JsonTerminators
 
 _END: Final = "<|endofassistant|>"
 _OPEN: Final = "<dots_function_call>"
@@ -34,7 +33,6 @@ _CONTROLS: Final = (
     *("<|system|>", "<|endofsystem|>", "<|user|>", "<|endofuser|>", "<|assistant|>", _END),
     *("<think>", "</think>", _OPEN, _CLOSE, "<dots_function_response>", "</dots_function_response>"),
 )
-_BLOCK: Final = JsonTerminators(_CLOSE, _OPEN, _END, then=(_CLOSE, _OPEN, _END), ends=(_END,))
 _SHOW_TOOLS: Final = """# Tools
 
 You may call one or more functions to assist with the user query.

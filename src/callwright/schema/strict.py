@@ -29,7 +29,6 @@ _DRAFTS: Final = (
     "http://json-schema.org/draft-04/schema#",
 )
 _UNIONS: Final = ("oneOf", "anyOf", "allOf", "enum", "not")
-_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _REFUSED: Final = (
     *("oneOf", "allOf", "not", "if", "then", "else"),

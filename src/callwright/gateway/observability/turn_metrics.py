@@ -145,7 +145,6 @@ class _Kind:
     """Turns that increase the same numbers by one, as the turn does by which this is made."""
 
     __slots__ = (
-        "_counts",
         "_first",
         "_metrics",
         "_model",

@@ -35,8 +35,6 @@ _DECODER: Final = json.JSONDecoder(strict=False)
 # A block that is held is this long at most.
 _MAX_BLOCK: Final = 4_194_304
 
-# A head has no brackets in its strings, so that the first bracket decides whether a head can still come.
-_TEXT: Final = r'"[^"\\{}\[\]]*+"'
 # A member without meaning next to a call: `"id": "call_1"`.
 _ID_MEMBER: Final = r'"(?:id|type|index|call_id|tool_call_id)"\s*+:\s*+(?:"[\w.:-]*+"|[\w.+-]+)'
 _ID: Final = rf"{_ID_MEMBER}\s*+,\s*+"

@@ -20,8 +20,6 @@ from callwright.reading.text.marks import Marks, all_ends
 from callwright.streaming.reader import Markers, Parse, read_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, member_follows, pass_json
 
-# The length of a call that may be quoted in a sentence.
-_MAX_SHOWN: Final = 2_000
 _MAX_HEADER: Final = 400
 _MAX_BETWEEN: Final = 400
 _MAX_VALUE: Final = 4_194_304

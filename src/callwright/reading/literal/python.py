@@ -18,11 +18,10 @@ from callwright.reading.literal.literals import Ends, LiteralForm, LiteralReader
 from callwright.reading.text.answer_text import AnswerText
 from callwright.reading.text.call_reader import CallReader
 from callwright.reading.text.marks import Marks, all_ends
-from callwright.streaming.reader import Markers, Parse
+from callwright.streaming.reader import Parse
 from callwright.tolerant_json.passthrough import JsonTerminators
 
 _MAX_HEAD: Final = 400
-_MAX_LINE: Final = 2_000
 _MAX_BETWEEN: Final = 400
 _NAME_ONLY: Final = r"(?P<name>[^\W\d][\w./-]*+)"
 _NAME: Final = r"[^\W\d][\w./-]*+(?: [\w./-]++|(?!))*+"
@@ -32,8 +31,6 @@ _CALL = re.compile(
     rf"(?P<head>(?P<wrapper>print\s*+\(\s*+)?(?:default_api\.)?(?P<name>{_NAME})\s*+\()\s*+(?P<named>\)|{_KEY})?"
 )
 _MAY_BE_CALL = re.compile(rf"""(?:{_NAME}[ ]?\s*+(?:\(\s*+(?:[\w.$-]*+|"[^"\n]*+"?|'[^'\n]*+'?)\s*+)?)?\Z""")
-_IDENTIFIER = re.compile(r"[\w.$-]+\Z")
-_LINE = Markers("\n")
 # Words between two calls, before the name of one, the end of the list or a marker.
 _WORDS = re.compile(rf"(?P<words>[^()\[\]{{}}\"'<]*?)(?:(?<![\w./-])(?={_NAME_ONLY}\s*+\()|(?=[\]<]))")
 
