@@ -4,9 +4,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -231,7 +231,7 @@ class PeekedStream(Generic[T]):
 
     async def begin(self, request: Request, bears: Callable[[BaseException | None], bool] = lambda _: False) -> None:
         """Wait for the first event until a heartbeat is due. Raises its error, or `ClientDisconnected`; an error
-        that the answer `bears` is raised by the iteration instead.
+        that the answer `bears` is raised by `first` instead.
         """
         first = self._first
         assert first is not None, "it has begun already"
@@ -242,18 +242,6 @@ class PeekedStream(Generic[T]):
         except BaseException:
             await self.aclose()
             raise
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def __anext__(self) -> Awaitable[T]:
-        return self.rest.__anext__() if self._first is None else self._next()
-
-    async def _next(self) -> T:
-        event = await self.first()
-        if event is None:
-            raise StopAsyncIteration
-        return event
 
     async def first(self) -> T | None:
         """The first event; None if there are no events."""

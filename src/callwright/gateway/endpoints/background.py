@@ -145,7 +145,7 @@ class BackgroundResponses:
     async def _make_to_its_end(self, turns: ResponseService, prepared: PreparedResponse, log: EventLog) -> None:
         """Run the response; streamed from the model if the request is for a stream."""
         turn = turns.ask(prepared, streamed=bool(prepared.request.stream))
-        async with aclosing(turns.streamed(prepared, turn)) as events:
+        async with aclosing(turns.streamed(prepared, *turn)) as events:
             async for batch in events:
                 if isinstance(batch[-1], ResponseFailedEvent) and self._store is not None:
                     await replace_at_last(self._store, prepared.stored())

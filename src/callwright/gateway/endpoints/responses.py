@@ -190,11 +190,11 @@ class ResponsesEndpoint:
     # --- parts ---
 
     async def _streamed(self, prepared: PreparedResponse, request: Request, flavour: ApiDialect) -> Response:
-        peeked = PeekedStream(self._turns.ask(prepared, streamed=True))
+        events, followed = self._turns.ask(prepared, streamed=True)
+        peeked = PeekedStream(events)
         await peeked.begin(request, _is_unmet)
         writer = _TurnWriter(self._turns, prepared, flavour)
         begin = writer.encode_events(prepared.writer.begin())
-        followed, prepared.followed = prepared.followed, None  # the stream follows the turn
         return EventStream(peeked, writer, begin=begin, followed=followed)
 
     async def _compacted(self, prepared: PreparedResponse) -> CompactedResponse:

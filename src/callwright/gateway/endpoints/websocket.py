@@ -361,7 +361,7 @@ class _Connection:
         """Send the events of a turn. Returns whether it completed."""
         numbers = itertools.count()
         last: ResponseStreamEvent | None = None
-        events = turns.streamed(prepared, turns.ask(prepared, streamed=True), self._memory)
+        events = turns.streamed(prepared, *turns.ask(prepared, streamed=True), self._memory)
         async with aclosing(events), aclosing(self._with_heartbeats(events, prepared)) as beating:
             async for event in beating:
                 last = event

@@ -77,11 +77,9 @@ class ItemKeeper:
         conversation: Conversation,
         model: Model,
         call_id: CallId,
-        *,
-        keeps: bool = True,
     ) -> AsyncGenerator[Sequence[TurnEventT], None]:
         """The events of a followed turn: see `follow`. Nothing is cached of an interrupted turn."""
-        turn = self.follow(conversation, model, call_id, keeps=keeps)
+        turn = self.follow(conversation, model, call_id)
         async with aclosing(events):
             async for batch in events:
                 yield turn.take(batch)

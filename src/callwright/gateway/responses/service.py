@@ -39,7 +39,6 @@ from callwright.reading.collect import settle_events
 from callwright.settings.bounds import Bounds
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
-from callwright.turn.streams import AsyncStream
 from callwright.wire.body import decoded
 from callwright.wire.bounds import check_items
 from callwright.wire.chat.request import CONSUMED
@@ -105,7 +104,6 @@ class PreparedResponse(Struct):
     queued: bool = False  # it runs in the background, and is in the store already
     problems: list[Problem] = []
     usage: Usage | None = None
-    followed: FollowedTurn | None = None  # its turn, once the model is asked
     ending: list[ResponseStreamEvent] = []  # the last events of the stream, once there are some
 
     @property
@@ -115,7 +113,7 @@ class PreparedResponse(Struct):
 
     def write(self, batch: Sequence[TurnEvent]) -> list[ResponseStreamEvent]:
         """Take events of the turn; answers the stream events of the API for them."""
-        for event in batch if self.followed is None else self.followed.take(batch):
+        for event in batch:
             if type(event) is Usage:
                 self.usage = event
                 continue
@@ -124,10 +122,8 @@ class PreparedResponse(Struct):
             self.writer.write(event)
         return self.writer.take()
 
-    async def finish(self) -> list[ResponseStreamEvent]:
+    def finish(self) -> list[ResponseStreamEvent]:
         """The turn is over; answers the last stream events."""
-        if self.followed is not None:
-            await self.followed.end()
         context = current()
         cost = None if context is None else context.turns.cost
         return self.writer.finish(self.usage, int(time.time()), cost)
@@ -238,12 +234,12 @@ class ResponseService:
         prepared.compacts_first = await self._is_too_long(prepared)
         return prepared
 
-    def ask(self, prepared: PreparedResponse, *, streamed: bool) -> TurnEvents:
-        """The events of the turn. Reading them raises `UpstreamError` or `RequestError`."""
+    def ask(self, prepared: PreparedResponse, *, streamed: bool) -> tuple[TurnEvents, FollowedTurn]:
+        """The events of the turn, and what follows them. Reading them raises `UpstreamError` or `RequestError`."""
         asked, today = prepared.asked, date.today().isoformat()
         if asked.compacts:
-            return compacted(prepared.model, asked, today)
-        if not prepared.compacts_first:
+            events = compacted(prepared.model, asked, today)
+        elif not prepared.compacts_first:
             events = self._turn(prepared, asked, today, streamed=streamed)
         else:
             go_on = partial(self._turn, prepared, today=today, streamed=streamed)
@@ -251,10 +247,10 @@ class ResponseService:
         taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
         keeps = prepared.request.store is not False
         ids = CallIds(new_id, taken)
-        prepared.followed = self._keeper.follow(asked.conversation, prepared.model, ids.of, keeps=keeps)
+        followed = self._keeper.follow(asked.conversation, prepared.model, ids.of, keeps=keeps)
         if asked.offer.names.renames:
             events = in_client_names(events, asked.offer.names)
-        return events if streamed else _settle(events)
+        return events if streamed else _settle(events), followed
 
     def _turn(self, prepared: PreparedResponse, asked: ParsedRequest, today: str, *, streamed: bool) -> TurnEvents:
         truncates = prepared.request.truncation == "auto"
@@ -268,17 +264,20 @@ class ResponseService:
 
     async def whole(self, prepared: PreparedResponse) -> Response:
         """The response, not streamed. Raises `UpstreamError` or `RequestError`."""
-        async with aclosing(self.ask(prepared, streamed=False)) as events:
+        events, followed = self.ask(prepared, streamed=False)
+        async with aclosing(events):
             async for batch in events:
-                prepared.write(batch)
-        await prepared.finish()
+                prepared.write(followed.take(batch))
+        await followed.end()
+        prepared.finish()
         await self._keep(prepared, None)
         return prepared.writer.response
 
     async def streamed(
         self,
         prepared: PreparedResponse,
-        events: AsyncStream[Sequence[TurnEvent]],
+        events: TurnEvents,
+        followed: FollowedTurn,
         memory: ConnectionCache | None = None,
     ) -> AsyncGenerator[list[ResponseStreamEvent], None]:
         """The stream events, in batches as they arrived: the first begins the response, and the last always carries
@@ -288,8 +287,9 @@ class ResponseService:
         try:
             async with aclosing(events):
                 async for batch in events:
-                    if written := prepared.write(batch):
+                    if written := prepared.write(followed.take(batch)):
                         yield written
+            await followed.end()
             ending = await self.end(prepared, memory)
         except Exception as error:
             ending = self.fail(prepared, error)
@@ -297,7 +297,7 @@ class ResponseService:
 
     async def end(self, prepared: PreparedResponse, memory: ConnectionCache | None = None) -> list[ResponseStreamEvent]:
         """Store the response of a finished turn. Returns the last stream events. Raises `StoreError`."""
-        prepared.ending = await prepared.finish()
+        prepared.ending = prepared.finish()
         await self._keep(prepared, memory)
         return prepared.ending
 
@@ -411,8 +411,7 @@ def _writer(request: ResponsesRequest, tools: Any, asked: ParsedRequest, flavour
     offer = asked.offer
     echoed = once(tools, "echoed", lambda: _echoed(tools, offer), offer.cache_key)
     response = response_object(request, id_=new_id("resp"), created_at=int(time.time()), tools=echoed)
-    taken = {item.id for item in asked.conversation.items if isinstance(item, Call)}
-    return ResponseWriter(response, offer.names, request, new_id=new_id, taken=taken, flavour=flavour)
+    return ResponseWriter(response, offer.names, request, new_id=new_id, flavour=flavour)
 
 
 async def replace_at_last(store: Store, stored: StoredResponse) -> None:

@@ -4,7 +4,7 @@ One writer builds both: an answer that is not streamed is the object of the last
 has its own begin, deltas and end; their ids are the same in every event and in the object.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from msgspec import UNSET, structs
@@ -27,7 +27,6 @@ from callwright.events import (
     Usage,
 )
 from callwright.openai_format.tool_names import ToolNames
-from callwright.wire.responses.call_ids import CallIds
 from callwright.wire.responses.event_types import (
     ResponseCompletedEvent,
     ResponseCreatedEvent,
@@ -164,7 +163,7 @@ class ResponseWriter:
     """Writes the events of one turn as events of the API.
 
     `response` is the initial object (`response_object`); it holds the answer at the end. `new_id` creates an id from
-    its prefix; `taken` are the ids of the calls in the conversation.
+    its prefix. Calls have the ids that the client gets.
     """
 
     def __init__(
@@ -174,11 +173,9 @@ class ResponseWriter:
         request: ResponsesRequest,
         *,
         new_id: Callable[[str], str],
-        taken: Collection[str] = (),
         flavour: ApiDialect = "openai",
     ) -> None:
         self.response = response
-        self._call_ids = CallIds(new_id, taken)
         self._names = names
         self._new_id = new_id
         self._flavour = flavour
@@ -347,7 +344,8 @@ class ResponseWriter:
 
     def _call(self, started: CallStarted) -> None:
         tool = self._names.client(started.name)
-        id_ = self._call_ids.of(started.id)
+        id_ = started.id
+        assert id_ is not None, "the followed turn gives each call an id"
         index = self._next()
         if tool.kind == "function":
             self._begin(OpenFunctionCall(self._new_id("fc"), id_, tool, index, self._emit))
