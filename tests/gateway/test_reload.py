@@ -147,7 +147,7 @@ def test_equal_parts_are_shared_and_the_others_closed_after_their_last_request(
     model.plays(halves(gate))
     live = Live(gateway.url + RESPONSES, json.dumps({"model": "a", "input": "Hi", "tools": tools}).encode())
     gate.wait_until_reached()
-    parts = gateway.running.lasting.parts._all
+    parts = gateway.running.lasting.parts
     first = {key: part.value for key, part in parts.items()}
     upstreams = {name: weakref.ref(one.upstream) for name, one in gateway.running.revision._bases.items()}
     gateway.change(served(model, "b", "c", mcp=(mcp,), limits=Bounds(max_items=5)))
@@ -166,7 +166,7 @@ def test_equal_parts_are_shared_and_the_others_closed_after_their_last_request(
 
 def test_a_wrong_configuration_changes_nothing(model: ModelServer, start: Starts) -> None:
     gateway = start(served(model, "a", keys=(KEY,)))
-    revision, parts = gateway.running.revision, dict(gateway.running.lasting.parts._all)
+    revision, parts = gateway.running.revision, dict(gateway.running.lasting.parts)
     wrong = [
         replace(served(model, "a", "b"), models=(ModelConfig(name="b", upstream="nowhere.gguf"),)),
         served(model, "b", keys=(KEY, replace(KEY, name="ben"))),
@@ -180,7 +180,7 @@ def test_a_wrong_configuration_changes_nothing(model: ModelServer, start: Starts
     model.plays(said("Hi"))
     assert asked(gateway.url, ANNA, chat()).status == 200
     assert gateway.running.revision is revision
-    assert gateway.running.lasting.parts._all == parts
+    assert gateway.running.lasting.parts == parts
 
 
 # --- keys and limits ---
@@ -405,7 +405,7 @@ def test_no_request_is_lost_or_answered_by_a_model_of_another_configuration(
     while running:
         end_one()
     until(lambda: all(map(is_collected, revisions)))
-    assert len(gateway.running.lasting.parts._all) == 2 * len(now)
+    assert len(gateway.running.lasting.parts) == 2 * len(now)
 
 
 # --- what differs ---

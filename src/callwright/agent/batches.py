@@ -13,7 +13,8 @@ from callwright.agent.decisions import changed, check_decisions, decided, nested
 from callwright.agent.events import ApprovalNeeded, CallReady, Retried, Stop, ToolEnded
 from callwright.agent.nested import Resumed
 from callwright.agent.replayed import call_runs
-from callwright.agent.state import NOT_RUN, State, open_calls, with_outputs
+from callwright.agent.state import State, open_calls, with_outputs
+from callwright.calls.history import NOT_RUN
 from callwright.conversation import Call, CallOutput, MediaPart, Message, TextPart
 
 Ended: TypeAlias = tuple[Stop, str]  # why a run ends: the reason, and the words for it

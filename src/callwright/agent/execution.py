@@ -23,9 +23,10 @@ from callwright.agent.events import CallReady, NestedEvent, RunEvent, Status, To
 from callwright.agent.hooks import EndRun, Hooks, apply
 from callwright.agent.nested import Mistake, Resumed, RunAgent, Spent, SubRuns
 from callwright.agent.results import cut_text, write_result
-from callwright.agent.state import INTERRUPTED, NOT_RUN
+from callwright.agent.state import INTERRUPTED
 from callwright.agent.threads import in_thread
 from callwright.agent.tools import Tool
+from callwright.calls.history import NOT_RUN
 from callwright.conversation import Item
 from callwright.errors import RequestError
 from callwright.turn.tracing import tool_span

@@ -6,12 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from callwright.agent.nested import CallRuns, Resumed, Spent
+from callwright.calls.history import NOT_RUN
 from callwright.conversation import Call, CallOutput, Conversation, Item, TextPart
 from callwright.errors import RequestError
 from callwright.events import Problem, Usage
 from callwright.openai_format.messages import read_messages, write_messages
 
-NOT_RUN: Final = "This call was not run."
 INTERRUPTED: Final = "Interrupted while it ran; its effect is unknown."
 ID_BETWEEN: Final = "/"  # separates the id of a call from that of a call in its nested run
 _VERSION: Final = 1

@@ -10,7 +10,7 @@ A server in native mode renders with its model's chat template. What that templa
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +21,7 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.tolerant_json.escapes import unescaped, with_whole_characters
 from callwright.tolerant_json.reader import read_json
 
+NOT_RUN: Final = "This call was not run."  # the output of such a call, for the model
 _MAX_SHOWN = 200  # characters of the arguments in a message that names a call
 
 

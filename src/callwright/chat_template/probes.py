@@ -113,9 +113,9 @@ class Probes:
         told = self.telling.messages([{"role": "user", "content": USER}, *messages])
         return self._render(told, TOOLS if tools else None, answers)
 
-    def prompt(self, messages: Sequence[Message], *, tools: bool = True) -> str:
+    def prompt(self, messages: Sequence[Message]) -> str:
         """The prompt of whole messages. Raises `TemplateFailureError`."""
-        return self._render(self.telling.messages(messages), TOOLS if tools else None, False)
+        return self._render(self.telling.messages(messages), TOOLS, False)
 
     def answer(self, *calls: Call, said: str = "", thought: str = "") -> str | None:
         """The text after the user message for this assistant answer; None if the template refuses it."""

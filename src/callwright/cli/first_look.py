@@ -10,7 +10,7 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -32,14 +32,13 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 
 class FirstLook:
-    """Looks at each upstream of a configuration until it answers. `stop` ends the gateway. `shown` are the models about
+    """Looks at each upstream of a configuration until it answers. `shown` are the models about
     whose servers the user was warned already.
     """
 
-    def __init__(self, config: Config, stop: Callable[[], None] | None = None, *, shown: Collection[str] = ()) -> None:
+    def __init__(self, config: Config, *, shown: Collection[str] = ()) -> None:
         self._models = {url: [one for one in config.models if url in servers_of(one)] for url in server_urls(config)}
         self._shown = shown
-        self._stop = _end_this_process if stop is None else stop
         self._own: str | None = None
         # Workers are processes that this one starts: they have its environment.
         os.environ[INSTANCE_VARIABLE] = secrets.token_hex(16)
@@ -77,7 +76,7 @@ class FirstLook:
         health = await ask_health(url)
         if is_own(health):
             self._own = url
-            self._stop()
+            _end_this_process()
             return None
         if health.fault:  # nothing is known: it may be this gateway, too busy to answer
             return health.fault

@@ -43,7 +43,7 @@ class Lasting:
         """See `callwright.gateway.app.create_app`."""
         self.records = records
         self.started = int(time.time())
-        self.parts = Parts()
+        self.parts: Parts = {}
         self.config_error: str | None = None
         self.counters = counters or KeyCounters()
         self.clients = Clients(config.limits, config.keys, self.counters, worker)

@@ -7,7 +7,7 @@ revision, so that it is closed after the last.
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -29,23 +29,18 @@ class _Part(Struct):
     holders: int = 0
 
 
-class Parts:
-    """The parts of all revisions that are open, by their configuration."""
-
-    def __init__(self) -> None:
-        self._all: dict[bytes, _Part] = {}
-
-    def of_revision(self) -> "RevisionParts":
-        """The parts of a new revision, none yet."""
-        return RevisionParts(self._all)
+# The parts of all revisions that are open, by their configuration.
+Parts: TypeAlias = dict[bytes, _Part]
 
 
 class RevisionParts:
-    """The parts of one revision. Only `hold` and `close` change what others see; neither may overlap with `get`."""
+    """The parts of one revision, in addition to those of `all_`. Only `hold` and `close` change what others see; neither may
+    overlap with `get`.
+    """
 
-    def __init__(self, all_: dict[bytes, _Part]) -> None:
+    def __init__(self, all_: Parts) -> None:
         self._all = all_
-        self._own: dict[bytes, _Part] = {}
+        self._own: Parts = {}
         self._is_held = False
 
     def get(self, kind: str, config: object, build: Callable[[], T]) -> T:

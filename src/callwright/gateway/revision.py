@@ -43,7 +43,7 @@ from callwright.gateway.model_parts import ModelParts
 from callwright.gateway.model_windows import ModelWindows
 from callwright.gateway.observability.observability import inspect_level
 from callwright.gateway.observability.redaction import Redactor
-from callwright.gateway.parts import Uses
+from callwright.gateway.parts import RevisionParts, Uses
 from callwright.gateway.responses.service import ResponseService
 from callwright.gateway.server_tools.mcp_servers import ConfiguredServer, McpServers
 from callwright.gateway.server_tools.search_engine import search_engine
@@ -69,7 +69,7 @@ class Revision:
         self.config = config
         self.uses = Uses()
         self._lasting = lasting
-        self._parts = lasting.parts.of_revision()
+        self._parts = RevisionParts(lasting.parts)
         self.inspector = lasting.watch.inspector_for(config)
         self._redactor = Redactor(config.redact)
         self._model_parts = ModelParts(config, self._parts, self._with_limit)

@@ -1,7 +1,7 @@
 """The choice of tools: by word, by name, or a set of them that is allowed. In the Chat and in the Responses shape."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from callwright.conversation import Conversation, FunctionTool, NamedTool, ToolChoice
 from callwright.errors import RequestError, did_you_mean
@@ -11,6 +11,7 @@ CHOICES = ("none", "auto", "required")
 _KINDS = ("function", "custom")
 # Tools of the Responses API that have no name but their kind.
 BUILT_IN = ("tool_search", "shell", "local_shell", "apply_patch")
+_PARAM: Final = "tool_choice"
 # How the model knows a tool, by the name and the namespace that the client gives it.
 Flat: TypeAlias = Callable[[str, str | None], str]
 
@@ -20,9 +21,7 @@ def as_named(name: str, _: str | None) -> str:
     return name
 
 
-def read_tool_choice(
-    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = as_named
-) -> ToolChoice:
+def read_tool_choice(given: object, tools: Sequence[FunctionTool], flat: Flat = as_named) -> ToolChoice:
     """The choice, by word or as a named tool of either shape; None means the default."""
     match given:
         case None:
@@ -30,21 +29,21 @@ def read_tool_choice(
         case "none" | "auto" | "required":
             return given
         case str():
-            raise _unknown_choice(given, CHOICES, param)
+            raise _unknown_choice(given, CHOICES, _PARAM)
         case {"type": "function" | "custom"} if isinstance(given, Mapping):
-            return NamedTool(_chosen_name(given, param, flat))
+            return NamedTool(_chosen_name(given, _PARAM, flat))
         case {"type": "allowed_tools"} if isinstance(given, Mapping):
-            mode, names = _allowed(given, param, flat)
+            mode, names = _allowed(given, flat)
             return NamedTool(names[0]) if mode == "required" and len(names) == 1 else mode
         case {"type": kind} if kind is not None:
             raise RequestError(
                 f"Invalid value: '{kind}'. Supported values are: {quote_list((*_KINDS, 'allowed_tools'))}.",
-                param=f"{param}.type",
+                param=f"{_PARAM}.type",
                 code="unsupported_value",
             )
         case Mapping():
-            raise missing(f"{param}.type")
-    raise wrong_type(param, "str | object", given)
+            raise missing(f"{_PARAM}.type")
+    raise wrong_type(_PARAM, "str | object", given)
 
 
 def _chosen_name(given: Mapping[str, Any], param: str, flat: Flat) -> str:
@@ -65,27 +64,25 @@ def _chosen_name(given: Mapping[str, Any], param: str, flat: Flat) -> str:
     return flat(name, namespace if isinstance(namespace, str) else None)
 
 
-def read_allowed_tools(
-    given: object, tools: Sequence[FunctionTool], param: str = "tool_choice", flat: Flat = as_named
-) -> tuple[str, ...] | None:
+def read_allowed_tools(given: object, tools: Sequence[FunctionTool], flat: Flat = as_named) -> tuple[str, ...] | None:
     """The names of the tools that may be called, if the choice is a set of them (`allowed_tools`, either shape).
 
     None: any tool. All tools remain in the prompt.
     """
     if not (isinstance(given, Mapping) and given.get("type") == "allowed_tools"):
         return None
-    _, names = _allowed(given, param, flat)
+    _, names = _allowed(given, flat)
     for name in names:
-        check_named(NamedTool(name), tools, param)
+        check_named(NamedTool(name), tools)
     return names
 
 
-def _allowed(given: Mapping[str, Any], param: str, flat: Flat) -> tuple[Literal["auto", "required"], tuple[str, ...]]:
+def _allowed(given: Mapping[str, Any], flat: Flat) -> tuple[Literal["auto", "required"], tuple[str, ...]]:
     """Mode and names of a set of allowed tools."""
     within = given.get("allowed_tools", given)
     if not isinstance(within, Mapping):
-        raise wrong_type(f"{param}.allowed_tools", "object", within)
-    param = f"{param}.allowed_tools" if within is not given else param
+        raise wrong_type(f"{_PARAM}.allowed_tools", "object", within)
+    param = f"{_PARAM}.allowed_tools" if within is not given else _PARAM
     mode, listed_tools = within.get("mode"), within.get("tools")
     if mode is None:
         raise missing(f"{param}.mode")

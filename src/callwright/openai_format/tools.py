@@ -72,11 +72,9 @@ class _ToolCall(msgspec.Struct):
     function: _CallFunction
 
 
-def read_tools(
-    given: Sequence[Mapping[str, Any]] | None, param: str = "tools", shape: ApiShape = "any"
-) -> tuple[FunctionTool, ...]:
+def read_tools(given: Sequence[Mapping[str, Any]] | None) -> tuple[FunctionTool, ...]:
     """Tools without their paths; see `find_tools`."""
-    return tuple(found.tool for found in find_tools(given, param, shape))
+    return tuple(found.tool for found in find_tools(given))
 
 
 def find_tools(

@@ -7,12 +7,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from callwright.calls.history import late_output
+from callwright.calls.history import NOT_RUN, late_output
 from callwright.conversation import Call, CallOutput, Item, TextPart, shared_item
 from callwright.errors import RequestError
 from callwright.memo.prefixes import fold
 
-_NOT_RUN = "This call was not run."
 _RUNNING = "This call is still running. Its output will follow."
 _Outputs: TypeAlias = dict[str, tuple[int, CallOutput]]
 _NONE: Final = (-1, None)
@@ -121,7 +120,7 @@ def _side_by_side(found: Sequence[Found], outputs: _Outputs, *, mend: bool) -> l
             if item.id not in outputs:
                 if number < last and item.complete and not mend and not each.is_async:
                     raise RequestError(f"No tool output found for {each.words} {item.id}.", param="input")
-                words = TextPart(_RUNNING if each.is_async else _NOT_RUN)
+                words = TextPart(_RUNNING if each.is_async else NOT_RUN)
                 outputs[item.id] = -1, shared_item(CallOutput(item.id, (words,)))
             run.append(item)
             continue

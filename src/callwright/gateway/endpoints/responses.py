@@ -28,7 +28,7 @@ from callwright.gateway.http import (
     read_body,
 )
 from callwright.gateway.request_context import note
-from callwright.gateway.responses.compaction import kept_messages
+from callwright.gateway.responses.context_management import kept_messages
 from callwright.gateway.responses.service import PreparedResponse, ResponseService, new_id
 from callwright.gateway.server_tools.compaction import compacted
 from callwright.gateway.store.store import ENDED, Store, StoredResponse

@@ -4,9 +4,9 @@ The summary covers all of it, as clients may omit the items before the summary f
 not answered yet stay verbatim. Knows no transport.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ from callwright.wire.responses.compaction import kept_beside_summary, shortened
 from callwright.wire.server_events import Compacted, TurnEvent, TurnEvents
 from callwright.wire.token_estimate import estimated_tokens
 
+# The user's latest messages stay word for word, up to this many bytes of JSON.
+_MAX_KEPT: Final = 20_000
 # Items of an answer that one turn of the model makes: of others the counts are those of several turns together.
 _OF_ONE_TURN: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call", "shell_call"})
 
@@ -38,9 +40,9 @@ def conversation_tokens(model: Model, conversation: Conversation, counted: Store
     return int(usage["total_tokens"]) + (estimated_tokens(items) if items else 0)
 
 
-def is_too_long(conversation: Conversation, tokens: int, threshold: int | None) -> bool:
+def is_too_long(conversation: Conversation, tokens: int, threshold: int) -> bool:
     """Whether a conversation is to be compacted: it has more tokens, and something in it that may go."""
-    if threshold is None or tokens <= threshold:
+    if tokens <= threshold:
         return False
     kept, _ = kept_beside_summary(conversation.items)
     return len(kept) < len(conversation.items)
@@ -76,3 +78,18 @@ async def compacted_first(
                 yield rest
     if used is not None:
         yield [used]
+
+
+def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The user's latest messages among the items, which are retained in addition to the summary
+    (`POST /v1/responses/compact`)."""
+    kept: list[dict[str, Any]] = []
+    size = 0
+    for item in reversed(items):
+        if item.get("role") != "user" or item.get("type", "message") != "message":
+            continue
+        size += len(msgspec.json.encode(item))
+        if size > _MAX_KEPT:
+            break
+        kept.append({"type": "message", **item})
+    return kept[::-1]

@@ -235,7 +235,7 @@ class ResponseService:
         return prepared
 
     def ask(self, prepared: PreparedResponse, *, streamed: bool) -> tuple[TurnEvents, FollowedTurn]:
-        """The events of the turn, and what follows them. Reading them raises `UpstreamError` or `RequestError`."""
+        """The events of the turn, and their `FollowedTurn`. Reading them raises `UpstreamError` or `RequestError`."""
         asked, today = prepared.asked, date.today().isoformat()
         if asked.compacts:
             events = compacted(prepared.model, asked, today)

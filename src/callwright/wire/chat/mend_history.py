@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from callwright.calls.history import NOT_RUN
 from callwright.tolerant_json.codec import encode
 
 # The fields of an assistant message with content.
 _SAYS = ("content", "tool_calls", "function_call", "refusal", "reasoning", "reasoning_content")
-_NOT_RUN = "This call was not run."
 
 
 def mend_messages(messages: Sequence[Any]) -> list[Any]:
@@ -96,7 +96,7 @@ def _paired(messages: Sequence[Any]) -> list[Any]:
             continue
         made.append(message)
         for call in _calls(message):
-            missing = {"role": "tool", "tool_call_id": call["id"], "content": _NOT_RUN}
+            missing = {"role": "tool", "tool_call_id": call["id"], "content": NOT_RUN}
             made.append(outputs.get(call["id"], missing))
     return made
 
