@@ -34,8 +34,8 @@ Parts: TypeAlias = dict[bytes, _Part]
 
 
 class RevisionParts:
-    """The parts of one revision, in addition to those of `all_`. Only `hold` and `close` change what others see; neither may
-    overlap with `get`.
+    """The parts of one revision. `all_` are shared with the others: only `hold` and `close` change them, and neither
+    may overlap with `get`.
     """
 
     def __init__(self, all_: Parts) -> None:
