@@ -74,8 +74,9 @@ _EVERYTHING: Final = Markers()
 _MAX_HELD: Final = 4_194_304
 # Maximum lookahead, over a tag and the next one, to decide whether it opens a call.
 _MAX_OPENING: Final = 120
-# The rest of the opening tag of a block under a name of no version, as `toolcalls` (vllm-project/vllm#51914).
-_OTHER_BLOCK: Final = re.compile(r"(?P<name> ?[A-Za-z_]{1,40}>)\s*")
+# The rest of the opening tag of a block under a name of no version, as `toolcalls` (vllm-project/vllm#51914). V3.2's
+# name stays text in V4, as in vLLM (tests/tool_parsers/test_deepseekv4_tool_parser.py).
+_OTHER_BLOCK: Final = re.compile(r"(?P<name> ?(?!function_calls>)[A-Za-z_]{1,40}>)\s*")
 
 
 @cache
