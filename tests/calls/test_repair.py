@@ -339,6 +339,21 @@ ROWS: list[Row] = [
         ["text_to_number"],
     ),
     (
+        # MiMo writes unions without a type as text (MiMo-Code#2335).
+        "an object in a text for either of two objects",
+        closed(v={"anyOf": [{"type": "object"}, {"type": "object", "properties": {"n": WHOLE}}]}),
+        '{"v": "{\\"id\\": \\"x\\"}"}',
+        '{"v": {"id": "x"}}',
+        ["json_in_text"],
+    ),
+    (
+        "a text for either of two kinds of number",
+        closed(v={"anyOf": [closed("a", a=WHOLE), closed("a", a=NUMBER)]}),
+        '{"v": {"a": "1"}}',
+        '{"v": {"a": 1}}',
+        ["text_to_integer"],
+    ),
+    (
         "a union in a union",
         closed(p={"anyOf": [{"anyOf": [FLAG, {"type": "null"}]}, POINT]}),
         '{"p": "True"}',
@@ -444,7 +459,11 @@ REFUSED: list[tuple[str, Schema, str]] = [
     ("a piece of a schema for a text", closed(t=TEXT), '{"t": {"type": "string", "description": "A name."}}'),
     ("null for a text", closed("t", t=TEXT), '{"t": null}'),
     ("equal branches", closed(v={"anyOf": [WHOLE, FLAG, closed(a=WHOLE)]}), '{"v": {"a": "x"}}'),
-    ("equal objects", closed(v={"anyOf": [closed("a", a=WHOLE), closed("a", a=NUMBER)]}), '{"v": {"a": "1"}}'),
+    (
+        "equal objects",
+        closed(v={"anyOf": [closed("a", a={"enum": ["Low"]}), closed("a", a={"enum": ["LOW"]})]}),
+        '{"v": {"a": "low"}}',
+    ),
     ("a new name with another value", closed("path", path=TEXT), '{"path": "a", "file_path": "b"}'),
     ("the other way round", closed("path", path=TEXT), '{"file_path": "b", "path": "a"}'),
     ("two names for one", closed("path", path=TEXT), '{"file": "a", "filename": "b"}'),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from tests.conftest import Served, scripted_models
 from tests.support.http_client import CHAT, Live, ask, assembled, request
 from tests.support.messages_client import message_of, named_events
 from tests.support.odd_answers import (
@@ -20,7 +21,7 @@ from tests.support.odd_answers import (
     whole_calls,
 )
 from tests.support.outputs import ARGUMENTS, TOOLS
-from tests.support.servers import Answer, ModelServer, calling, chat, chunk, sse, whole
+from tests.support.servers import Answer, ModelServer, calling, chat, chunk, said, sse, whole
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 PARIS = (NAME, {"city": "Paris"})
@@ -287,6 +288,49 @@ def test_a_call_without_a_name_never_leaves_and_is_named(
     got = assembled(reply.events).message if stream else reply.json["choices"][0]["message"]
     assert not got.get("tool_calls")
     assert "malformed_call" in reply.problems
+
+
+# LM Studio sends entries without a function (lmstudio-bug-tracker#830), vLLM a finish reason alone (vllm#44326).
+LOST: dict[str, Answer] = {
+    "an entry without a function": chat(
+        {"tool_calls": [{"index": 0, "id": "", "type": "function"}]}, finish="tool_calls"
+    ),
+    "no entry": chat(finish="tool_calls"),
+    "no entry after reasoning": chat({"reasoning_content": "I will call it."}, finish="tool_calls"),
+}
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_an_answer_that_claims_calls_and_has_nothing_is_retried(serve: Served, model: ModelServer, lost: str) -> None:
+    url = serve(*scripted_models(model.url, retries=1))
+    model.plays(LOST[lost], said("It is sunny."))
+    reply = request(url + CHAT, body(stream=False))
+    assert reply.json["choices"][0]["message"]["content"] == "It is sunny."
+    assert reply.problems == {"call_retried": 1}
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_a_stream_of_one_names_the_lost_call(gateway: str, model: ModelServer, lost: str) -> None:
+    model.plays(LOST[lost])
+    assert "malformed_call" in request(gateway + CHAT, body(stream=True)).problems
+
+
+@both
+def test_calls_before_the_end_mark_are_made_without_a_finish_reason(
+    gateway: str, model: ModelServer, stream: bool
+) -> None:
+    # OCI, by way of LiteLLM (litellm#40040).
+    model.plays(chat(call(NAME, ARGUMENTS, index=0, id="a"), finish=None))
+    got = ask(gateway, body(), stream=stream)
+    assert (got.calls, got.finish_reason) == ([PARIS], "tool_calls")
+
+
+def test_a_call_that_is_cut_before_the_end_mark_is_incomplete_without_a_finish_reason(
+    gateway: str, model: ModelServer
+) -> None:
+    model.plays(chat(call(NAME, ARGUMENTS[:-3], index=0, id="a"), finish=None))
+    got = ask(gateway, body(), stream=True)
+    assert got.finish_reason == "length"
 
 
 @both

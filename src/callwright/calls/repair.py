@@ -126,7 +126,9 @@ class ArgumentRepair:
         return node
 
     def _union(self, node: Node, choices: Sequence[Schema], path: str, depth: int) -> Node:
-        """The value as the branch of a union that takes the fewest repairs; unchanged if several take as few."""
+        """The value as the branch of a union that takes the fewest repairs; unchanged if several take as few and differ
+        in what they make of it.
+        """
         best: list[tuple[int, Node, list[Repair]]] = []
         for choice in choices:
             trial = self._trial()
@@ -134,7 +136,8 @@ class ArgumentRepair:
             if self._fits(made, choice):
                 best.append((len(trial.repairs), made, trial.repairs))
         best.sort(key=lambda entry: entry[0])
-        if not best or (len(best) > 1 and best[0][0] == best[1][0] and best[0][0]):
+        tied = [made for repairs, made, _ in best if repairs == best[0][0]]
+        if not best or (best[0][0] and not all(_same(tied[0], made) for made in tied)):
             return node
         self.repairs += best[0][2]
         return best[0][1]

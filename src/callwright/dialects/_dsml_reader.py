@@ -74,6 +74,9 @@ _EVERYTHING: Final = Markers()
 _MAX_HELD: Final = 4_194_304
 # Maximum lookahead, over a tag and the next one, to decide whether it opens a call.
 _MAX_OPENING: Final = 120
+# The rest of the opening tag of a block under a name of no version, as `toolcalls` (vllm-project/vllm#51914). V3.2's
+# name stays text in V4, as in vLLM (tests/tool_parsers/test_deepseekv4_tool_parser.py).
+_OTHER_BLOCK: Final = re.compile(r"(?P<name> ?(?!function_calls>)[A-Za-z_]{1,40}>)\s*")
 
 
 @cache
@@ -173,7 +176,10 @@ class DsmlCalls(TaggedCalls):
             return (yield from self._odd_token(tag)) != ""
         if tag in self._foreign:
             return (yield from self._kin.may_begin_call(tag))
-        return (yield from super().may_begin_call(tag))
+        begins = yield from super().may_begin_call(tag)
+        if not begins and tag == f"<{self._token}":
+            begins = (yield from self._other_block())[0] is not None
+        return begins
 
     def marked(self, blanks: str, tag: str) -> Parse[CallReader | None]:
         """Read a tag, and its calls. After a call between other bars another reader continues."""
@@ -195,6 +201,34 @@ class DsmlCalls(TaggedCalls):
         else:
             text.emit(text.say(blanks + tag + inner))
         return None
+
+    def _unknown_block(self, blanks: str, tag: str, inner: str) -> Parse[None]:
+        """A block under another name, if a call follows its opening tag; else text."""
+        text = self.text
+        calls, rest, name = (yield from self._other_block()) if not inner else (None, "", "")
+        if calls is None:
+            yield from super()._unknown_block(blanks, tag, inner)
+            return
+        text.emit(Problem("markup_repaired", f"{tag}{name} opens a block of calls"))
+        text.markup(blanks + tag + text.take(rest))
+        yield from calls._calls("")
+        if (yield from text.comes(end := f"</{self._token}{name}")):
+            text.markup(text.take(end))
+
+    def _other_block(self) -> "Parse[tuple[DsmlCalls | None, str, str]]":
+        """The reader of the call after the opening tag of a block under another name, if one follows; the rest of that
+        tag with the white space after it, and the name. Nothing is read.
+        """
+        source = self.text.source
+        # Between other bars, where each version is tried, the name identifies it.
+        while self._token == TOKEN and source.more(_MAX_OPENING):
+            yield
+        found = _OTHER_BLOCK.match(ahead := source.ahead(_MAX_OPENING)) if self._token == TOKEN else None
+        if found is not None:
+            for calls in (self, self._kin) if len(self._names) > 1 else (self,):
+                if ahead.startswith(calls.form.call, found.end()):
+                    return calls, found.group(), found["name"]
+        return None, "", ""
 
     def no_call(self, blanks: str, tag: str) -> Parse[None]:
         """A tag without a call. An opening tag is the name of a token in brackets, and such names are discussed."""

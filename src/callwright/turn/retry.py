@@ -200,7 +200,8 @@ class RetryPolicy:
         if self._stands:
             return [*_with_own_ids(self._attempt.held), _end(self._attempt, calls=bool(self._attempt.calls))]
         has_called = bool(self._attempt.calls or (self._earlier and self._earlier[0].calls))
-        if self._earlier and not (self._form or self._demands or has_called):
+        said = self._earlier and self._earlier[0].content
+        if said and not (self._form or self._demands or has_called):
             self._attempt = self._earlier[0]  # a text that was no call after all
             self._earlier = []
         attempt = self._attempt

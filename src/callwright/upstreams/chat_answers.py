@@ -30,9 +30,11 @@ class _AnyChoice(Protocol):
 
 C = TypeVar("C", bound=_AnyChoice)
 
+# Finish reasons of an answer with calls.
+_CALLED: Final = ("tool_calls", "function_call", "tool_use")
 # In lower case. OpenAI's, and those of Gemini, Anthropic, Mistral, TGI, Together, DeepSeek, z.ai, vLLM and SGLang.
 _FINISHED: Final[Mapping[str, FinishReason]] = {
-    **dict.fromkeys(("stop", "tool_calls", "function_call", "tool_use", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys((*_CALLED, "stop", "end_turn", "stop_sequence"), "stop"),
     **dict.fromkeys(("eos", "eos_token", "complete", "completed", "repetition"), "stop"),
     **dict.fromkeys(("length", "max_tokens", "max_length", "model_length", "limit"), "length"),
     **dict.fromkeys(("content_filter", "safety", "sensitive", "recitation", "prohibited_content"), "content_filter"),
@@ -282,14 +284,19 @@ class ChatAnswer:
                 self.has_stopped = True
                 for key, text in self._halves.take_replacements():
                     self._say(key, text, deltas)
+                if choice.finish_reason.lower() in _CALLED and not (self._calls or self.has_said):
+                    deltas.append(ToolCallDelta(self._new()))  # the server's parser lost it
                 deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
 
     def marked_over(self) -> None:
-        """See `EventReader`. A server that has no reason for the end is taken at its word that this is the end."""
-        if self._has_blank_end and not self.has_stopped:
-            self._odd.tell("an empty finish_reason, read as 'stop'", "")
+        """See `EventReader`. A server that has no reason for the end is taken at its word that this is the end. So is
+        one without a finish reason after calls, whose arguments show whether they are whole; a text does not.
+        """
+        if (self._has_blank_end or self._calls) and not self.has_stopped:
+            missing = "an empty finish_reason" if self._has_blank_end else "no finish_reason"
+            self._odd.tell(f"{missing}, read as 'stop'", "")
             self.has_stopped = True
 
     def _read_text(self, choice: _Choice, out: list[Delta]) -> None:

@@ -449,5 +449,6 @@ def read_json_block(
         if closers and not (closing or ends_itself or block.cut):
             text.emit(Problem("markup_repaired", f"{closers[0]} is missing", call=text.calls - 1))
     text.source.unread(rest if closing else rest + stop)
-    yield from text.skip_blanks()
+    if not block.refused:
+        yield from text.skip_blanks()
     return block

@@ -93,7 +93,7 @@ def _looked_for(tags: KeyValueTags, ends: tuple[str, ...]) -> _LookedFor:
     return _LookedFor(
         over=over,
         follows=follows,
-        behind_name=Markers(*follows, tags.call),
+        behind_name=Markers(*follows, tags.value_end, tags.call),
         behind_key=Markers(tags.key_end, *tags.values, tags.value_end, tags.key, *over),
         before_value=Markers(*tags.values, tags.value_end, tags.key, *over),
         stops=JsonTerminators(*over, then=over, ends=all_ends(ends)),
@@ -130,9 +130,11 @@ class KeyValueLexer(TagLexer):
                 known = self.text.tools.resolve_name(found["name"]) in self.text.tools
                 # GLM 5.3 Flash writes `f>{"k": "v"}`, too.
                 behind = _LONE_END.sub("", self.behind_blanks(ahead[found.end() :]))
+                if known and behind.startswith(self.elements.value_end):
+                    return True
                 if behind.startswith(tuple(self.find.follows)):
                     return known or " " not in found["name"] or bool(self.name_in(found["name"]))
-                waits = any(literal.startswith(behind) for literal in (*self.find.follows, self.form.call))
+                waits = any(literal.startswith(behind) for literal in self.find.behind_name.literals)
                 if not waits or not source.more(_MAX_HEAD):
                     return known and ((waits and source.ended) or behind.startswith(self.form.call))
             yield
@@ -209,11 +211,17 @@ class KeyValueCall(TaggedCall):
     def arguments(self, name: str) -> Parse[bool]:
         """Read the parameters of a call, to its end; returns whether it is complete."""
         self.text.markup((yield from self.lexer.gap()))
+        stray = self.lexer.elements.value_end
+        # GLM 5.2 writes it after the name of a call without arguments (fw-ai-external/python-sdk#119).
+        if (yield from self.text.comes(stray)):
+            self.sink.odd(f"{stray} closes nothing")
+            self.text.emit(Markup(self.text.take(stray)))
         return (yield from super().arguments(name))
 
     def _read_key(self) -> Parse[tuple[str, Mapping[str, str]] | None]:
         """The name of a parameter. Some models write `<arg_key>k=v</arg_value>`."""
         tags, source = self.lexer.elements, self.text.source
+        yield from self._skip_again(tags.key)
         self._opened_again = False
         written, marker = yield from read_until(source, self.lexer.find.behind_key, _MAX_HEAD)
         key, equals, text = written.partition("=")
@@ -248,6 +256,7 @@ class KeyValueCall(TaggedCall):
         """
         tags, source = self.lexer.elements, self.text.source
         rest: dict[str, str] = {}
+        yield from self._skip_again(tags.key_end)
         written = yield from self.lexer.gap()
         if tags.types and (yield from self.text.comes(tags.types[0])):
             kind, end = yield from read_until(source, Markers(tags.types[1]), _MAX_HEAD)
@@ -273,12 +282,12 @@ class KeyValueCall(TaggedCall):
         self.sink.sure = self.sink.sure and not broken_tag(self.form, text)
         return rest
 
-    def _skip_again(self, opening: str) -> Parse[None]:
-        """Read the opening tag of a value again, if it was written twice."""
-        self._opened_again = yield from self.text.comes(opening)
+    def _skip_again(self, tag: str) -> Parse[None]:
+        """Read a tag again, if it was written twice."""
+        self._opened_again = yield from self.text.comes(tag)
         if self._opened_again:
-            self.sink.odd(f"{opening} is repeated")
-            self.text.emit(Markup(self.text.take(opening)))
+            self.sink.odd(f"{tag} is repeated")
+            self.text.emit(Markup(self.text.take(tag)))
 
     def _read_value(
         self, key: str, writer: ArgumentsWriter | None, is_sibling: Callable[[str], bool]
