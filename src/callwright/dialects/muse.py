@@ -28,7 +28,7 @@ from callwright.memo.prefixes import once
 from callwright.prompt import BREAK, PromptBuilder, own_words
 from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.calls import TaggedCalls
-from callwright.reading.tagged.heads import surplus
+from callwright.reading.tagged.heads import surplus, unknown_attributes
 from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
@@ -204,7 +204,7 @@ class _Call(TaggedCall):
     def _read_name(self) -> Parse[tuple[str, str]]:
         """The name of a call. A tool outside any namespace may be called as one in its own: `f.f`."""
         head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEADER)
-        if "<" not in head and (odd := surplus(head)):
+        if "<" not in head and (odd := surplus(head) or unknown_attributes(head)):
             self.text.emit(Problem("markup_repaired", f"the tag of a call contains {odd!r}", call=self.text.calls))
         found = _NAME.match(head)
         name = (found["name"] if found else "") or self.lexer.recipient
