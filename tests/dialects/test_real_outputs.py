@@ -1,6 +1,8 @@
 """Outputs of a trained model, which writes every broken call there is: nothing is lost, and cuts change nothing."""
 
+import html
 import json
+import re
 from typing import Any
 
 import pytest
@@ -174,3 +176,24 @@ def test_a_found_format_names_a_call_that_is_not_valid() -> None:
     turn = callwright.parse('Well.\n\n[get_weather(planet="Oslo", unit="C")]', dialect="auto", tools=TOOLS)
     assert turn.content == 'Well.\n\n[get_weather(planet="Oslo", unit="C")]'
     assert [problem.kind for problem in turn.problems] == ["incomplete_arguments"]
+
+
+@names
+@pytest.mark.parametrize("before", ["", "Let me look.\n\n"])
+def test_a_call_in_a_misspelled_tag_is_named(name: str, before: str) -> None:
+    written = _call(name)
+    if not (tag := re.match(r"(?:\]<\]minimax\[>\[)?<[^<>\n]*>", written)):
+        pytest.skip("its calls begin without a tag")
+    letters = [at for at in range(tag.end()) if written[at].isalpha()]
+    odd = {written[:at] + written[at] * 2 + written[at + 1 :] for at in letters}
+    odd |= {written[:at] + written[at + 1 :] for at in letters}
+    odd |= {html.escape(written, quote=False), written.replace(">", ' mark="1">', 1)}
+    for output in sorted(odd):
+        for dialect in (name, "auto"):
+            turn = callwright.parse(before + output, dialect=dialect, tools=TOOLS)
+            assert turn.calls or turn.problems, (dialect, output)
+
+
+def test_tags_of_a_page_around_words_are_no_call() -> None:
+    output = "<p class='city'>Oslo</p>\n<b>The tool get_weather</b> takes a city."
+    assert not callwright.parse(output, dialect="hermes", tools=TOOLS).problems
