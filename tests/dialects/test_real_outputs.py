@@ -197,3 +197,45 @@ def test_a_call_in_a_misspelled_tag_is_named(name: str, before: str) -> None:
 def test_tags_of_a_page_around_words_are_no_call() -> None:
     output = "<p class='city'>Oslo</p>\n<b>The tool get_weather</b> takes a city."
     assert not callwright.parse(output, dialect="hermes", tools=TOOLS).problems
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [("kimi_k3", "<|close|>"), ("minimax_m3", "]<]minimax[>["), ("cohere_command5", "</cofl:")]
+)
+def test_a_doubled_mark_of_a_closer_is_named(name: str, mark: str) -> None:
+    written = _call(name).replace(f"Oslo{mark}", f"Oslo{mark}{mark}")
+    turn = callwright.parse(written, dialect=name, tools=TOOLS)
+    assert turn.problems
+
+
+@pytest.mark.parametrize("name", ["beam", "muse"])
+@pytest.mark.parametrize("tool", ["user", "self", "commentary"])
+def test_a_tool_may_have_the_name_of_a_reader(name: str, tool: str) -> None:
+    function = {"name": tool, "parameters": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    tools = [{"type": "function", "function": function}]
+    call = {"name": tool, "arguments": {"name": "Eve"}}
+    written = callwright.write([call, call], dialect=name, tools=tools).strip()
+    turn = callwright.parse(written, dialect=name, tools=tools)
+    assert [(each.name, each.arguments, each.complete) for each in turn.calls] == [(tool, '{"name":"Eve"}', True)] * 2
+    assert not turn.problems
+
+
+@pytest.mark.parametrize("written", ["5", '"Oslo"', "Oslo", "[5]"])
+@names
+def test_arguments_that_are_no_object_are_named(name: str, written: str) -> None:
+    call = _call(name)
+    if not (found := re.search(r'\{"city": ?"Oslo"\}', call)):
+        pytest.skip("its arguments are no JSON")
+    output = call[: found.start()] + written + call[found.end() :]
+    for dialect in (
+        (name,) if name == "functionary_v32" else (name, "auto")
+    ):  # without `>>>` its header is a line of text
+        turn = callwright.parse(output, dialect=dialect, tools=TOOLS)
+        assert turn.problems, output
+        assert not missing_words(output, turn), output
+
+
+def test_a_header_that_is_cut_is_in_a_problem() -> None:
+    written = _call("muse")
+    turn = callwright.parse(f"{written}<|start|>assistant to=add_event<|mess", dialect="muse", tools=TOOLS)
+    assert any("add_event" in problem.text for problem in turn.problems)

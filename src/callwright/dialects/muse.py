@@ -257,7 +257,11 @@ class _Reader:
                 return None
             if not source.more(_MAX_HEADER):
                 if source.ended and (behind or ahead.lstrip().startswith(_START)):
-                    self.text.markup(source.take(len(source.text)))
+                    cut = source.take(len(source.text))
+                    if _TO in cut:
+                        self.text.emit(Problem("incomplete_header", "the output ended inside a header", text=cut))
+                    else:
+                        self.text.markup(cut)
                 return None
             yield
 
@@ -272,9 +276,16 @@ class _Reader:
                 return False
             yield
 
+    def _is_for_tool(self) -> Parse[bool]:
+        """Whether the recipient, which may be a reader too, is a tool: its message begins with a call."""
+        if self._lexer.recipient not in self.text.tools:
+            return False
+        return (yield from self.text.comes(_TAGS.blocks[0][0])) or (yield from self.text.comes(_TAGS.call))
+
     def _body(self) -> Parse[None]:
         """Read a message from after its header to the next message."""
-        markers = self._in_words if self._lexer.recipient in _KNOWN else self._in_call
+        in_words = self._lexer.recipient in _KNOWN and not (yield from self._is_for_tool())
+        markers = self._in_words if in_words else self._in_call
         repeats = False  # the message repeats a text with escaped tags: tags after it are text
 
         def say(text: str) -> TextEvent:
