@@ -11,7 +11,7 @@ import callwright
 from callwright.dialects.base import dialect_names
 from callwright.reading.collect import Turn
 from tests.support.examples import some
-from tests.support.parsing import merged, pieces, read
+from tests.support.parsing import lost, merged, pieces, read
 from tests.support.readings import missing_words, silent_calls
 from tests.support.real_outputs import TOOLS, RealOutput, real_outputs
 
@@ -239,3 +239,35 @@ def test_a_header_that_is_cut_is_in_a_problem() -> None:
     written = _call("muse")
     turn = callwright.parse(f"{written}<|start|>assistant to=add_event<|mess", dialect="muse", tools=TOOLS)
     assert any("add_event" in problem.text for problem in turn.problems)
+
+
+@pytest.mark.parametrize("name", ["hermes", "xlam", "json", "cohere_command", "auto"])
+@pytest.mark.parametrize("cut", ['"ho', '"hour', '"hour"', '"hour":', '"title": "Tea", "ho'])
+def test_a_key_that_is_cut_after_a_whole_call_is_in_a_problem(name: str, cut: str) -> None:
+    whole = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+    output = f'[{whole}, {{"name": "add_event", "arguments": {{{cut}'
+    turn = callwright.parse(output, dialect=name, tools=TOOLS, finish_reason="length")
+    assert [call.name for call in turn.calls if call.complete] == ["get_weather"]
+    assert not missing_words(output, turn)
+
+
+@pytest.mark.parametrize("name", ["lfm2", "olmo3", "pythonic"])
+def test_half_of_a_surrogate_pair_in_a_program_stays_as_it_is(name: str) -> None:
+    written = _call(name).replace("Oslo", "\\ud83d Oslo \\ud83d\\ude00")
+    turn = callwright.parse(written, dialect=name, tools=TOOLS)
+    assert json.loads(turn.calls[0].arguments) == {"city": "\\ud83d Oslo \U0001f600"}
+
+
+def test_arguments_in_the_tag_of_a_call_are_in_a_problem() -> None:
+    written = _call("kimi_k3").replace('index="1"<|sep|>', 'index="1"')
+    turn = callwright.parse(written, dialect="kimi_k3", tools=TOOLS)
+    assert any('key="city"' in problem.text for problem in turn.problems)
+    assert not any(call.complete for call in turn.calls)
+
+
+@pytest.mark.parametrize("begun", ["<", "<function", "<｜tool▁c"])
+@pytest.mark.parametrize("name", ["dots", "longcat", "iquest_q1"])
+def test_a_mark_that_is_begun_twice_after_a_call_is_not_lost(name: str, begun: str) -> None:
+    for first, second in (("kimi_k2", "olmo3"), ("deepseek_v3", "deepseek_v31")):
+        output = _call(first).partition("}")[0] + "}" + begun + _call(second)
+        assert not lost(output, read([output], dialect=name, tools=TOOLS, check="verbatim")), output
