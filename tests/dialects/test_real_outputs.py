@@ -1,6 +1,8 @@
 """Outputs of a trained model, which writes every broken call there is: nothing is lost, and cuts change nothing."""
 
+import html
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import callwright
 from callwright.dialects.base import dialect_names
 from callwright.reading.collect import Turn
 from tests.support.examples import some
-from tests.support.parsing import merged, pieces, read
+from tests.support.parsing import lost, merged, pieces, read
 from tests.support.readings import missing_words, silent_calls
 from tests.support.real_outputs import TOOLS, RealOutput, real_outputs
 
@@ -174,3 +176,98 @@ def test_a_found_format_names_a_call_that_is_not_valid() -> None:
     turn = callwright.parse('Well.\n\n[get_weather(planet="Oslo", unit="C")]', dialect="auto", tools=TOOLS)
     assert turn.content == 'Well.\n\n[get_weather(planet="Oslo", unit="C")]'
     assert [problem.kind for problem in turn.problems] == ["incomplete_arguments"]
+
+
+@names
+@pytest.mark.parametrize("before", ["", "Let me look.\n\n"])
+def test_a_call_in_a_misspelled_tag_is_named(name: str, before: str) -> None:
+    written = _call(name)
+    if not (tag := re.match(r"(?:\]<\]minimax\[>\[)?<[^<>\n]*>", written)):
+        pytest.skip("its calls begin without a tag")
+    letters = [at for at in range(tag.end()) if written[at].isalpha()]
+    odd = {written[:at] + written[at] * 2 + written[at + 1 :] for at in letters}
+    odd |= {written[:at] + written[at + 1 :] for at in letters}
+    odd |= {html.escape(written, quote=False), written.replace(">", ' mark="1">', 1)}
+    for output in sorted(odd):
+        for dialect in (name, "auto"):
+            turn = callwright.parse(before + output, dialect=dialect, tools=TOOLS)
+            assert turn.calls or turn.problems, (dialect, output)
+
+
+def test_tags_of_a_page_around_words_are_no_call() -> None:
+    output = "<p class='city'>Oslo</p>\n<b>The tool get_weather</b> takes a city."
+    assert not callwright.parse(output, dialect="hermes", tools=TOOLS).problems
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [("kimi_k3", "<|close|>"), ("minimax_m3", "]<]minimax[>["), ("cohere_command5", "</cofl:")]
+)
+def test_a_doubled_mark_of_a_closer_is_named(name: str, mark: str) -> None:
+    written = _call(name).replace(f"Oslo{mark}", f"Oslo{mark}{mark}")
+    turn = callwright.parse(written, dialect=name, tools=TOOLS)
+    assert turn.problems
+
+
+@pytest.mark.parametrize("name", ["beam", "muse"])
+@pytest.mark.parametrize("tool", ["user", "self", "commentary"])
+def test_a_tool_may_have_the_name_of_a_reader(name: str, tool: str) -> None:
+    function = {"name": tool, "parameters": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    tools = [{"type": "function", "function": function}]
+    call = {"name": tool, "arguments": {"name": "Eve"}}
+    written = callwright.write([call, call], dialect=name, tools=tools).strip()
+    turn = callwright.parse(written, dialect=name, tools=tools)
+    assert [(each.name, each.arguments, each.complete) for each in turn.calls] == [(tool, '{"name":"Eve"}', True)] * 2
+    assert not turn.problems
+
+
+@pytest.mark.parametrize("written", ["5", '"Oslo"', "Oslo", "[5]"])
+@names
+def test_arguments_that_are_no_object_are_named(name: str, written: str) -> None:
+    call = _call(name)
+    if not (found := re.search(r'\{"city": ?"Oslo"\}', call)):
+        pytest.skip("its arguments are no JSON")
+    output = call[: found.start()] + written + call[found.end() :]
+    for dialect in (
+        (name,) if name == "functionary_v32" else (name, "auto")
+    ):  # without `>>>` its header is a line of text
+        turn = callwright.parse(output, dialect=dialect, tools=TOOLS)
+        assert turn.problems, output
+        assert not missing_words(output, turn), output
+
+
+def test_a_header_that_is_cut_is_in_a_problem() -> None:
+    written = _call("muse")
+    turn = callwright.parse(f"{written}<|start|>assistant to=add_event<|mess", dialect="muse", tools=TOOLS)
+    assert any("add_event" in problem.text for problem in turn.problems)
+
+
+@pytest.mark.parametrize("name", ["hermes", "xlam", "json", "cohere_command", "auto"])
+@pytest.mark.parametrize("cut", ['"ho', '"hour', '"hour"', '"hour":', '"title": "Tea", "ho'])
+def test_a_key_that_is_cut_after_a_whole_call_is_in_a_problem(name: str, cut: str) -> None:
+    whole = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+    output = f'[{whole}, {{"name": "add_event", "arguments": {{{cut}'
+    turn = callwright.parse(output, dialect=name, tools=TOOLS, finish_reason="length")
+    assert [call.name for call in turn.calls if call.complete] == ["get_weather"]
+    assert not missing_words(output, turn)
+
+
+@pytest.mark.parametrize("name", ["lfm2", "olmo3", "pythonic"])
+def test_half_of_a_surrogate_pair_in_a_program_stays_as_it_is(name: str) -> None:
+    written = _call(name).replace("Oslo", "\\ud83d Oslo \\ud83d\\ude00")
+    turn = callwright.parse(written, dialect=name, tools=TOOLS)
+    assert json.loads(turn.calls[0].arguments) == {"city": "\\ud83d Oslo \U0001f600"}
+
+
+def test_arguments_in_the_tag_of_a_call_are_in_a_problem() -> None:
+    written = _call("kimi_k3").replace('index="1"<|sep|>', 'index="1"')
+    turn = callwright.parse(written, dialect="kimi_k3", tools=TOOLS)
+    assert any('key="city"' in problem.text for problem in turn.problems)
+    assert not any(call.complete for call in turn.calls)
+
+
+@pytest.mark.parametrize("begun", ["<", "<function", "<｜tool▁c"])
+@pytest.mark.parametrize("name", ["dots", "longcat", "iquest_q1"])
+def test_a_mark_that_is_begun_twice_after_a_call_is_not_lost(name: str, begun: str) -> None:
+    for first, second in (("kimi_k2", "olmo3"), ("deepseek_v3", "deepseek_v31")):
+        output = _call(first).partition("}")[0] + "}" + begun + _call(second)
+        assert not lost(output, read([output], dialect=name, tools=TOOLS, check="verbatim")), output

@@ -1,8 +1,12 @@
-"""A tag that gives an attribute twice: the value that is not used is named."""
+"""A tag that gives an attribute twice, or one that means nothing: what is not used is named."""
+
+import re
 
 import pytest
 
 import callwright
+from callwright.dialects.base import dialect_names
+from tests.support.readings import missing_words
 
 TOOLS = [
     {
@@ -36,3 +40,14 @@ def test_a_second_id_leaves_the_call_whole(ids: str, is_named: bool) -> None:
     turn = callwright.parse(written.replace('id="0"', ids), dialect="cohere_command5", tools=TOOLS)
     assert [(call.name, call.arguments, call.complete) for call in turn.calls] == [("plant", '{"bed":"north"}', True)]
     assert bool(turn.problems) == is_named
+
+
+@pytest.mark.parametrize("dialect", dialect_names())
+def test_an_attribute_that_no_format_has_is_named(dialect: str) -> None:
+    written = callwright.write([{"name": "plant", "arguments": {"bed": "north", "n": 1}}], dialect=dialect, tools=TOOLS)
+    for tag in re.finditer(r"<(?![/|｜])[^<>]*(?=>)|<\|open\|>\w+ [^<>]*(?=<\|sep\|>)", written):
+        for odd in (' mark="zebra"', ' type="zebra"'):
+            output = written[: tag.end()] + odd + written[tag.end() :]
+            turn = callwright.parse(output, dialect=dialect, tools=TOOLS)
+            assert turn.calls or turn.problems, output
+            assert not missing_words(output, turn), output

@@ -246,8 +246,7 @@ class _Call(TaggedCall):
         head = yield from super()._read_key()
         kind = head[1].get("string") if head else None
         if kind not in (None, "true", "false"):
-            told = " ".join(f'{name}="{value}"' for name, value in head[1].items()) if head else ""
-            self.sink.doubt(f"the tag of a parameter holds {told}")
+            self.sink.sure = False  # the attribute is named already
         return head
 
     def _flows(self, key: str, rest: Mapping[str, str]) -> bool:

@@ -38,7 +38,7 @@ _PLAIN: Final = "json"
 # Problems which suggest that the format is another one.
 _DOUBTS: Final = frozenset({"foreign_format", "malformed_call"})
 # Problems of calls that stay text.
-_CALLS_IN_TEXT: Final = frozenset({"ambiguous_call", "incomplete_arguments"})
+_CALLS_IN_TEXT: Final = frozenset({"ambiguous_call", "incomplete_arguments", "malformed_call"})
 
 
 class AutoReader(msgspec.Struct, frozen=True):

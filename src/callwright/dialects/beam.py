@@ -44,6 +44,7 @@ _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|comme
 _BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
 # The header of a message that follows another without `<|start|>`, and a text that may become one.
+_TO: Final = re.compile(r"\bto=([^\s<]++)")
 _HEADER: Final = re.compile(rf"\s*+(?:assistant)?\s*+(?:to=[^\s<]++)?\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})")
 _MAY_BE_HEADER: Final = re.compile(r"\s*+[^<\n]*+(?:<\|?+[a-z]*+\|?+)?\Z")
 # Maximum length of held text without a header (longer text is streamed as an answer), and of a header.
@@ -149,14 +150,15 @@ class _Reader:
             return
         written = written.removesuffix(MESSAGE)
         header = read_header(written, self.text.tools, has_role=has_role)
+        # A tool may have the name of a reader: only a call has a constraint.
+        to = _TO.search(written) if CONSTRAIN in written else None
+        name = header.name or (to[1] if to and to[1] in self.text.tools else "")
         self.text.emit(Markup(written + MESSAGE))
         if _KNOWN.sub("", written).strip():
-            self.text.emit(
-                Problem("malformed_header", f"header {written!r}", call=self.text.calls if header.name else None)
-            )
-        if header.name:
-            self._call.start(header.name)
-            yield from self._call.arguments(header.name)
+            self.text.emit(Problem("malformed_header", f"header {written!r}", call=self.text.calls if name else None))
+        if name:
+            self._call.start(name)
+            yield from self._call.arguments(name)
         else:
             yield from self._text(header.channel or "final")
 

@@ -85,7 +85,8 @@ _FORM: Final = NamedMarks((_OPEN, _CLOSE), re.compile(r"<cofl|</cofl|cofl:"), ("
 _VALUES: Final = ("value", "tool_param")
 _NAMES: Final = frozenset(("tool_calls", "tool_call", *_VALUES))
 _TYPES: Final = frozenset(("raw", "json", "dict", "list"))
-_ATTRIBUTES: Final = ("id", "name", "string", "type")
+# The attributes of a value, and of a call.
+_ATTRIBUTES: Final = (("name", "string", "type"), ("id", "name"))
 _ATTRIBUTE: Final = re.compile(r"""(?<!\S)([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'<>]+))(?!\S)""")
 # A second id of a call changes nothing of it.
 _ONLY_IDS: Final = re.compile(r'(?:\s*id="[^"]*")*').fullmatch
@@ -329,10 +330,9 @@ def _attributes(tag: str) -> tuple[Mapping[str, str], str]:
     rest = tag.partition(" ")[2].removesuffix(">").strip()
     pairs = [(key, html.unescape(next(filter(None, values), ""))) for key, *values in _ATTRIBUTE.findall(rest)]
     named = dict(pairs)
-    unknown = [key for key in named if key not in _ATTRIBUTES]
-    repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value]
-    left = _ATTRIBUTE.sub("", rest).strip()
-    return named, " ".join(filter(None, [left, *([] if left else unknown), *repeated]))
+    known, twice = _ATTRIBUTES[tag.startswith(_TAGS.call)], {key for key, value in pairs if named[key] != value}
+    odd = [f'{key}="{value}"' for key, value in pairs if key not in known or key in twice]
+    return named, " ".join(filter(None, [_ATTRIBUTE.sub("", rest).strip(), *odd]))
 
 
 DIALECT = Dialect(

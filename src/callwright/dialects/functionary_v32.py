@@ -12,7 +12,7 @@ from typing import Final
 from callwright.conversation import Conversation
 from callwright.dialects.base import Dialect, ReadBy
 from callwright.dialects.prompts.turns import Turns
-from callwright.events import Markup
+from callwright.events import Markup, Problem
 from callwright.layout.calls import CallLayout
 from callwright.prompt import PromptBuilder, own_words
 from callwright.reading.json.marked import CallMarks, MarkedCalls
@@ -92,6 +92,10 @@ class _Calls(MarkedCalls):
             self.text.emit(Markup(opening + source.take(source.at + line.end(1) + 1)))
             return True
         begins_object = ahead.startswith("{", line.end())
+        if not begins_object and name in self.text.tools:
+            self.text.note_unread(
+                Problem("malformed_call", f"a message to {name!r} that does not begin with an object")
+            )
         if not begins_object or not (name in self.text.tools or re.fullmatch(r"[\w.-]+", name)):
             return False
         yield from self._headed_call(name, opening + source.take(source.at + line.end()))

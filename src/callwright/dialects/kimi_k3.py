@@ -333,7 +333,7 @@ class _Call(NamedCall):
 
 def _attributes(head: str) -> tuple[Mapping[str, str], str]:
     """The attributes in a tag after its name, unescaped, and any other text there."""
-    rest = head.strip().partition(" ")[2]
+    part, _, rest = head.strip().partition(" ")
     pairs = [
         (key, next(filter(None, values), "").replace("&quot;", '"').replace("&amp;", "&"))
         for key, *values in _ATTRIBUTE.findall(rest)
@@ -341,10 +341,20 @@ def _attributes(head: str) -> tuple[Mapping[str, str], str]:
     named = dict(pairs)
     repeated = [f'{key}="{value}"' for key, value in pairs if named[key] != value]
     noise = " ".join(filter(None, [_ATTRIBUTE.sub("", rest).strip(), *repeated]))
-    for key, legal in (("index", str.isdigit), ("type", _TYPES.__contains__)):
-        if key in named and not legal(named[key]):
-            noise += f' {key}="{named.pop(key)}"'
-    return named, noise
+    odd = [key for key, value in named.items() if not _is_attribute(part, key, value)]
+    return named, noise + "".join(f' {key}="{named.pop(key)}"' for key in odd)
+
+
+def _is_attribute(part: str, key: str, value: str) -> bool:
+    match part, key:
+        case ("call", "tool") | ("argument", "key"):
+            return True
+        case "call", "index":
+            return value.isdigit()
+        case "argument", "type":
+            return value in _TYPES
+        case _:
+            return False
 
 
 # A thought is followed by a response, which may be empty; the message ends after the calls.

@@ -28,7 +28,7 @@ from callwright.memo.prefixes import once
 from callwright.prompt import BREAK, PromptBuilder, own_words
 from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.calls import TaggedCalls
-from callwright.reading.tagged.heads import surplus
+from callwright.reading.tagged.heads import surplus, unknown_attributes
 from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
@@ -204,7 +204,7 @@ class _Call(TaggedCall):
     def _read_name(self) -> Parse[tuple[str, str]]:
         """The name of a call. A tool outside any namespace may be called as one in its own: `f.f`."""
         head, end = yield from read_until(self.text.source, self.marks.tag_end, _MAX_HEADER)
-        if "<" not in head and (odd := surplus(head)):
+        if "<" not in head and (odd := surplus(head) or unknown_attributes(head)):
             self.text.emit(Problem("markup_repaired", f"the tag of a call contains {odd!r}", call=self.text.calls))
         found = _NAME.match(head)
         name = (found["name"] if found else "") or self.lexer.recipient
@@ -257,7 +257,11 @@ class _Reader:
                 return None
             if not source.more(_MAX_HEADER):
                 if source.ended and (behind or ahead.lstrip().startswith(_START)):
-                    self.text.markup(source.take(len(source.text)))
+                    cut = source.take(len(source.text))
+                    if _TO in cut:
+                        self.text.emit(Problem("incomplete_header", "the output ended inside a header", text=cut))
+                    else:
+                        self.text.markup(cut)
                 return None
             yield
 
@@ -272,9 +276,16 @@ class _Reader:
                 return False
             yield
 
+    def _is_for_tool(self) -> Parse[bool]:
+        """Whether the recipient, which may be a reader too, is a tool: its message begins with a call."""
+        if self._lexer.recipient not in self.text.tools:
+            return False
+        return (yield from self.text.comes(_TAGS.blocks[0][0])) or (yield from self.text.comes(_TAGS.call))
+
     def _body(self) -> Parse[None]:
         """Read a message from after its header to the next message."""
-        markers = self._in_words if self._lexer.recipient in _KNOWN else self._in_call
+        in_words = self._lexer.recipient in _KNOWN and not (yield from self._is_for_tool())
+        markers = self._in_words if in_words else self._in_call
         repeats = False  # the message repeats a text with escaped tags: tags after it are text
 
         def say(text: str) -> TextEvent:

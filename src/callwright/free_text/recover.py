@@ -273,10 +273,20 @@ def _split(place: JsonPlace, tools: Toolset) -> list[tuple[Node, str]]:
         # An item with a name at most is a call only if the items before it are.
         is_cut = len(items) > 1 and not items[-1].closed and len(items[-1].members) < 2
         if items and not is_cut and all(find_json_calls(item, tools) for item in items):
-            found += [(item, item.text()) for item in items]
+            found += [(item, item.text()) for item in items[:-1]]
+            found.append((items[-1], _text_of_last(items, text)))
         else:
             found.append((node, text))
     return found
+
+
+def _text_of_last(items: Sequence[Node], text: str) -> str:
+    """The text of the last item of a list. If it was cut, with a key that has no value and is no part of the tree."""
+    if not items[-1].closed and len(items) > 1:
+        _, before, written = text.rpartition(items[-2].text())
+        if before:
+            return written.lstrip(", \t\r\n")
+    return items[-1].text()
 
 
 def _is_record(node: Node, own: Collection[str], *, alone: bool, lone: bool) -> bool:

@@ -24,7 +24,7 @@ _NAMED: Final[Mapping[str, str]] = dict(
 
 
 def unescaped(escape: str) -> str:
-    r"""The text that an escape denotes; an unknown one (`\d`) is itself."""
+    r"""The text that an escape denotes; an unknown one (`\d`), and half of a surrogate pair, is itself."""
     mark = escape[1]
     if mark in _NAMED:
         return _NAMED[mark]
@@ -32,7 +32,8 @@ def unescaped(escape: str) -> str:
         if len(escape) == _MAX_ESCAPE:
             halves = chr(int(escape[2:6], 16)) + chr(int(escape[8:], 16))
             return halves.encode("utf-16", "surrogatepass").decode("utf-16")
-        return chr(min(int(escape[2:], 16), 0x10FFFF))
+        char = chr(min(int(escape[2:], 16), 0x10FFFF))
+        return escape if "\ud800" <= char <= "\udfff" else char
     return chr(int(escape[1:], 8)) if mark in "01234567" else escape
 
 

@@ -11,6 +11,12 @@ from callwright.schema.keywords import properties
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
+# The attributes that formats have besides the name, with their values.
+_KNOWN: Mapping[str, Collection[str]] = {
+    "type": frozenset(("string", "number", "integer", "boolean", "array", "object", "null")),
+    "string": frozenset(("true", "false")),
+}
+
 # The beginning of an element, and a name with the sign that precedes its value.
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
 _GIVEN = re.compile(r"""(?<![\w.-])([\w.-]++)["']?\s*+[:=]""").findall
@@ -52,35 +58,40 @@ def is_odd_key(key: str) -> bool:
 
 def attributes(head: str) -> tuple[str, Mapping[str, str]]:
     """The name and the attributes in the rest of an opening tag, as in `"f" type="string"`."""
-    if head.isidentifier():  # as most are
-        return head, {}
-    head = head.strip().removesuffix("/").rstrip()
-    if head[:1] in ('"', "'"):
-        name, _, rest = head[1:].partition(head[0])
-    else:
-        bare = _BARE.match(head)
-        assert bare is not None  # it matches always
-        name, rest = bare["name"], head[bare.end() :]
-    found = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
-    return name.strip(), found
+    name, rest, _ = _parts(head)
+    return name.strip(), {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
 
 
 def surplus(head: str) -> str:
     """The part of the rest of an opening tag that is neither name nor attribute, or repeats the name."""
-    if head.isidentifier():
-        return ""
-    head = head.strip().removesuffix("/").rstrip()
-    if head[:1] in ('"', "'"):
-        _, closed, rest = head[1:].partition(head[0])
-        if not closed:
-            return head
-    else:
-        bare = _BARE.match(head)
-        assert bare is not None  # it matches always
-        rest = head[bare.end() :]
+    name, rest, closed = _parts(head)
+    if not closed:
+        return f"{head.strip()[0]}{name}"
     if any(key == "name" for key, *_ in _ATTRIBUTE.findall(rest)):
         return rest.strip()
     return _ATTRIBUTE.sub("", rest).strip()
+
+
+def unknown_attributes(head: str) -> str:
+    """The attributes in the rest of an opening tag that no format has, or not with these values, and those that are
+    given again with another value.
+    """
+    named, rest = attributes(head)[1], _parts(head)[1]
+    found = [(one.group(), one[1], next(filter(None, one.groups()[1:]), "")) for one in _ATTRIBUTE.finditer(rest)]
+    return " ".join(written for written, key, value in found if value not in _KNOWN.get(key, ()) or named[key] != value)
+
+
+def _parts(head: str) -> tuple[str, str, bool]:
+    """The name in the rest of an opening tag, the text after it, and whether the quote around the name is closed."""
+    if head.isidentifier():  # as most are
+        return head, "", True
+    head = head.strip().removesuffix("/").rstrip()
+    if head[:1] in ('"', "'"):
+        name, closed, rest = head[1:].partition(head[0])
+        return name, rest, bool(closed)
+    bare = _BARE.match(head)
+    assert bare is not None  # it matches always
+    return bare["name"], head[bare.end() :], True
 
 
 def may_be_parameters(text: str, declared: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.heads import is_odd_key, may_be_parameters
 from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.literals import NamedMarks, Tag, TagKind, TagLiterals, named_marks
-from callwright.reading.tagged.values import too_many_parameters
+from callwright.reading.tagged.values import Ending, TaggedValue, too_many_parameters
 from callwright.reading.text.answer_text import AnswerText
 from callwright.streaming.reader import Markers, Parse
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
@@ -185,7 +185,7 @@ class NamedCall(TaggedCall):
             writer.key(key)
             writer.open_text()
             text = yield from self.values.read(name, key, writer, sink.may_follow(key))
-            if not sink.is_read(text, name, flows=True):
+            if not self._is_read(text, name, flows=True):
                 return False
             sink.end_text(key, text)
             return True
@@ -211,7 +211,13 @@ class NamedCall(TaggedCall):
         """The text of a value that does not flow; None when the output was cut in it."""
         key, follows = (self._key, self.sink.may_follow(self._key)) if len(names) == 1 else (names[-1], _any_comes)
         value = yield from self.values.read(names[-1], key, None, follows, names[:-1])
-        return value.text if self.sink.is_read(value, names[-1], flows=False) else None
+        return value.text if self._is_read(value, names[-1], flows=False) else None
+
+    def _is_read(self, value: TaggedValue, name: str, *, flows: bool) -> bool:
+        """Report anything unusual about a value, as `CallSink.is_read` does, and a doubled mark of its closer."""
+        if value.ending is not Ending.CUT and value.text.endswith(self.lexer.named.marks):
+            self.sink.odd(f"{name!r} ends with a mark of the format", "markers_in_value")
+        return self.sink.is_read(value, name, flows=flows)
 
     def _missing(self, name: str, text: str) -> None:
         """The closer of an element is missing. If its text may hold a broken closer, the end is unknown."""

@@ -378,6 +378,8 @@ def _read(text: str, way: Way, tools: Toolset) -> Reading:
     except _WordsFollowError as follow:
         words = str(follow)
         end = whole.rfind(words, 0, source.place)
+        while end > 0 and whole.endswith(words, 0, end):  # the last of them is the beginning of a mark
+            end -= len(words)
         if end < 0:  # with line feeds that the model did not write
             end = max(0, whole.rfind(words.strip(), 0, source.place))
     if not called:

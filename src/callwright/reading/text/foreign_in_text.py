@@ -1,9 +1,11 @@
 """Calls in the markup of another family, in the text of an answer: read with all that follows them, and judged."""
 
+import html
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from callwright.calls.toolset import Toolset
 from callwright.events import Problem
 from callwright.free_text.intent import find_runs, verdict
 from callwright.reading.text.answer_text import AnswerText
@@ -17,6 +19,7 @@ from callwright.reading.text.foreign import (
     wrong_with,
 )
 from callwright.reading.text.trial import TrialSpan
+from callwright.schema.keywords import properties
 from callwright.streaming.reader import Parse
 
 # The distance within which the names of a tool and of a parameter must follow, and the number of searches per answer.
@@ -25,6 +28,14 @@ _MAX_CALL_AHEAD: Final = 600
 _MAX_FOREIGN: Final = 8
 # A code block with which an answer begins.
 _FENCE: Final = re.compile(r"\s*(?P<ticks>```|~~~)[\w+-]*[ \t]*\n\s*")
+# A line that begins with tags, as formats have them around calls, and the word after them.
+_TAGGED: Final = re.compile(
+    r"""(?:\A|\n)\s*+(?:```\w*\s*+)?"""
+    r"""(?:\]?(?:<[^<>\n]{1,80}>|\[[A-Z_ -]{3,40}\])\[?\s*+(?:\w++\s*+(?=[<\]])|\w++ (?=\w++=))?){1,12}"""
+    r"""[\[{\s]*(?:["']?\w{2,20}["']?\s*[:=]\s*(?:["'][\w.-]*["']\s*,\s*)?){0,3}["']?[\w.-]*"""
+)
+_WORD: Final = re.compile(r"[\w.-]+")
+_KEY: Final = re.compile(r"""([\w.-]++)\s*+["'=:<>]""")
 # Characters of lookahead for a header at the beginning of an answer.
 _MAX_HEADER: Final = 300
 
@@ -153,6 +164,8 @@ class ForeignInText:
         text, formats = self._text, self._formats
         if name := formats.stripped_call(text.begun, text.before, text.tools):
             return Problem("malformed_call", f"what may be a call of {name!r}, without its control tokens")
+        if name := _tagged_call(text.begun, text.tools) or _tagged_call(text.before, text.tools):
+            return Problem("malformed_call", f"what may be a call of {name!r}, in tags of no known format")
         fence = _FENCE.match(text.begun)
         if fence and text.before.rstrip().endswith(fence["ticks"]):
             inner = text.begun[fence.end() :]
@@ -160,3 +173,16 @@ class ForeignInText:
             if name:
                 return Problem("malformed_call", f"what may be a call in a code block: {name!r}")
         return None
+
+
+def _tagged_call(said: str, tools: Toolset) -> str:
+    """The tool that a text names in or after tags at the beginning of a line, before one of its parameters, or `""`.
+    The tags may be misspelled or escaped: `<tool_cal>`, `&lt;tool_call&gt;`.
+    """
+    said = html.unescape(said)
+    for line in _TAGGED.finditer(said):
+        for word in _WORD.finditer(said, line.start(), line.end()):
+            tool = tools.get(tools.resolve_name(word[0]))
+            if tool and not properties(tool.parameters).keys().isdisjoint(_KEY.findall(said, word.end())):
+                return tool.name
+    return ""
