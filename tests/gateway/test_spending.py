@@ -93,8 +93,7 @@ class Peer:
         """A request that uses these tokens and a millionth for each; its estimate is the same, if not given."""
         wishes = dict.fromkeys(self.ledger.meters_of(who, model), tokens if wish is None else wish)
         await self.ledger.admit(wishes)
-        self.ledger.release(wishes)
-        self.ledger.add(who, model, Usage(prompt_tokens=tokens), tokens)
+        self.ledger.add(who, model, Usage(prompt_tokens=tokens), tokens, wishes)
 
 
 @asynccontextmanager
@@ -240,8 +239,7 @@ async def hammered(peer: Peer, tokens: int, wish: int) -> int:
             wishes = dict.fromkeys(peer.ledger.meters_of("anna", "served"), wish)
             await peer.ledger.admit(wishes)
             await asyncio.sleep(0)
-            peer.ledger.release(wishes)
-            peer.ledger.add("anna", "served", Usage(prompt_tokens=tokens), tokens)
+            peer.ledger.add("anna", "served", Usage(prompt_tokens=tokens), tokens, wishes)
             passed += 1
     return passed
 
@@ -276,8 +274,7 @@ def test_far_below_the_limit_no_request_asks_the_store(kept_url: str) -> None:
         for _ in range(100):
             wishes = dict.fromkeys(ledger.meters_of("anna", "served"), 100)
             await ledger.admit(wishes)
-            ledger.release(wishes)
-            ledger.add("anna", "served", Usage(prompt_tokens=100), 100)
+            ledger.add("anna", "served", Usage(prompt_tokens=100), 100, wishes)
         assert asked == ["settle"]
         await store.close()
 

@@ -104,6 +104,7 @@ async def _run_turn(
                             for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
+                                place.usage = reader.usage
                                 if step.model.mode_selector is not None:
                                     await _heed_unread(step.model, events)
                                 if events and (certain := loop.push(events, reader)):
@@ -117,8 +118,6 @@ async def _run_turn(
                 except (RequestError, UpstreamError, asyncio.CancelledError) as error:
                     step = steps.throw(place.failed_with(error))
                     continue
-                finally:
-                    place.spend(reader.usage)
             else:
                 try:
                     result = await _done(step, seen)
