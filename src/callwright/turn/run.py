@@ -21,6 +21,7 @@ from callwright.events import Event, Problem
 from callwright.turn.ask_ambiguous import ask_ambiguous
 from callwright.turn.deferred_tools import defers_tools, run_with_search
 from callwright.turn.fair_pool import SLOW
+from callwright.turn.fallback import Rounds
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
 from callwright.turn.model import Events, Model, RunsTurn
 from callwright.turn.observe import Observation
@@ -38,17 +39,18 @@ def run_turn(
     today: str,
     streamed: bool = True,
     fit: Fit | None = None,
+    rounds: Rounds | None = None,
 ) -> Events:
     """Ask the model; yields its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
 
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
     on arrival; otherwise all may be held back for a retry. `fit` shortens a request that the server refuses as too
-    long.
+    long. `rounds` is that of the earlier rounds, if this is one of several.
 
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
-    run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit)
+    run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit, rounds=rounds or Rounds())
     run: RunsTurn = partial(run_round, fields=fields)
     if model.defer_tools_above is not None and defers_tools(model, conversation):
         run = partial(run_with_search, run_round, fields=fields)
@@ -63,6 +65,7 @@ async def _run_turn(
     today: str,
     streamed: bool,
     fit: Fit | None,
+    rounds: Rounds,
 ) -> Events:
     given = conversation.items
     told: Problem | None = None
@@ -79,6 +82,7 @@ async def _run_turn(
             seen=seen,
             told=told,
             fit=fit,
+            rounds=rounds,
             now=time.monotonic,
         )
         steps = loop.steps()
