@@ -8,7 +8,7 @@ import pytest
 
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig
-from tests.gateway.test_deferred_tools import ask
+from tests.gateway.test_deferred_tools import ask, listed
 from tests.gateway.test_metrics import settled, value
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
@@ -244,6 +244,31 @@ def test_each_round_with_a_server_tool_has_its_fallback(servers: tuple[ModelServ
     assert kinds == ["tool_search_call", "tool_search_output", "function_call"]
     assert json.loads(reply.json["output"][-1]["arguments"]) == json.loads(ARGUMENTS)
     assert "weather" in other.body["prompt"]  # with the tools found
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_fallback_defers_tools_by_its_own_setting(
+    servers: tuple[ModelServer, ModelServer], wire: str, stream: bool
+) -> None:
+    first, other = servers
+    first.plays(FAULTS["unavailable"], FAULTS["unavailable"])
+    other.plays(calling("tool_search", '{"query": "move album"}'), calling("move_album", '{"id": 7}'))
+    small = ModelConfig(name="small", upstream=first.url, mode="native", fallback=("big",))
+    big = ModelConfig(name="big", upstream=other.url, mode="native", defer_tools_above=20)
+    served = Gateway(Config(models=(small, big)))
+    try:
+        reply = ask(served.url, wire, "small", "Hm?", stream=stream)
+    finally:
+        served.stop()
+    assert (len(first.asked), len(other.asked)) == (1, 2)
+    assert "tool_search" not in listed(first.body)
+    assert "update_calendar" in listed(first.body)
+    assert "update_calendar" not in listed(other.asked[0].body)
+    assert "move_album" in listed(other.asked[1].body)
+    assert "move_album" in reply.text
+    assert "tool_search" not in reply.text
+    assert reply.headers["x-callwright-fallback"].startswith("big; reason=")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -18,7 +18,7 @@ from callwright.events import Event, Markup, Problem, Usage
 from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, question
 from callwright.turn.bounded_values import find_bounded_values
 from callwright.turn.fallback import REFUSED, Fallback, Rounds, reason_to_fall_back
-from callwright.turn.model import Model
+from callwright.turn.model import Model, OfFallback
 from callwright.turn.observe import FLOWING, Observation
 from callwright.turn.output import GenerationReader
 from callwright.turn.plan import build_generation_request, is_large, is_slow
@@ -98,8 +98,8 @@ class _Resort(Struct):
 
 class TurnLoop:
     """One turn. `seen` is its observation, if it is observed; `told` is a problem for the client, before any other
-    event. `fit` shortens a request that is too long. `rounds` is shared with the other rounds of this turn. `now` is
-    the time in seconds.
+    event. `fit` shortens a request that is too long. `rounds` is shared with the other rounds of this turn.
+    `of_fallback` returns the conversation for a fallback, if it is another. `now` is the time in seconds.
     """
 
     def __init__(
@@ -114,6 +114,7 @@ class TurnLoop:
         told: Problem | None,
         fit: Fit | None,
         rounds: Rounds,
+        of_fallback: OfFallback | None = None,
         now: Callable[[], float],
     ) -> None:
         self._given = conversation, fields
@@ -125,6 +126,7 @@ class TurnLoop:
         self._told: tuple[Problem, ...] = () if told is None else (told,)
         self._fit = fit
         self._rounds = rounds
+        self._of_fallback = of_fallback
         self._now = now
         self._usage: Usage | None = None
         self._has_sent = False
@@ -293,6 +295,8 @@ class TurnLoop:
         while self._fallbacks and reason is not None:
             other, *left = self._fallbacks
             self._fallbacks = tuple(left)
+            if self._of_fallback is not None:
+                conversation = self._of_fallback(other)
             try:
                 items, _ = other.passes.items_passed(conversation.items)
             except RequestError:

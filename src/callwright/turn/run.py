@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
-from typing import Any, assert_never
+from operator import attrgetter
+from typing import Any, Final, assert_never
 
 from msgspec.structs import replace
 
@@ -23,12 +24,15 @@ from callwright.turn.deferred_tools import defers_tools, run_with_search
 from callwright.turn.fair_pool import SLOW
 from callwright.turn.fallback import Rounds
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
-from callwright.turn.model import Events, Model, RunsTurn
+from callwright.turn.model import Events, Model, OfFallback, RunsTurn
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
 from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
+
+_DEFERS: Final = attrgetter("defer_tools_above")
+_NEVER: Final = frozenset((None,))
 
 
 def run_turn(
@@ -52,7 +56,8 @@ def run_turn(
     """
     run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit, rounds=rounds or Rounds())
     run: RunsTurn = partial(run_round, fields=fields)
-    if model.defer_tools_above is not None and defers_tools(model, conversation):
+    may_defer = not _NEVER.issuperset(map(_DEFERS, (model, *model.fallbacks)))
+    if may_defer and any(defers_tools(each, conversation) for each in (model, *model.fallbacks)):
         run = partial(run_with_search, run_round, fields=fields)
     return run(model, conversation) if model.hooks is None else model.hooks.turn(model, conversation, run)
 
@@ -66,6 +71,7 @@ async def _run_turn(
     streamed: bool,
     fit: Fit | None,
     rounds: Rounds,
+    of_fallback: OfFallback | None = None,
 ) -> Events:
     given = conversation.items
     told: Problem | None = None
@@ -83,6 +89,7 @@ async def _run_turn(
             told=told,
             fit=fit,
             rounds=rounds,
+            of_fallback=of_fallback,
             now=time.monotonic,
         )
         steps = loop.steps()
