@@ -131,6 +131,12 @@ def test_a_change_that_opens_the_gateway_is_warned_of(
         assert warning in {open_warning(on(host, SAFE)) for host in hosts}
 
 
+def test_equal_files_have_no_changes(tmp_path: Path) -> None:
+    one, other = (written(tmp_path, MODEL, name) for name in ("one.toml", "other.toml"))
+    result = run("config", one, "--diff", other)
+    assert (result.exit_code, result.stdout) == (0, "No changes.\n")
+
+
 # Files that are right, but not for a gateway that runs without a store.
 AFTER_A_RESTART = {
     "a budget of a team": MODEL + TEAM + STORE,

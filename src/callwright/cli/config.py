@@ -50,8 +50,7 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
     wanted = load_config(other)
     with name_file(other):
         check_config(wanted)
-    for one in differences(read, wanted):
-        click.echo(str(one))
+    click.echo("\n".join(map(str, differences(read, wanted))) or "No changes.")
     for warning in (new_warning(read, wanted), _obstacle(read, wanted)):
         if warning is not None:
             click.echo(f"Warning: {warning}", err=True)

@@ -39,7 +39,7 @@ class Fallback(Struct, frozen=True):
 
 @final
 class Rounds(Struct):
-    """What the rounds of a turn have in common: after a `fallback`, the next round asks the model that answered."""
+    """State shared by the rounds of a turn: after a `fallback`, the next round asks the model that answered."""
 
     fallback: Fallback | None = None
 

@@ -220,7 +220,7 @@ class TurnLoop:
         yield None
 
     def _stay_with(self, answered: Fallback) -> Generator[Step, Any, None]:
-        """Begin with the model that answered the round before; the client was told."""
+        """Begin with the model that answered the round before, which the client knows."""
         told, others = self._told, self._fallbacks
         self._fallbacks = tuple(dropwhile(lambda other: other.name != answered.model, others))
         if (model := (yield from self._next_model(answered.reason))) is not None:
