@@ -131,6 +131,19 @@ def test_a_change_that_opens_the_gateway_is_warned_of(
         assert warning in {open_warning(on(host, SAFE)) for host in hosts}
 
 
+def test_equal_files_have_no_changes(tmp_path: Path) -> None:
+    one, other = (written(tmp_path, MODEL, name) for name in ("one.toml", "other.toml"))
+    result = run("config", one, "--diff", other)
+    assert (result.exit_code, result.stdout) == (0, "No changes.\n")
+
+
+def test_workers_need_a_store_that_they_can_share(tmp_path: Path) -> None:
+    workers = "server.workers = 2\n"
+    assert run("config", written(tmp_path, workers + MODEL, "right.toml")).exit_code == 0
+    result = run("config", written(tmp_path, f'{workers}store.url = "sqlite://"\n{MODEL}'))
+    assert (result.exit_code, "cannot share a store in memory" in result.output) == (2, True)
+
+
 # Files that are right, but not for a gateway that runs without a store.
 AFTER_A_RESTART = {
     "a budget of a team": MODEL + TEAM + STORE,

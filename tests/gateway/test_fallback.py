@@ -8,10 +8,12 @@ import pytest
 
 from callwright.gateway.access.keys import hash_of
 from callwright.gateway.config.config import Config, KeyConfig, ModelConfig
+from tests.gateway.test_deferred_tools import ask, listed
 from tests.gateway.test_metrics import settled, value
 from tests.support.http_client import CHAT, request
 from tests.support.outputs import ARGUMENTS, QUESTION, TOOLS
 from tests.support.servers import Answer, ClosedPort, Gateway, ModelServer, calling, completion, said, whole
+from tests.support.turns import shown
 from tests.support.waiting import until
 
 ALL, FEW, NONE = "cw-all-" + "a" * 40, "cw-few-" + "b" * 40, "cw-none-" + "c" * 40
@@ -242,3 +244,72 @@ def test_each_round_with_a_server_tool_has_its_fallback(servers: tuple[ModelServ
     assert kinds == ["tool_search_call", "tool_search_output", "function_call"]
     assert json.loads(reply.json["output"][-1]["arguments"]) == json.loads(ARGUMENTS)
     assert "weather" in other.body["prompt"]  # with the tools found
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_fallback_defers_tools_by_its_own_setting(
+    servers: tuple[ModelServer, ModelServer], wire: str, stream: bool
+) -> None:
+    first, other = servers
+    first.plays(FAULTS["unavailable"], FAULTS["unavailable"])
+    other.plays(calling("tool_search", '{"query": "move album"}'), calling("move_album", '{"id": 7}'))
+    small = ModelConfig(name="small", upstream=first.url, mode="native", fallback=("big",))
+    big = ModelConfig(name="big", upstream=other.url, mode="native", defer_tools_above=20)
+    served = Gateway(Config(models=(small, big)))
+    try:
+        reply = ask(served.url, wire, "small", "Hm?", stream=stream)
+    finally:
+        served.stop()
+    assert (len(first.asked), len(other.asked)) == (1, 2)
+    assert "tool_search" not in listed(first.body)
+    assert "update_calendar" in listed(first.body)
+    assert "update_calendar" not in listed(other.asked[0].body)
+    assert "move_album" in listed(other.asked[1].body)
+    assert "move_album" in reply.text
+    assert "tool_search" not in reply.text
+    assert reply.headers["x-callwright-fallback"].startswith("big; reason=")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+def test_further_rounds_of_a_turn_ask_the_model_that_answered(
+    servers: tuple[ModelServer, ModelServer], wire: str, stream: bool
+) -> None:
+    first, other = servers
+    first.plays(FAULTS["unavailable"], FAULTS["unavailable"], FAULTS["unavailable"])
+    searches = [calling("tool_search", json.dumps({"query": query})) for query in ("update calendar", "move album")]
+    other.plays(*searches, calling("move_album", '{"id": 7}'))
+    small = ModelConfig(name="small", upstream=first.url, mode="native", fallback=("big",), defer_tools_above=20)
+    served = Gateway(Config(models=(small, ModelConfig(name="big", upstream=other.url, mode="native"))))
+    try:
+        reply = ask(served.url, wire, "small", "Hm?", stream=stream)
+    finally:
+        served.stop()
+    assert (len(first.asked), len(other.asked)) == (1, 3)
+    assert "update_calendar" in shown(other.asked[2].body)
+    assert "move_album" in reply.text
+    assert reply.headers["x-callwright-fallback"].startswith("big; reason=")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_rounds_with_a_server_tool_stay_with_the_model_that_answered(
+    servers: tuple[ModelServer, ModelServer], stream: bool
+) -> None:
+    first, other = servers
+    first.plays(FAULTS["unavailable"], FAULTS["unavailable"])
+    other.plays(calling("tool_search", '{"query": "weather"}'), calling("get_weather", ARGUMENTS))
+    small = ModelConfig(name="small", upstream=first.url, mode="native", retries=0, fallback=("down", "big"))
+    closed = ClosedPort()
+    down = ModelConfig(name="down", upstream=closed.url, mode="native")
+    served = Gateway(Config(models=(small, down, ModelConfig(name="big", upstream=other.url, mode="native"))))
+    tool = {"type": "function", "name": "get_weather", "parameters": PARAMETERS, "defer_loading": True}
+    body = {"model": "small", "input": QUESTION["content"], "tools": [tool, {"type": "tool_search"}], "stream": stream}
+    try:
+        reply = request(served.url + "/v1/responses", body)
+    finally:
+        served.stop()
+        closed.close()
+    assert (len(first.asked), len(other.asked)) == (1, 2)
+    assert json.loads(ARGUMENTS)["city"] in reply.text
+    assert reply.headers["x-callwright-fallback"].startswith("big; reason=")

@@ -277,6 +277,31 @@ def test_a_hook_over_http(hooked: Hooked, model: ModelServer, answer: Answer, ou
     judge.stop()
 
 
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (whole({"action": "Paris"}), "got 'action' (str)"),
+        (whole({"action": "deny", "message": ["Paris"]}), "got 'action' (str), 'message' (list)"),
+        (whole({"allow": "Paris"}), "got 'allow' (str)"),
+        (whole(["Paris"]), "got list"),
+        (whole("Paris"), "got no JSON"),
+    ],
+    ids=["action", "message", "field", "list", "text"],
+)
+def test_the_log_has_no_content_of_an_invalid_answer(
+    hooked: Hooked, model: ModelServer, caplog: pytest.LogCaptureFixture, answer: Answer, got: str
+) -> None:
+    judge = ModelServer()
+    judge.plays(answer)
+    model.plays(CALLS["native"])
+    gateway = hooked(HookConfig(name="far", url=f"{judge.url}/chat/completions", places=("call",)))
+    assert called(asked(gateway, "chat", "native")) == []
+    judge.stop()
+    (told,) = [text for text in caplog.messages if text.startswith("hook far failed at the place call: expected an ")]
+    assert told.endswith(got)
+    assert "Paris" not in told
+
+
 # --- policies ---
 
 

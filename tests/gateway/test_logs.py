@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from callwright.gateway.config.config import Config, ModelConfig
-from callwright.gateway.observability.logs import JsonFormatter, _LoopHandler, _PlainFormatter, log_request
+from callwright.gateway.observability.logs import JsonFormatter, Line, _LoopHandler, _PlainFormatter, log_request
 from callwright.gateway.request_context import RequestContext, Turns
 from tests.conftest import KEY
 from tests.support.http_client import CHAT, Reply, request
@@ -188,6 +188,13 @@ def test_a_line_is_the_same_with_a_record_and_without(
     assert written[0] == written[1]
     assert "req_1" in written[0]
     assert written[0].count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [(70, "0.000070"), (1, "0.000001"), (0, "0.000000"), (252, "0.000252"), (1_500_000, "1.5")]
+)
+def test_a_cost_is_a_decimal_number(cost: int, shown: str) -> None:
+    assert str(Line(Turns(cost=cost).logged())) == f"cost={shown}"
 
 
 def test_a_line_that_cannot_be_written_is_told_of(

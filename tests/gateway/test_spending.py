@@ -93,8 +93,7 @@ class Peer:
         """A request that uses these tokens and a millionth for each; its estimate is the same, if not given."""
         wishes = dict.fromkeys(self.ledger.meters_of(who, model), tokens if wish is None else wish)
         await self.ledger.admit(wishes)
-        self.ledger.release(wishes)
-        self.ledger.add(who, model, Usage(prompt_tokens=tokens), tokens)
+        self.ledger.add(who, model, Usage(prompt_tokens=tokens), tokens, wishes)
 
 
 @asynccontextmanager
@@ -240,8 +239,7 @@ async def hammered(peer: Peer, tokens: int, wish: int) -> int:
             wishes = dict.fromkeys(peer.ledger.meters_of("anna", "served"), wish)
             await peer.ledger.admit(wishes)
             await asyncio.sleep(0)
-            peer.ledger.release(wishes)
-            peer.ledger.add("anna", "served", Usage(prompt_tokens=tokens), tokens)
+            peer.ledger.add("anna", "served", Usage(prompt_tokens=tokens), tokens, wishes)
             passed += 1
     return passed
 
@@ -276,8 +274,7 @@ def test_far_below_the_limit_no_request_asks_the_store(kept_url: str) -> None:
         for _ in range(100):
             wishes = dict.fromkeys(ledger.meters_of("anna", "served"), 100)
             await ledger.admit(wishes)
-            ledger.release(wishes)
-            ledger.add("anna", "served", Usage(prompt_tokens=100), 100)
+            ledger.add("anna", "served", Usage(prompt_tokens=100), 100, wishes)
         assert asked == ["settle"]
         await store.close()
 
@@ -673,6 +670,9 @@ def test_the_page_refuses_a_wrong_number_of_days(spent: Spent, query: str, told:
 # --- the configuration ---
 
 BUDGET: Final = BudgetConfig(tokens_per_day=1)
+MONEY: Final = BudgetConfig(cost_per_day=1)
+FREE: Final = model("free", "http://127.0.0.1/v1")
+PAID: Final = model("paid", "http://127.0.0.1/v1", price=PRICE)
 
 
 @pytest.mark.parametrize(
@@ -696,6 +696,34 @@ BUDGET: Final = BudgetConfig(tokens_per_day=1)
         ),
         ({"keys": (key("anna", budget=BudgetConfig(cost_per_day=1)),)}, "Key 'anna': a budget of money needs prices"),
         (
+            {"models": (FREE, PAID), "keys": (key("anna", models=("free",), budget=MONEY),)},
+            "Key 'anna': a budget of money needs prices",
+        ),
+        (
+            {
+                "models": (FREE, PAID),
+                "keys": (key("anna", models=("free",), team="a"), key("ben")),
+                "teams": (TeamConfig(name="a", budget=MONEY),),
+            },
+            "Team 'a': a budget of money needs prices",
+        ),
+        (
+            {"models": (msgspec.structs.replace(PAID, price=PriceConfig(input=0), budget=MONEY),)},
+            "Model 'paid': a budget of money needs prices",
+        ),
+        (
+            {"models": (msgspec.structs.replace(PAID, price=PriceConfig(input=3, output=1e-9)),)},
+            "Model 'paid': price.output: expected 0 or at least 0.000001, got 1e-09",
+        ),
+        (
+            {"keys": (key("anna", budget=BudgetConfig(tokens_per_day=11, tokens_per_month=10)),)},
+            "Key 'anna': budget: expected tokens_per_day of at most tokens_per_month = 10, got 11",
+        ),
+        (
+            {"models": (FREE, PAID), "keys": (key("anna", budget=BudgetConfig(cost_per_day=2, cost_per_month=1)),)},
+            "Key 'anna': budget: expected cost_per_day of at most cost_per_month = 1, got 2",
+        ),
+        (
             {"keys": (key("anna", budget=BUDGET),), "store": StoreConfig(url="none")},
             "a budget needs a store that counts what was spent, got url = 'none'. Name a file or a database",
         ),
@@ -703,7 +731,7 @@ BUDGET: Final = BudgetConfig(tokens_per_day=1)
 )
 def test_a_budget_that_could_never_work_is_refused(config: Mapping[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
-        create_app(Config(models=(model("served", "http://127.0.0.1/v1"),), **config))
+        create_app(Config(**{"models": (FREE,), **config}))
 
 
 def test_without_prices_and_budgets_nothing_counts(server: ModelServer, tmp_path: Path) -> None:

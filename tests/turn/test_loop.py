@@ -11,6 +11,7 @@ from callwright.conversation import Conversation, FunctionTool, Message, TextPar
 from callwright.errors import RequestError, UpstreamError
 from callwright.events import Usage
 from callwright.turn.ask_ambiguous import AmbiguousReply
+from callwright.turn.fallback import Rounds
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, Step, TurnLoop
 from callwright.turn.model import Model
 from callwright.turn.observe import Observation
@@ -56,6 +57,7 @@ class Done:
             seen=None,
             told=None,
             fit=fit,
+            rounds=Rounds(),
             now=lambda: next(clock, 0.0),
         )
         left = list(answers)

@@ -11,6 +11,7 @@ from callwright.gateway.check import check_config, explain_restart
 from callwright.gateway.config.changes import applicable, differences, new_warning
 from callwright.gateway.config.config import Config, load_config, name_file
 from callwright.gateway.config.schema import config_schema
+from callwright.gateway.process.workers import check_workers
 
 
 @click.command()
@@ -44,17 +45,24 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
             if key.expires is not None and key.expires.is_over(time.time()):
                 click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
         with name_file(file):
-            models = check_config(read)
+            models = _checked(read)
         click.echo(f"{file} is right. Models: {', '.join(models)}.")
         return
     wanted = load_config(other)
     with name_file(other):
-        check_config(wanted)
-    for one in differences(read, wanted):
-        click.echo(str(one))
+        _checked(wanted)
+    click.echo("\n".join(map(str, differences(read, wanted))) or "No changes.")
     for warning in (new_warning(read, wanted), _obstacle(read, wanted)):
         if warning is not None:
             click.echo(f"Warning: {warning}", err=True)
+
+
+def _checked(config: Config) -> list[str]:
+    """The names of the models. Raises `ConfigError` if `callwright serve` would."""
+    models = check_config(config)
+    if config.store is not None:  # without one, serve names a file that workers can share
+        check_workers(config)
+    return models
 
 
 def _obstacle(running: Config, wanted: Config) -> str | None:

@@ -6,6 +6,7 @@ of one turn without the searches, so no client sees that there was one.
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import groupby
 from typing import Any, Final, Protocol
 
@@ -25,7 +26,7 @@ from callwright.events import (
     ReasoningDelta,
     Usage,
 )
-from callwright.turn.model import Events, Model
+from callwright.turn.model import Events, Model, OfFallback
 from callwright.turn.token_limit import reduce_limit
 from callwright.wire.token_estimate import estimated_prompt
 
@@ -58,13 +59,18 @@ def estimate_prompt(model: Model, conversation: Conversation) -> int:
 class RunsRound(Protocol):
     """Makes a round, as `callwright.turn.run.run_turn` makes a turn."""
 
-    def __call__(self, model: Model, conversation: Conversation, *, fields: Mapping[str, Any]) -> Events: ...
+    def __call__(
+        self, model: Model, conversation: Conversation, *, fields: Mapping[str, Any], of_fallback: OfFallback
+    ) -> Events: ...
 
 
 async def run_with_search(
     run: RunsRound, model: Model, conversation: Conversation, *, fields: Mapping[str, Any]
 ) -> Events:
-    """The events of a turn, whose rounds `run` makes. Raises as `run`."""
+    """The events of a turn, whose rounds `run` makes. Raises as `run`. If only a fallback defers tools, the model gets
+    the conversation as it is, and the turn has further rounds only if that fallback searches.
+    """
+    given, is_first = conversation, not defers_tools(model, conversation)
     said = _Said()
     deferred = DeferredTools(conversation)
     is_last = not _may_search(conversation)
@@ -74,13 +80,15 @@ async def run_with_search(
             said.ended = Finished("length")
             break
         said.begin()
-        asked = _conversation_of_round(conversation, deferred, is_last=is_last)
-        async with aclosing(run(model, asked, fields=left)) as events:
+        searching = _conversation_of_round(conversation, deferred, is_last=is_last)
+        of_fallback = partial(_of_fallback, given if is_first else searching, searching)
+        async with aclosing(run(model, of_fallback(model), fields=left, of_fallback=of_fallback)) as events:
             async for batch in events:
                 if now := [out for event in batch for out in said.take(event)]:
                     yield now
         if is_last or said.is_over:
             break
+        is_first = False
         deferred.items += said.items(conversation.prefill)
         conversation = replace(conversation, prefill="")
         queries = [search_query(arguments) for arguments in said.searches[:_MAX_SEARCHES]]
@@ -90,6 +98,10 @@ async def run_with_search(
         is_last = rounds + 1 == _MAX_ROUNDS or in_vain == _MAX_IN_VAIN or (in_vain > 0 and repeats)
         tried |= set(queries)
     yield [said.ended] if said.counted is None else [said.ended, said.counted]
+
+
+def _of_fallback(given: Conversation, searching: Conversation, model: Model) -> Conversation:
+    return searching if defers_tools(model, given) else given
 
 
 def _may_search(conversation: Conversation) -> bool:

@@ -37,6 +37,13 @@ class Fallback(Struct, frozen=True):
         return Problem("model_replaced", f"{self.model!r} answers in place of {asked!r}: {self.reason}")
 
 
+@final
+class Rounds(Struct):
+    """State shared by the rounds of a turn: after a `fallback`, the next round asks the model that answered."""
+
+    fallback: Fallback | None = None
+
+
 def reason_to_fall_back(error: RequestError | UpstreamError, *, is_fallback: bool) -> str | None:
     """Why another model may answer what failed with this error; None if the request or the gateway is to blame. A
     request that only a fallback refuses is not wrong.

@@ -6,6 +6,7 @@ follow `callwright.turn.retry`; the model is asked about ambiguous calls (`callw
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
+from itertools import dropwhile
 from typing import Any, Final, TypeAlias, final
 
 from msgspec import Struct
@@ -16,8 +17,8 @@ from callwright.errors import RequestError, UpstreamError
 from callwright.events import Event, Markup, Problem, Usage
 from callwright.turn.ask_ambiguous import SILENT, AmbiguousCalls, AmbiguousReply, question
 from callwright.turn.bounded_values import find_bounded_values
-from callwright.turn.fallback import REFUSED, Fallback, reason_to_fall_back
-from callwright.turn.model import Model
+from callwright.turn.fallback import REFUSED, Fallback, Rounds, reason_to_fall_back
+from callwright.turn.model import Model, OfFallback
 from callwright.turn.observe import FLOWING, Observation
 from callwright.turn.output import GenerationReader
 from callwright.turn.plan import build_generation_request, is_large, is_slow
@@ -97,7 +98,8 @@ class _Resort(Struct):
 
 class TurnLoop:
     """One turn. `seen` is its observation, if it is observed; `told` is a problem for the client, before any other
-    event. `fit` shortens a request that is too long. `now` is the time in seconds.
+    event. `fit` shortens a request that is too long. `rounds` is shared with the other rounds of this turn.
+    `of_fallback` returns the conversation for a fallback, if it is another. `now` is the time in seconds.
     """
 
     def __init__(
@@ -111,6 +113,8 @@ class TurnLoop:
         seen: Observation | None,
         told: Problem | None,
         fit: Fit | None,
+        rounds: Rounds,
+        of_fallback: OfFallback | None = None,
         now: Callable[[], float],
     ) -> None:
         self._given = conversation, fields
@@ -121,6 +125,8 @@ class TurnLoop:
         self._seen = seen
         self._told: tuple[Problem, ...] = () if told is None else (told,)
         self._fit = fit
+        self._rounds = rounds
+        self._of_fallback = of_fallback
         self._now = now
         self._usage: Usage | None = None
         self._has_sent = False
@@ -165,7 +171,9 @@ class TurnLoop:
 
     def steps(self) -> _Steps:
         """The steps, in order, and None at the end. Raises `UpstreamError` and `RequestError`, as `run_turn` does."""
-        if self._model.mode_selector is not None:
+        if self._rounds.fallback is not None:
+            yield from self._stay_with(self._rounds.fallback)
+        elif self._model.mode_selector is not None:
             self._begin(_in_mode(self._model, (yield ChooseMode(self._model))))
         self._until_s = self._now() + self._model.retry_s
         more: Sequence[Item] | None = ()
@@ -210,6 +218,15 @@ class TurnLoop:
         assert reader is not None
         yield from self._end(reader)
         yield None
+
+    def _stay_with(self, answered: Fallback) -> Generator[Step, Any, None]:
+        """Begin with the model that answered the round before, which the client knows."""
+        told, others = self._told, self._fallbacks
+        self._fallbacks = tuple(dropwhile(lambda other: other.name != answered.model, others))
+        if (model := (yield from self._next_model(answered.reason))) is not None:
+            self._begin(model)
+        if self._fallback == answered:
+            self._told = told
 
     def _is_made_fit(self, error: RequestError | UpstreamError) -> Generator[Step, Any, bool]:
         """Whether the model can be asked in another mode, or for a shorter request, after this failure."""
@@ -278,6 +295,8 @@ class TurnLoop:
         while self._fallbacks and reason is not None:
             other, *left = self._fallbacks
             self._fallbacks = tuple(left)
+            if self._of_fallback is not None:
+                conversation = self._of_fallback(other)
             try:
                 items, _ = other.passes.items_passed(conversation.items)
             except RequestError:
@@ -296,7 +315,7 @@ class TurnLoop:
 
     def _note(self, fallback: Fallback | None) -> None:
         """Note which other model answers."""
-        self._fallback = fallback
+        self._fallback = self._rounds.fallback = fallback
         if self._seen is not None:
             self._seen.fallback = fallback
 

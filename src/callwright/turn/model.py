@@ -139,6 +139,8 @@ class TurnHooks(Protocol):
 
 
 Events: TypeAlias = AsyncGenerator[Sequence[Event | Usage], None]
+# The conversation for a fallback.
+OfFallback: TypeAlias = Callable[[Model], Conversation]
 RunsTurn: TypeAlias = Callable[[Model, Conversation], Events]
 
 

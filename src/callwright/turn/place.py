@@ -14,20 +14,21 @@ T = TypeVar("T")
 
 class Place:
     """A place, to be entered before the request. The reader of the answer sets `task` to the task that waits for the
-    server, and to None after each piece, and adds to `deltas`. `failure`: the generation was ended, and fails with
-    this.
+    server, and to None after each piece, adds to `deltas`, and sets `usage` to the tokens that the server has counted.
+    `failure`: the generation was ended, and fails with this.
     """
 
     task: asyncio.Task[object] | None = None
     failure: UpstreamError | None = None
     deltas = 0
+    usage: Usage | None = None
 
     async def __aenter__(self) -> Self:
         """Wait for the place. Raises `RequestError` if the queue is too long."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Give it back."""
+        """Give it back, and count `usage`."""
 
     def end(self, failure: UpstreamError) -> None:
         """End the generation: the task that waits for it gets this error, now or when it waits again."""
@@ -43,9 +44,6 @@ class Place:
         if failure is None or self.task is None or self.task.uncancel():  # found out as asyncio.timeout does
             raise error
         return failure
-
-    def spend(self, usage: Usage | None) -> None:
-        """Count the tokens of the generation, once it is over; None if the server has not counted them."""
 
 
 class Limit(Protocol):
@@ -65,7 +63,6 @@ async def placed(
 ) -> AsyncGenerator[Sequence[T], None]:
     """The batches from a server, as soon as there is a place for the generation."""
     place = Place() if limit is None else limit.place(generation)
-    usage: Usage | None = None
     try:
         async with place, aclosing(batches):
             while place.failure is None:
@@ -77,10 +74,8 @@ async def placed(
                 place.deltas += len(batch)
                 for one in batch:
                     if isinstance(one, Usage):
-                        usage = one
+                        place.usage = one
                 yield batch
             raise place.failure
     except asyncio.CancelledError as error:
         raise place.failed_with(error) from None
-    finally:
-        place.spend(usage)

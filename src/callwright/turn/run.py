@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
-from typing import Any, assert_never
+from operator import attrgetter
+from typing import Any, Final, assert_never
 
 from msgspec.structs import replace
 
@@ -21,13 +22,17 @@ from callwright.events import Event, Problem
 from callwright.turn.ask_ambiguous import ask_ambiguous
 from callwright.turn.deferred_tools import defers_tools, run_with_search
 from callwright.turn.fair_pool import SLOW
+from callwright.turn.fallback import Rounds
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
-from callwright.turn.model import Events, Model, RunsTurn
+from callwright.turn.model import Events, Model, OfFallback, RunsTurn
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
 from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
+
+_DEFERS: Final = attrgetter("defer_tools_above")
+_NEVER: Final = frozenset((None,))
 
 
 def run_turn(
@@ -38,19 +43,21 @@ def run_turn(
     today: str,
     streamed: bool = True,
     fit: Fit | None = None,
+    rounds: Rounds | None = None,
 ) -> Events:
     """Ask the model; yields its checked events without `Markup`, then the `Usage` if the upstream counts tokens.
 
     `fields` are sampling and other fields of the request, `today` is a date as YYYY-MM-DD. `streamed`: events are sent
     on arrival; otherwise all may be held back for a retry. `fit` shortens a request that the server refuses as too
-    long.
+    long. `rounds` is that of the earlier rounds, if this is one of several.
 
     Raises `UpstreamError` if the upstream fails, or if the demanded call or form of the answer is missing
     (`fault="unmet"`; the `Usage` is sent before, if anything was), and `RequestError` if the server blames the request.
     """
-    run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit)
+    run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit, rounds=rounds or Rounds())
     run: RunsTurn = partial(run_round, fields=fields)
-    if model.defer_tools_above is not None and defers_tools(model, conversation):
+    may_defer = not _NEVER.issuperset(map(_DEFERS, (model, *model.fallbacks)))
+    if may_defer and any(defers_tools(each, conversation) for each in (model, *model.fallbacks)):
         run = partial(run_with_search, run_round, fields=fields)
     return run(model, conversation) if model.hooks is None else model.hooks.turn(model, conversation, run)
 
@@ -63,6 +70,8 @@ async def _run_turn(
     today: str,
     streamed: bool,
     fit: Fit | None,
+    rounds: Rounds,
+    of_fallback: OfFallback | None = None,
 ) -> Events:
     given = conversation.items
     told: Problem | None = None
@@ -79,6 +88,8 @@ async def _run_turn(
             seen=seen,
             told=told,
             fit=fit,
+            rounds=rounds,
+            of_fallback=of_fallback,
             now=time.monotonic,
         )
         steps = loop.steps()
@@ -104,6 +115,7 @@ async def _run_turn(
                             for portion in portions(batch):
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
+                                place.usage = reader.usage
                                 if step.model.mode_selector is not None:
                                     await _heed_unread(step.model, events)
                                 if events and (certain := loop.push(events, reader)):
@@ -117,8 +129,6 @@ async def _run_turn(
                 except (RequestError, UpstreamError, asyncio.CancelledError) as error:
                     step = steps.throw(place.failed_with(error))
                     continue
-                finally:
-                    place.spend(reader.usage)
             else:
                 try:
                     result = await _done(step, seen)

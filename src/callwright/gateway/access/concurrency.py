@@ -9,7 +9,6 @@ from typing import Self
 
 from msgspec import Struct
 
-from callwright.events import Usage
 from callwright.gateway.access.admission import AdmissionControl, busy, stopped
 from callwright.gateway.access.keys import caller
 from callwright.turn.place import Place
@@ -77,21 +76,26 @@ class CountedPlace(Place):
         limit = self._limit
         if limit.free is not None:
             await limit.wait(limit.free, self._generation)
-        limit.admission.generations.add(self.stop)
-        if limit.admission.is_over:
+        return self._take()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._give_back()
+
+    def _take(self) -> Self:
+        admission = self._limit.admission
+        admission.generations.add(self.stop)
+        if admission.is_over:
             self.stop()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    def _give_back(self) -> None:
         limit = self._limit
         limit.admission.generations.discard(self.stop)
         if limit.free is not None:
             limit.free.release()
+        if self.usage is not None:
+            caller().spend(self.usage.total_tokens)
 
     def stop(self) -> None:
         """End the generation: the gateway shuts down."""
         self.end(stopped(self._limit.name))
-
-    def spend(self, usage: Usage | None) -> None:
-        if usage is not None:
-            caller().spend(usage.prompt_tokens + usage.completion_tokens)

@@ -1,12 +1,13 @@
 """The part of the configuration about spending: prices of models, budgets of keys, teams and models."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+LEAST: Final = 0.000001  # counts are in millionths
 _Price: TypeAlias = Annotated[float, Meta(ge=0, le=1_000_000)]
-_Cost: TypeAlias = Annotated[float, Meta(gt=0, le=1_000_000_000)]
+_Cost: TypeAlias = Annotated[float, Meta(ge=LEAST, le=1_000_000_000)]
 _Tokens: TypeAlias = Annotated[int, Meta(ge=1)]
 
 

@@ -145,6 +145,8 @@ def _with_allowed_fallbacks(model: Model) -> Model:
             "header out to let another model answer if this one fails.",
             code="invalid_value",
         )
-    falls_back = key.falls_back and wish is None
-    allowed = [other for other in model.fallbacks if key.may_use(other.name) and other.name != model.name]
-    return msgspec.structs.replace(model, fallbacks=tuple(allowed) if falls_back else ())
+    allowed: list[Model] = []
+    if key.falls_back and wish is None:
+        allowed = [other for other in model.fallbacks if key.may_use(other.name) and other.name != model.name]
+    same = len(allowed) == len(model.fallbacks)
+    return model if same else msgspec.structs.replace(model, fallbacks=tuple(allowed))

@@ -68,7 +68,7 @@ class JudgingHook:
         self._asks = asks
         self._judged = judged
         self._models = compile_patterns(models)
-        self._keys = compile_patterns(keys)
+        self.keys = compile_patterns(keys)
         self._deadline_s = deadline_s
         self._is_open = is_open
         self._slots = asyncio.Semaphore(max_parallel)
@@ -78,7 +78,7 @@ class JudgingHook:
 
     def is_for(self, key: str, models: Collection[str]) -> bool:
         """Whether it is for this key and one of these models."""
-        return self._keys.match(key) is not None and any(map(self._models.match, models))
+        return self.keys.match(key) is not None and any(map(self._models.match, models))
 
     async def judge(self, given: HookInput) -> Verdict:
         """Its verdict, which can be applied. Raises `HookFailed` if it gave none and fails closed."""

@@ -43,8 +43,11 @@ class HookedTurns:
 
     def turn(self, model: Model, conversation: Conversation, run: RunsTurn) -> Events:
         """The events of a turn that `run` begins. They raise `RequestError` if a hook denies it."""
-        names = [model.name, *(other.name for other in model.fallbacks)]
-        hooks = [hook for hook in self._hooks if hook.is_for(caller().name, names)]
+        key = caller().name
+        hooks = [hook for hook in self._hooks if hook.keys.match(key)]
+        if hooks:
+            names = [model.name, *(other.name for other in model.fallbacks)]
+            hooks = [hook for hook in hooks if hook.is_for(key, names)]
         return self._turn(hooks, model, conversation, run) if hooks else run(model, conversation)
 
     async def _turn(

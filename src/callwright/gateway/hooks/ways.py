@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from callwright.hooks import Hook, HookInput, Verdict
-from callwright.tolerant_json.codec import decode, encode
+from callwright.hooks import Action, Hook, HookInput, Verdict
+from callwright.tolerant_json.codec import NotJsonError, decode, encode
 from callwright.upstreams.http_client.connections import Connections, Timeouts
 from callwright.upstreams.http_client.response import whole
 
@@ -92,7 +92,7 @@ class HttpHook:
                 if response.status != _OK:
                     raise ValueError(f"status {response.status}")
                 answer = await whole(response, _MAX_ANSWER, self._deadline_s)
-            return decode(bytes(answer), Verdict)
+            return _verdict(bytes(answer))
         finally:
             free()
 
@@ -106,6 +106,22 @@ class HttpHook:
         at = str(int(time.time()))
         signature = hmac.new(self._secret, at.encode() + b"." + body, hashlib.sha256).hexdigest()
         return {SIGNATURE_HEADER: f"t={at},v1={signature}"}
+
+
+def _verdict(answer: bytes) -> Verdict:
+    """The verdict of a server. Raises `ValueError` without values of the answer, which may repeat a conversation."""
+    try:
+        return decode(answer, Verdict)
+    except NotJsonError:
+        got = "no JSON"
+    with suppress(NotJsonError):
+        value = decode(answer)
+        got = type(value).__name__
+        if isinstance(value, dict):
+            got = ", ".join(f"{name!r} ({type(one).__name__})" for name, one in value.items()) or "an empty object"
+    actions = ", ".join(get_args(Action))
+    fields = ", ".join(Verdict.__struct_fields__)
+    raise ValueError(f"expected an object with {fields}, whose action is one of {actions}; got {got}")
 
 
 class OwnHook:

@@ -26,6 +26,10 @@ _PAGES: Final = "/ui"
 _FAILED: Final = 400
 
 
+# Below this, Python writes a number with an exponent.
+_SMALL: Final = 0.0001
+
+
 class Line(Struct):
     """A line of fields: `name=value` for people, members of the object in JSON."""
 
@@ -38,7 +42,9 @@ class Line(Struct):
                 value = ",".join([f"{inner}:{number}" for inner, number in value.items()])
             elif type(value) is bool:
                 value = "yes" if value else "no"
-            elif type(value) is not int and type(value) is not float:
+            elif type(value) is float:
+                value = value if value >= _SMALL else f"{value:.6f}"  # not "7e-05": it may be a cost
+            elif type(value) is not int:
                 value = str(value)
                 value = value if value.isprintable() and " " not in value else repr(value)
             parts.append(f"{name}={value}")

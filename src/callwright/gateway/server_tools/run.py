@@ -30,6 +30,7 @@ from callwright.events import (
 from callwright.gateway.server_tools.calls import PendingCall, ServerCalls
 from callwright.gateway.server_tools.tool_search import Search
 from callwright.gateway.server_tools.truncation import Fitting
+from callwright.turn.fallback import Rounds
 from callwright.turn.model import Events, Model
 from callwright.turn.run import run_turn
 from callwright.turn.token_limit import reduce_limit
@@ -69,6 +70,7 @@ async def run_server_tools(
     counted: Usage | None = None
     searches = 0
     sources = dict(asked.sources)
+    shared = Rounds()
     for rounds in range(_MAX_ROUNDS + 1):
         if (fields := reduce_limit(asked.fields, counted)) is None:
             yield [Finished("length")]
@@ -77,7 +79,7 @@ async def run_server_tools(
         turn = _ModelRound(asked, calls, new_id, CitationReader(sources))
         shown = _barred(conversation, asked, calls, is_last=is_last)
         fit = Fitting(truncates=truncates, clamps=clamps)
-        events = run_turn(model, shown, fields, today=today, streamed=streamed, fit=fit)
+        events = run_turn(model, shown, fields, today=today, streamed=streamed, fit=fit, rounds=shared)
         async with aclosing(_played(turn, events, asked, calls)) as batches:
             async for batch in batches:
                 yield batch

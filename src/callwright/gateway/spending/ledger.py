@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from callwright.database.makers import this_process
@@ -35,6 +36,7 @@ _LAST_REPORT_S: Final = 2.0
 # How long a request waits for the rest of a budget; how often it looks whether other gateways have left some.
 _WAIT_S: Final = 30.0
 _LOOK_EVERY_S: Final = 0.25
+_NOTHING: Final[Wishes] = MappingProxyType({})
 # The part of a limit that a process gets in advance.
 _ADVANCE: Final = 20
 
@@ -58,13 +60,13 @@ class Ledger:
         self._clock = clock
         self._process = this_process().id
         self._day = -1  # since the epoch
-        self.today = date.min
+        self.today, self._today = date.min, ""
         self._unsent: dict[tuple[str, str, str], Spending] = {}
         self._sending: Sequence[Spending] = ()
         self._batch = 0
         self._touched: dict[Meter, None] = {}
         self._settling = asyncio.Lock()
-        self._settled_s = -_GRANT_S  # when the grants were renewed
+        self._settled_s = self._granted_until_s = -_GRANT_S  # when the grants were renewed, and how long they last
         self._is_down = False
 
     def change(self, budgets: Sequence[Budget]) -> None:
@@ -84,14 +86,15 @@ class Ledger:
                 found.setdefault(name, []).append(meter)
         return found
 
-    def meters_of(self, key: str, model: str) -> list[Meter]:
-        """The budgets of a request."""
-        return [*self._of_keys.get(key, ()), *self._of_models.get(model, ())]
+    def meters_of(self, key: str, model: str, *, is_priced: bool = True) -> Sequence[Meter]:
+        """The budgets of a request. A model without a price uses no money."""
+        meters = [*self._of_keys.get(key, ()), *self._of_models.get(model, ())]
+        return meters if is_priced else [meter for meter in meters if meter.budget.unit == "tokens"]
 
-    def add(self, key: str, model: str, usage: Usage, cost: int) -> None:
-        """Count the usage of one generation. `cost` is in millionths of the currency."""
+    def add(self, key: str, model: str, usage: Usage, cost: int, wishes: Wishes = _NOTHING) -> None:
+        """Count the usage of one generation, and release its `wishes`. `cost` is in millionths of the currency."""
         self._begin_day()
-        known = key, self.today.isoformat(), model
+        known = key, self._today, model
         if (row := self._unsent.get(known)) is None:
             row = self._unsent[known] = Spending(*known)
         row.requests += 1
@@ -99,15 +102,17 @@ class Ledger:
         row.output_tokens += usage.completion_tokens
         row.cached_tokens += usage.cached_tokens
         row.cost += cost
-        for meter in self.meters_of(key, model):
+        for meter, amount in wishes.items():
             meter.unsent += cost if meter.budget.unit == "cost" else usage.total_tokens
+            meter.running -= amount
+            meter.has_ended.set()
             self._touched[meter] = None
 
     async def check(self, meters: Sequence[Meter]) -> None:
         """Raises `RequestError` (429) if one of these budgets is used up, by the usage of all processes."""
         self._begin_day()
         self._refuse_exhausted(meters)
-        if not self._is_fresh() and not self._is_down:
+        if time.monotonic() > self._granted_until_s and not self._is_down:
             async with self._settling:
                 await self._settle({}, meters)
             self._refuse_exhausted(meters)
@@ -117,14 +122,13 @@ class Ledger:
         `RequestError` (429) if it is used up, or after a long wait.
         """
         self._begin_day()
-        self._refuse_exhausted(wishes)
-        if not self._settling.locked() and self._is_granted(wishes):
-            self._reserve(wishes)
-        elif not await self._ask(wishes):
-            await self._wait(wishes)
+        if self._settling.locked() or not self._reserve_granted(wishes):  # grants may be replaced while it is locked
+            self._refuse_exhausted(wishes)
+            if not await self._ask(wishes):
+                await self._wait(wishes)
 
     def release(self, wishes: Wishes) -> None:
-        """A request is over: its usage, if any, is added separately."""
+        """A request is over that has used nothing."""
         for meter, amount in wishes.items():
             meter.running -= amount
             meter.has_ended.set()
@@ -178,6 +182,7 @@ class Ledger:
         if (day := int(self._clock() // 86_400)) == self._day:
             return
         self._day, self.today = day, self.now.date()
+        self._today = self.today.isoformat()
         for meter in self.meters:
             meter.begin(self.today)
 
@@ -186,13 +191,15 @@ class Ledger:
             if meter.total >= meter.budget.limit:
                 raise meter.budget.exhausted_error(meter.total, self.now)
 
-    def _is_granted(self, wishes: Wishes) -> bool:
-        """Whether the grants have room for a request. They may be replaced while `_settling` is locked."""
-        return self._is_fresh() and all(meter.outstanding + wish <= meter.granted for meter, wish in wishes.items())
-
-    def _is_fresh(self) -> bool:
-        """Whether the grants are in force."""
-        return time.monotonic() - self._settled_s <= _GRANT_S
+    def _reserve_granted(self, wishes: Wishes) -> bool:
+        """Reserve these amounts if the grants have room for them, and no budget is used up."""
+        if time.monotonic() > self._granted_until_s:
+            return False
+        for meter, wish in wishes.items():
+            if wish + meter.outstanding >= min(meter.granted, meter.budget.limit - meter.used):
+                return False
+        self._reserve(wishes)
+        return True
 
     def _reserve(self, wishes: Wishes) -> None:
         for meter, wish in wishes.items():
@@ -204,8 +211,7 @@ class Ledger:
         """Reserve these amounts, by the usage of all processes, or of this process if the store does not answer."""
         async with self._settling:
             self._refuse_exhausted(wishes)  # known only after the wait
-            if self._is_granted(wishes):  # renewed for another request
-                self._reserve(wishes)
+            if self._reserve_granted(wishes):  # renewed for another request
                 return True
             fits = None if self._is_down else await self._settle(wishes, list(wishes))
             if fits is None:
@@ -261,7 +267,7 @@ class Ledger:
         except (StoreError, TimeoutError) as error:
             self._fails(error)
             return None
-        self._settled_s = begun_s
+        self._settled_s, self._granted_until_s = begun_s, begun_s + _GRANT_S
         self._sending = ()
         for meter in self._touched:
             meter.used, meter.sending = meter.used + meter.sending, 0

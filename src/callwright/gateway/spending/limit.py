@@ -1,7 +1,7 @@
 """The limit of a model whose usage is counted: a generation needs room in its budgets, and its tokens have a price."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final, Self
 
@@ -26,6 +26,8 @@ _OUTPUT_TOKENS: Final = 1_024
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_OUTPUT: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 _CHOICES: Final = ("n", "best_of")
+# What ends a generation if its client leaves.
+_LEAVES: Final = (asyncio.CancelledError, GeneratorExit)
 
 
 def with_limit(
@@ -69,39 +71,33 @@ class SpendingLimit(ConcurrencyLimit):
 
     async def check(self) -> None:
         """See `Limit`: raises `RequestError` (429) if a budget is used up."""
-        if meters := self._meters():
+        if meters := self.meters():
             await self.ledger.check(meters)
 
-    def _meters(self) -> list[Meter]:
-        """The budgets of the running request. A model without a price uses no money."""
-        meters = self.ledger.meters_of(caller().name, self._model)
-        return meters if self._price is not None else [each for each in meters if each.budget.unit == "tokens"]
+    def meters(self) -> Sequence[Meter]:
+        """The budgets of the running request."""
+        return self.ledger.meters_of(caller().name, self._model, is_priced=self._price is not None)
 
-    def wishes(self, generation: GenerationRequest, prompt_tokens: int) -> Wishes:
-        """The amounts that a generation may use of its budgets, by the estimate of its prompt."""
-        meters = self._meters()
-        if not meters:
-            return {}
-        most = Usage(
-            prompt_tokens=prompt_tokens + self.counts.excess, completion_tokens=self._output_tokens(generation)
-        )
-        if self._price is None:
-            return dict.fromkeys(meters, most.total_tokens)
-        cost = self._price.cost(most)
-        return {meter: cost if meter.budget.unit == "cost" else most.total_tokens for meter in meters}
+    def wishes(self, generation: GenerationRequest, meters: Sequence[Meter], prompt_tokens: int) -> Wishes:
+        """The amounts that a generation may use of these budgets, by the estimate of its prompt."""
+        prompt, output = prompt_tokens + self.counts.excess, self._output_tokens(generation)
+        cost = 0 if self._price is None else self._price.cost(Usage(prompt, output))
+        return {meter: cost if meter.budget.unit == "cost" else prompt + output for meter in meters}
 
-    def count(self, generation: GenerationRequest, usage: Usage, estimated: int) -> None:
-        """Count the usage of a generation that is over; `estimated`: the tokens of its prompt, 0 if they were not."""
+    def count(self, generation: GenerationRequest, usage: Usage, prompt_tokens: int, wishes: Wishes) -> None:
+        """Count the usage of a generation that is over, in place of its `wishes`. `prompt_tokens`: the estimate of its
+        prompt, 0 without one.
+        """
         self.counts.largest_output = max(self.counts.largest_output, usage.completion_tokens)
-        if estimated:
-            self.counts.excess = max(self.counts.excess, usage.prompt_tokens - estimated)
+        if prompt_tokens:
+            self.counts.excess = max(self.counts.excess, usage.prompt_tokens - prompt_tokens)
         key, cost = caller().name, 0
         if self._price is not None:
             cost = self._price.cost(usage)
             self._count_cost(key, self._model, cost)
             if generation.timings is not None:
                 generation.timings.cost = cost
-        self.ledger.add(key, self._model, usage, cost)
+        self.ledger.add(key, self._model, usage, cost, wishes)
 
     def _output_tokens(self, generation: GenerationRequest) -> int:
         """The most tokens that a generation may write, about."""
@@ -137,31 +133,29 @@ class _CountingPlace(CountedPlace):
     _limit: SpendingLimit
     _wishes: Wishes = MappingProxyType({})
     _prompt_tokens = 0
-    _is_left = False
 
     async def __aenter__(self) -> Self:
-        limit, wishes = self._limit, self._wishes
-        if limit.ledger.meters:
+        limit = self._limit
+        if meters := limit.meters():
             self._prompt_tokens = _prompt_tokens(self._generation)
-            if wishes := limit.wishes(self._generation, self._prompt_tokens):
-                await limit.ledger.admit(wishes)
-        try:
-            await super().__aenter__()
-        except BaseException:
-            limit.ledger.release(wishes)
-            raise
-        self._wishes = wishes
-        return self
+            wishes = limit.wishes(self._generation, meters, self._prompt_tokens)
+            await limit.ledger.admit(wishes)
+            self._wishes = wishes
+        if limit.free is not None:
+            try:
+                await limit.wait(limit.free, self._generation)
+            except BaseException:
+                limit.ledger.release(self._wishes)
+                raise
+        return self._take()
 
     async def __aexit__(self, *error: object) -> None:
-        self._limit.ledger.release(self._wishes)
-        self._is_left = self.failure is None and isinstance(error[1], asyncio.CancelledError | GeneratorExit)
-        await super().__aexit__(*error)
-
-    def spend(self, usage: Usage | None) -> None:
-        timings = self._generation.timings
-        if usage is None and self._is_left and (timings is None or timings.sent_s is not None):
-            usage = Usage(prompt_tokens=_prompt_tokens(self._generation), completion_tokens=self.deltas)
-        super().spend(usage)
-        if usage is not None:
-            self._limit.count(self._generation, usage, self._prompt_tokens)
+        generation, limit = self._generation, self._limit
+        if self.usage is None and self.failure is None and isinstance(error[1], _LEAVES):
+            was_sent = generation.timings is None or generation.timings.sent_s is not None
+            self.usage = Usage(_prompt_tokens(generation), self.deltas) if was_sent else None
+        self._give_back()
+        if self.usage is None:
+            limit.ledger.release(self._wishes)
+        else:
+            limit.count(generation, self.usage, self._prompt_tokens, self._wishes)
