@@ -43,8 +43,8 @@ _CALLS: Final = CallLayout(
 _KNOWN: Final = re.compile(r"<\|[a-z]+\|>|\bto=\S+|\b(?:assistant|analysis|commentary|final|xml|json|code)\b")
 _BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
-# The header of a message that follows another without `<|start|>`, and a text that may become one.
 _TO: Final = re.compile(r"\bto=([^\s<]++)")
+# The header of a message that follows another without `<|start|>`, and a text that may become one.
 _HEADER: Final = re.compile(rf"\s*+(?:assistant)?\s*+(?:to=[^\s<]++)?\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})")
 _MAY_BE_HEADER: Final = re.compile(r"\s*+[^<\n]*+(?:<\|?+[a-z]*+\|?+)?\Z")
 # Maximum length of held text without a header (longer text is streamed as an answer), and of a header.
