@@ -45,19 +45,19 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
             if key.expires is not None and key.expires.is_over(time.time()):
                 click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
         with name_file(file):
-            models = _checked(read)
+            models = _check_as_serve(read)
         click.echo(f"{file} is right. Models: {', '.join(models)}.")
         return
     wanted = load_config(other)
     with name_file(other):
-        _checked(wanted)
+        _check_as_serve(wanted)
     click.echo("\n".join(map(str, differences(read, wanted))) or "No changes.")
     for warning in (new_warning(read, wanted), _obstacle(read, wanted)):
         if warning is not None:
             click.echo(f"Warning: {warning}", err=True)
 
 
-def _checked(config: Config) -> list[str]:
+def _check_as_serve(config: Config) -> list[str]:
     """The names of the models. Raises `ConfigError` if `callwright serve` would."""
     models = check_config(config)
     if config.store is not None:  # without one, serve names a file that workers can share

@@ -105,7 +105,8 @@ class Ledger:
         for meter, amount in wishes.items():
             meter.unsent += cost if meter.budget.unit == "cost" else usage.total_tokens
             meter.running -= amount
-            meter.has_ended.set()
+            if meter.waits:
+                meter.has_ended.set()
             self._touched[meter] = None
 
     async def check(self, meters: Sequence[Meter]) -> None:
@@ -226,6 +227,7 @@ class Ledger:
         scarce = min(wishes, key=lambda meter: meter.budget.limit - meter.used - meter.outstanding - wishes[meter])
         try:
             async with asyncio.timeout(_WAIT_S), scarce.turnstile:
+                scarce.waits = True
                 while not await self._ask(wishes):
                     scarce.has_ended.clear()
                     with suppress(TimeoutError):

@@ -61,8 +61,8 @@ class SpendingLimit(ConcurrencyLimit):
     ) -> None:
         super().__init__(server, admission, given.max_requests, given.queue_s, counts)
         self.ledger = ledger
-        self._model = given.name
-        self._price = None if given.price is None else Price(given.price)
+        self.model = given.name
+        self.price = None if given.price is None else Price(given.price)
         self._count_cost = count_cost
 
     def place(self, generation: GenerationRequest) -> Place:
@@ -71,17 +71,13 @@ class SpendingLimit(ConcurrencyLimit):
 
     async def check(self) -> None:
         """See `Limit`: raises `RequestError` (429) if a budget is used up."""
-        if meters := self.meters():
+        if meters := self.ledger.meters_of(caller().name, self.model, is_priced=self.price is not None):
             await self.ledger.check(meters)
-
-    def meters(self) -> Sequence[Meter]:
-        """The budgets of the running request."""
-        return self.ledger.meters_of(caller().name, self._model, is_priced=self._price is not None)
 
     def wishes(self, generation: GenerationRequest, meters: Sequence[Meter], prompt_tokens: int) -> Wishes:
         """The amounts that a generation may use of these budgets, by the estimate of its prompt."""
         prompt, output = prompt_tokens + self.counts.excess, self._output_tokens(generation)
-        cost = 0 if self._price is None else self._price.cost(Usage(prompt, output))
+        cost = 0 if self.price is None else self.price.cost(Usage(prompt, output))
         return {meter: cost if meter.budget.unit == "cost" else prompt + output for meter in meters}
 
     def count(self, generation: GenerationRequest, usage: Usage, prompt_tokens: int, wishes: Wishes) -> None:
@@ -92,12 +88,12 @@ class SpendingLimit(ConcurrencyLimit):
         if prompt_tokens:
             self.counts.excess = max(self.counts.excess, usage.prompt_tokens - prompt_tokens)
         key, cost = caller().name, 0
-        if self._price is not None:
-            cost = self._price.cost(usage)
-            self._count_cost(key, self._model, cost)
+        if self.price is not None:
+            cost = self.price.cost(usage)
+            self._count_cost(key, self.model, cost)
             if generation.timings is not None:
                 generation.timings.cost = cost
-        self.ledger.add(key, self._model, usage, cost, wishes)
+        self.ledger.add(key, self.model, usage, cost, wishes)
 
     def _output_tokens(self, generation: GenerationRequest) -> int:
         """The most tokens that a generation may write, about."""
@@ -111,18 +107,15 @@ class SpendingLimit(ConcurrencyLimit):
                 choices = max(choices, value)
         if limit >= 0:
             return choices * limit
-        return choices * (self.counts.largest_output or (0 if _is_forwarded(generation) else _OUTPUT_TOKENS))
+        has_answer = generation.messages is not None or generation.prompt is not None  # not embeddings
+        return choices * (self.counts.largest_output or _OUTPUT_TOKENS * has_answer)
 
 
 def _prompt_tokens(generation: GenerationRequest) -> int:
     """About how many tokens a prompt has."""
-    if _is_forwarded(generation):
+    if generation.messages is None and generation.prompt is None:  # a forwarded request
         return len(encode(generation.fields)) // _CHARACTERS_PER_TOKEN
     return estimated_prompt(generation.conversation, is_native=generation.dialect is None)
-
-
-def _is_forwarded(generation: GenerationRequest) -> bool:
-    return generation.messages is None and generation.prompt is None
 
 
 class _CountingPlace(CountedPlace):
@@ -136,7 +129,7 @@ class _CountingPlace(CountedPlace):
 
     async def __aenter__(self) -> Self:
         limit = self._limit
-        if meters := limit.meters():
+        if meters := limit.ledger.meters_of(caller().name, limit.model, is_priced=limit.price is not None):
             self._prompt_tokens = _prompt_tokens(self._generation)
             wishes = limit.wishes(self._generation, meters, self._prompt_tokens)
             await limit.ledger.admit(wishes)
