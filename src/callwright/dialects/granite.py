@@ -16,7 +16,8 @@ from callwright.prompt import PromptBuilder
 from callwright.reading.json.marked import CallMarks
 
 _CALLS: Final = CallLayout(open="<|tool_call|>[", begin=in_json(), end="}", between=", ", close="]")
-_MARKS: Final = CallMarks.of(_CALLS, opens=("<tool_call>",), ends=("<|end_of_text|>",))
+# Phi-4-mini writes the same list, and closes it (microsoft/onnxruntime-genai#1334).
+_MARKS: Final = CallMarks.of(_CALLS, opens=("<tool_call>",), around=("<|/tool_call|>",), ends=("<|end_of_text|>",))
 
 
 def _tools(out: PromptBuilder, conversation: Conversation) -> None:
