@@ -143,8 +143,9 @@ def test_the_index_names_every_page_and_the_architecture_every_module() -> None:
     pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:] if page.name != "README.md"]
     assert not [page for page in pages if f"]({page})" not in index]
     architecture = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
+    floors = architecture.split("## The floors")[1].split("\n## ")[0]
     tops = {module.split(".")[0] for module in modules()}
-    assert not [name for name in tops if f"`{name}`" not in architecture and f"`{name}/`" not in architecture]
+    assert {name for name in tops if f"`{name}`" not in floors and f"`{name}/`" not in floors} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

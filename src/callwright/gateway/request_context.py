@@ -246,7 +246,7 @@ class RequestContext(Struct, kw_only=True):
         return told
 
 
-_current: ContextVar[RequestContext | None] = ContextVar("callwright_exchange", default=None)
+_current: ContextVar[RequestContext | None] = ContextVar("callwright_request", default=None)
 # The context that runs here. Called several times for a request, so it has no function of its own.
 current: Final[Callable[[], RequestContext | None]] = _current.get
 

@@ -38,7 +38,7 @@ from callwright.turn.attempt import CUT
 from callwright.turn.candidates import candidate_spans
 from callwright.turn.model import Model
 from callwright.turn.observe import AmbiguousOutcome, Observation
-from callwright.turn.place import Limit, placed
+from callwright.turn.place import placed
 from callwright.turn.plan import build_generation_request
 from callwright.upstreams.base import (
     Deltas,
@@ -204,17 +204,14 @@ async def ask_ambiguous(
     generation: GenerationRequest,
     timeout_s: float,
     seen: Observation | None,
-    limit: Limit | None = None,
 ) -> AmbiguousReply:
-    """Ask the question and read the reply as text. Whatever goes wrong is an outcome, never an exception. `limit` gives
-    it its place.
-    """
+    """Ask the question and read the reply as text. Whatever goes wrong is an outcome, never an exception."""
     if seen is not None:
         generation = seen.requests(generation, "ambiguous_call")
     reply = AmbiguousReply()
     try:
         async with asyncio.timeout(timeout_s):
-            await _read(placed(limit, generation, model.upstream.stream(generation)), generation, reply)
+            await _read(placed(model.limit, generation, model.upstream.stream(generation)), generation, reply)
     except (RequestError, UpstreamError, TimeoutError) as error:
         if seen is not None:
             seen.failed(error)

@@ -8,7 +8,7 @@ A failing upstream raises out of the stream, before or after the first event.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing, nullcontext
 from functools import partial
 from operator import attrgetter
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Event, Problem
+from callwright.events import Problem
 from callwright.turn.ask_ambiguous import ask_ambiguous
 from callwright.turn.deferred_tools import defers_tools, run_with_search
 from callwright.turn.fair_pool import SLOW
@@ -116,8 +116,10 @@ async def _run_turn(
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
                                 place.usage = reader.usage
-                                if step.model.mode_selector is not None:
-                                    await _heed_unread(step.model, events)
+                                selector = step.model.mode_selector
+                                if selector is not None and (unread := unread_call(events)):
+                                    # another mode for the next request: this answer is salvaged here
+                                    await selector.instead(step.model, unread)
                                 if events and (certain := loop.push(events, reader)):
                                     yield certain
                                 working_s += time.monotonic() - begun_s  # with the writing of its events
@@ -138,18 +140,12 @@ async def _run_turn(
             step = steps.send(result)
 
 
-async def _heed_unread(model: Model, events: Sequence[Event]) -> None:
-    """Choose another mode for the next request if the server could not parse a call. This answer is salvaged here."""
-    if model.mode_selector is not None and (unread := unread_call(events)):
-        await model.mode_selector.instead(model, unread)
-
-
 async def _done(step: Beside | ChooseMode | Question, seen: Observation | None) -> Any:
     """The result of a step that is awaited."""
     if type(step) is Beside:
         return await (SLOW.run(step.work) if step.is_slow else asyncio.to_thread(step.work))
     if type(step) is Question:
-        return await ask_ambiguous(step.model, step.generation, step.timeout_s, seen, step.model.limit)
+        return await ask_ambiguous(step.model, step.generation, step.timeout_s, seen)
     if type(step) is ChooseMode:
         selector, failure = step.model.mode_selector, step.failure
         assert selector is not None

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
@@ -36,31 +36,22 @@ _MAX_SEARCHES: Final = 10
 _PAGE_CHARS: Final = 2_000
 _SHARES: Final = {"low": 1 / 3, "medium": 1.0, "high": 2.0}
 _FAILED: Final = "Error: the search has failed, so nothing is known of what it would have found. {words}"
-# Called for each search: the outcome, the seconds it took.
-Told = Callable[[str, float], None]
 
 
 class WebSearch:
-    """The search of a gateway: its engine, and the limits on its results. `told` is called for each search."""
+    """The search of a gateway: its engine, and the limits on its results."""
 
-    def __init__(self, config: SearchConfig, engine: SearchEngine, told: Told = lambda *_: None) -> None:
+    def __init__(self, config: SearchConfig, engine: SearchEngine) -> None:
         self.config = config
         self._engine = engine
-        self._told = told
 
     async def search(self, query: str, wanted: WebSearchTool) -> Found:
         """The pages that a request may see, cut to size. Raises `SearchError`."""
-        begun_s = time.monotonic()
-        outcome = "failed"
         try:
             found = await self._engine.search(query, wanted)
-            outcome = "ok"
         except SearchError as error:
-            outcome = error.fault
             log.warning("a search of the web has failed: %s", error)
             raise
-        finally:
-            self._told(outcome, time.monotonic() - begun_s)
         most = int(_PAGE_CHARS * _SHARES[wanted.context])
         if found.text is not None:
             # a text cannot be filtered by domain

@@ -46,8 +46,8 @@ class Source(Protocol):
 class Response:
     """See above.
 
-    `status` and `headers` (names in lower case) are set once `begun` has returned. `most`: limit of the body in bytes;
-    None: no limit. `broken`: after the last piece, the fault that ended the body; None: complete.
+    `status` and `headers` (names in lower case) are set once `wait_for_head` has returned. `most`: limit of the body in
+    bytes; None: no limit. `broken`: after the last piece, the fault that ended the body; None: complete.
     """
 
     def __init__(
