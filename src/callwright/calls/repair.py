@@ -126,8 +126,8 @@ class ArgumentRepair:
         return node
 
     def _union(self, node: Node, choices: Sequence[Schema], path: str, depth: int) -> Node:
-        """The value as the branch of a union that takes the fewest repairs; unchanged if several take as few and differ
-        in what they make of it.
+        """The value as the branch of a union that takes the fewest repairs; unchanged if several take as few and give
+        different values.
         """
         best: list[tuple[int, Node, list[Repair]]] = []
         for choice in choices:

@@ -281,14 +281,20 @@ class ChatAnswer:
                 if choice.message:  # all of the answer is there
                     self.marked_over()
             elif choice.finish_reason:
-                self.has_stopped = True
-                for key, text in self._halves.take_replacements():
-                    self._say(key, text, deltas)
-                if choice.finish_reason.lower() in _CALLED and not (self._calls or self.has_said):
-                    deltas.append(ToolCallDelta(self._new()))  # the server's parser lost it
-                deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
+                self._end(choice.finish_reason, deltas)
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
+
+    def _end(self, reason: str, deltas: list[Delta]) -> None:
+        """The answer ends for this reason. One that claims calls and has none, and no text, gets a call without a name: the
+        server's parser lost it.
+        """
+        self.has_stopped = True
+        for key, text in self._halves.take_replacements():
+            self._say(key, text, deltas)
+        if reason.lower() in _CALLED and not (self._calls or self.has_said):
+            deltas.append(ToolCallDelta(self._new()))
+        deltas.append(FinishDelta(finish_of(reason, self._odd)))
 
     def marked_over(self) -> None:
         """See `EventReader`. A server that has no reason for the end is taken at its word that this is the end. So is
