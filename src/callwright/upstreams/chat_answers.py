@@ -286,8 +286,8 @@ class ChatAnswer:
             deltas.append(event.usage.usage(self._odd))
 
     def _end(self, reason: str, deltas: list[Delta]) -> None:
-        """The answer ends for this reason. One that claims calls and has none, and no text, gets a call without a name: the
-        server's parser lost it.
+        """The answer ends for this reason. One that claims calls and has none, and no text, gets one without a
+        name: the server's parser lost it.
         """
         self.has_stopped = True
         for key, text in self._halves.take_replacements():
