@@ -76,19 +76,12 @@ class CountedPlace(Place):
         limit = self._limit
         if limit.free is not None:
             await limit.wait(limit.free, self._generation)
-        return self._take()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._give_back()
-
-    def _take(self) -> Self:
-        admission = self._limit.admission
-        admission.generations.add(self.stop)
-        if admission.is_over:
+        limit.admission.generations.add(self.stop)
+        if limit.admission.is_over:
             self.stop()
         return self
 
-    def _give_back(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         limit = self._limit
         limit.admission.generations.discard(self.stop)
         if limit.free is not None:

@@ -134,20 +134,18 @@ class _CountingPlace(CountedPlace):
             wishes = limit.wishes(self._generation, meters, self._prompt_tokens)
             await limit.ledger.admit(wishes)
             self._wishes = wishes
-        if limit.free is not None:
-            try:
-                await limit.wait(limit.free, self._generation)
-            except BaseException:
-                limit.ledger.release(self._wishes)
-                raise
-        return self._take()
+        try:
+            return await super().__aenter__()
+        except BaseException:
+            limit.ledger.release(self._wishes)
+            raise
 
     async def __aexit__(self, *error: object) -> None:
         generation, limit = self._generation, self._limit
         if self.usage is None and self.failure is None and isinstance(error[1], _LEAVES):
             was_sent = generation.timings is None or generation.timings.sent_s is not None
             self.usage = Usage(_prompt_tokens(generation), self.deltas) if was_sent else None
-        self._give_back()
+        await super().__aexit__(*error)
         if self.usage is None:
             limit.ledger.release(self._wishes)
         else:
