@@ -210,8 +210,7 @@ class TurnLoop:
             rest = (yield Beside(reader.finish)) if is_long else reader.finish()
             if certain := self.push(rest, reader):
                 yield Emit(certain)
-            if reader.usage is not None:
-                self._count(reader.usage)
+            self._count(reader.usage)
             more = self._retry.next_attempt(in_time=self._now() < self._until_s) if self._retry.holds else None
             if more is None and self._fallbacks and (failing := self._retry.failing) is not None:
                 more = yield from self._fall_back(failing, reader)
@@ -382,13 +381,13 @@ class TurnLoop:
         build = partial(question, model, self._shown, self._fields, self._today, ambiguous.text, calls)
         generation = (yield Beside(build, is_slow(model))) if is_slow(model) or is_large(self._shown) else build()
         reply: AmbiguousReply = yield Question(model, generation, in_time_s)
-        if reply.usage is not None:
-            self._count(reply.usage)
+        self._count(reply.usage)
         return reply.outcome == "run"
 
-    def _count(self, more: Usage) -> None:
-        """Count tokens of the turn."""
-        self._usage = more if self._usage is None else self._usage.plus(more)
+    def _count(self, more: Usage | None) -> None:
+        """Count tokens of the turn, if the server has."""
+        if more is not None:
+            self._usage = more if self._usage is None else self._usage.plus(more)
 
 
 def _in_mode(model: Model, chosen: Model) -> Model:

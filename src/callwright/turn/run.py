@@ -8,7 +8,7 @@ A failing upstream raises out of the stream, before or after the first event.
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
 from operator import attrgetter
@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from callwright.conversation import Conversation, Item
 from callwright.errors import RequestError, UpstreamError
-from callwright.events import Problem
+from callwright.events import Event, Problem
 from callwright.turn.ask_ambiguous import ask_ambiguous
 from callwright.turn.deferred_tools import defers_tools, run_with_search
 from callwright.turn.fair_pool import SLOW
 from callwright.turn.fallback import Rounds
 from callwright.turn.loop import Ask, Beside, ChooseMode, Emit, Fit, Question, TurnLoop
-from callwright.turn.model import Events, Model, OfFallback, RunsTurn
+from callwright.turn.model import Events, Model, ModeSelector, OfFallback, RunsTurn
 from callwright.turn.observe import Observation
 from callwright.turn.output import unread_call
 from callwright.turn.place import Place
@@ -116,10 +116,8 @@ async def _run_turn(
                                 begun_s = time.monotonic()
                                 events = reader.read(portion)
                                 place.usage = reader.usage
-                                selector = step.model.mode_selector
-                                if selector is not None and (unread := unread_call(events)):
-                                    # another mode for the next request: this answer is salvaged here
-                                    await selector.instead(step.model, unread)
+                                if (selector := step.model.mode_selector) is not None:
+                                    await _heed_unread(selector, step.model, events)
                                 if events and (certain := loop.push(events, reader)):
                                     yield certain
                                 working_s += time.monotonic() - begun_s  # with the writing of its events
@@ -138,6 +136,12 @@ async def _run_turn(
                     step = steps.throw(error)
                     continue
             step = steps.send(result)
+
+
+async def _heed_unread(selector: ModeSelector, model: Model, events: Sequence[Event]) -> None:
+    """Choose another mode for the next request if the server could not parse a call. This answer is salvaged here."""
+    if unread := unread_call(events):
+        await selector.instead(model, unread)
 
 
 async def _done(step: Beside | ChooseMode | Question, seen: Observation | None) -> Any:

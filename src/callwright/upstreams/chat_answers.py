@@ -276,22 +276,22 @@ class ChatAnswer:
                 self._read_text(choice, deltas)
             if choice.usage and not event.usage:
                 deltas.append(choice.usage.usage(self._odd))
-            if choice.finish_reason is not None and not choice.finish_reason:
-                self._has_blank_end = True
-                if choice.message:  # all of the answer is there
-                    self.marked_over()
-            elif choice.finish_reason:
-                self._end(choice.finish_reason, deltas)
+            if choice.finish_reason:
+                self.has_stopped = True
+                for key, text in self._halves.take_replacements():
+                    self._say(key, text, deltas)
+                if choice.finish_reason.lower() in _CALLED and not (self._calls or self.has_said):
+                    deltas.append(ToolCallDelta(self._new()))  # the server's parser lost it
+                deltas.append(FinishDelta(finish_of(choice.finish_reason, self._odd)))
+            elif choice.finish_reason is not None:
+                self._end_blank(choice)
         if event.usage:
             deltas.append(event.usage.usage(self._odd))
 
-    def _end(self, reason: str, deltas: list[Delta]) -> None:
-        self.has_stopped = True
-        for key, text in self._halves.take_replacements():
-            self._say(key, text, deltas)
-        if reason.lower() in _CALLED and not (self._calls or self.has_said):
-            deltas.append(ToolCallDelta(self._new()))  # the server's parser lost it
-        deltas.append(FinishDelta(finish_of(reason, self._odd)))
+    def _end_blank(self, choice: _Choice) -> None:
+        self._has_blank_end = True
+        if choice.message:  # all of the answer is there
+            self.marked_over()
 
     def marked_over(self) -> None:
         """See `EventReader`. A server that has no reason for the end is taken at its word that this is the end. So is
