@@ -387,3 +387,27 @@ def test_no_command_loses_the_change_of_another(file: Path) -> None:
         for done in [pool.submit(work, client) for client in range(clients)]:
             done.result()
     assert len(load_config(file).keys) == 2 + clients * rounds
+
+
+RULES = """
+[[policies]]
+keys = ["ana", "b*"]
+models = ["m", "n"]
+
+[[hooks]]
+name = "own"
+places = ["call"]
+url = "http://127.0.0.1:9/check"
+keys = ["x*"]
+"""
+
+
+def test_a_rule_for_a_key_or_model_that_does_not_exist_is_named(file: Path) -> None:
+    file.write_text(file.read_text(encoding="utf-8") + RULES, encoding="utf-8")
+    result = CliRunner().invoke(main, ["config", str(file)])
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "Warning: hooks[0].keys: no key matches 'x*', so this has no effect.",
+        "Warning: policies[0].keys: no key matches 'ana', so this has no effect. Did you mean 'anna'?",
+        "Warning: policies[0].models: no model matches 'n', so this has no effect.",
+    ]

@@ -11,6 +11,7 @@ from callwright.gateway.check import check_config, explain_restart
 from callwright.gateway.config.changes import applicable, differences, new_warning
 from callwright.gateway.config.config import Config, load_config, name_file
 from callwright.gateway.config.schema import config_schema
+from callwright.gateway.hooks.build import idle_rules
 from callwright.gateway.process.workers import check_workers
 
 
@@ -44,6 +45,8 @@ def config(schema: bool, other: Path | None, file: Path | None) -> None:
         for key in read.keys:
             if key.expires is not None and key.expires.is_over(time.time()):
                 click.echo(f"Warning: key {key.name!r} expired at {key.expires}.", err=True)
+        for idle in idle_rules(read):
+            click.echo(f"Warning: {idle}", err=True)
         with name_file(file):
             models = _check_as_serve(read)
         click.echo(f"{file} is right. Models: {', '.join(models)}.")

@@ -31,7 +31,7 @@ from callwright.gateway.endpoints.handed import HandedEndpoints
 from callwright.gateway.endpoints.messages import MessagesEndpoint
 from callwright.gateway.endpoints.models import ModelsEndpoint
 from callwright.gateway.endpoints.responses import OPEN_RESPONSES, ResponsesEndpoint
-from callwright.gateway.hooks.build import build_hooks, with_hooks
+from callwright.gateway.hooks.build import build_hooks, idle_rules, with_hooks
 from callwright.gateway.http import error_response, json_response
 from callwright.gateway.inspection.about import GatewayInfo, ModelStates
 from callwright.gateway.inspection.endpoint import InspectionEndpoint
@@ -118,6 +118,8 @@ class Revision:
         linked = link_fallbacks(observed, config)
         if not (config.hooks or config.policies):
             return linked
+        for warning in idle_rules(config):
+            log.warning("%s", warning)
         build = partial(build_hooks, config, watch.metrics.hook_judged)
         return with_hooks(linked, self._parts.get("hooks", (config.hooks, config.policies), build))
 

@@ -2,17 +2,17 @@
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any, Final
 
 import msgspec
 
 from callwright.errors import ConfigError, did_you_mean
-from callwright.gateway.config.config import Config
+from callwright.gateway.config.config import ANY_MODEL, Config
 from callwright.gateway.config.hooks import HookConfig
 from callwright.gateway.config.urls import check_header, check_url
-from callwright.gateway.hooks.judge import Asks, Judged, JudgingHook, Outcome
+from callwright.gateway.hooks.judge import Asks, Judged, JudgingHook, Outcome, compile_patterns
 from callwright.gateway.hooks.policies import ToolPolicies
 from callwright.gateway.hooks.turns import HookedTurns
 from callwright.gateway.hooks.ways import FunctionHook, HttpHook, OwnHook
@@ -65,6 +65,24 @@ def build_hooks(config: Config, counted: Judged) -> HookedTurns:
 def with_hooks(models: Mapping[str, Model], hooks: HookedTurns) -> dict[str, Model]:
     """The models, whose turns are asked about."""
     return {name: msgspec.structs.replace(model, hooks=hooks) for name, model in models.items()}
+
+
+def idle_rules(config: Config) -> Iterator[str]:
+    """Warnings about hooks and policies that are for a key or a model that the configuration does not have."""
+    keys = [key.name for key in config.keys]
+    models = [model.name for model in config.models]
+    rules = [(f"hooks[{number}]", hook.keys, hook.models) for number, hook in enumerate(config.hooks)]
+    rules += [(f"policies[{number}]", rule.keys, rule.models) for number, rule in enumerate(config.policies)]
+    for where, of_keys, of_models in rules:
+        yield from _find_unmatched(f"{where}.keys", "key", of_keys, keys)
+        if ANY_MODEL not in models:
+            yield from _find_unmatched(f"{where}.models", "model", of_models, models)
+
+
+def _find_unmatched(where: str, kind: str, patterns: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    for pattern in patterns:
+        if pattern != "*" and not any(map(compile_patterns((pattern,)).match, names)):
+            yield f"{where}: no {kind} matches {pattern!r}, so this has no effect.{did_you_mean(pattern, names)}"
 
 
 def _asks(given: HookConfig) -> Asks:
