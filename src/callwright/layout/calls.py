@@ -180,7 +180,11 @@ class TaggedArguments(Struct, frozen=True, kw_only=True):
         return filled(self.begin, named), filled(self.end, named)
 
     def _values_of(self, key: str, type_: str) -> Mapping[str, str]:
-        return {"key": self.key(key), "type": self.types.get(type_, self.types.get("", type_))}
+        return {"key": self.key(key), "type": self.type_word(type_)}
+
+    def type_word(self, type_: str) -> str:
+        """The word for a JSON type."""
+        return self.types.get(type_, self.types.get("", type_))
 
 
 class ElementArguments(Struct, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ class TaggedCall:
     def _read_name(self) -> Parse[tuple[str, str]]:
         """Read the name of a call; returns it, and all the text read."""
         head, end = yield from read_until(self.text.source, self.marks.tag_end, MAX_HEAD)
-        if odd := surplus(head) or unknown_attributes(head):
+        if odd := surplus(head) or unknown_attributes(head, self.form.attributes):
             self.text.emit(Problem("markup_repaired", f"the tag of a call contains {odd!r}", call=self.text.calls))
         return attributes(head)[0], head + end
 
@@ -182,7 +182,7 @@ class TaggedCall:
         self.text.emit(Markup(head + closed))
         if closed and (odd := surplus(head) or (head.strip()[-1:] == "/" and "/")):
             self.sink.doubt(f"the tag of a parameter holds {odd!r}")
-        if closed and (odd := unknown_attributes(head)):
+        if closed and (odd := unknown_attributes(head, self.form.attributes)):
             self.sink.odd(f"the tag of a parameter holds {odd!r}")
         return attributes(head) if closed else None
 

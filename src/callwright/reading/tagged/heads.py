@@ -1,21 +1,19 @@
 """The rest of an opening tag after its name: `="f" type="string"` in the forms that models give it."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from callwright.calls.toolset import Toolset
 from callwright.reading.arguments_writer import ArgumentsWriter
 from callwright.schema.keywords import properties
+from callwright.schema.resolve import TYPE_NAMES
 
 # A name without quotes ends before the first attribute: `my tool type="x"`.
 _BARE = re.compile(r"(?P<name>.*?)(?=(?<!\s)\s++[\w:.-]++=|\Z)", re.DOTALL)
 _ATTRIBUTE = re.compile(r"""(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]+))""")
 
-# The attributes that formats have besides the name, with their values.
-_KNOWN: Mapping[str, Collection[str]] = {
-    "type": frozenset(("string", "number", "integer", "boolean", "array", "object", "null")),
-    "string": frozenset(("true", "false")),
-}
+# The attribute that models add in formats without any, with its values.
+_ADDED = (("type", TYPE_NAMES),)
 
 # The beginning of an element, and a name with the sign that precedes its value.
 _ELEMENT = re.compile(r"<\w[\w:.-]*[\s=>]").search
@@ -72,13 +70,14 @@ def surplus(head: str) -> str:
     return _ATTRIBUTE.sub("", rest).strip()
 
 
-def unknown_attributes(head: str) -> str:
-    """The attributes in the rest of an opening tag that no format has, or not with these values, and those that are
-    given again with another value.
+def unknown_attributes(head: str, own: Iterable[tuple[str, Collection[str]]] = ()) -> str:
+    """The attributes in the rest of an opening tag that are not the format's `own`, or not with these values, and those
+    that are given again with another value.
     """
+    known = dict(own or _ADDED)
     named, rest = attributes(head)[1], _parts(head)[1]
     found = [(one.group(), one[1], next(filter(None, one.groups()[1:]), "")) for one in _ATTRIBUTE.finditer(rest)]
-    return " ".join(written for written, key, value in found if value not in _KNOWN.get(key, ()) or named[key] != value)
+    return " ".join(written for written, key, value in found if value not in known.get(key, ()) or named[key] != value)
 
 
 def _parts(head: str) -> tuple[str, str, bool]:

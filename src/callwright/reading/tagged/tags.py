@@ -5,6 +5,7 @@ import re
 from msgspec import Struct
 
 from callwright.layout.calls import CallLayout, TaggedArguments
+from callwright.schema.resolve import TYPE_NAMES
 
 
 class ParameterTags(Struct, frozen=True):
@@ -12,7 +13,8 @@ class ParameterTags(Struct, frozen=True):
 
     `blocks` are pairs of tags around calls. `lines`: one line break on each side of a value belongs to the format.
     `gap` are the line breaks after a value's closer. `inner` are further tags between the name of a parameter and its
-    value. `control`: the tags are tokens of their own, which users do not type.
+    value. `control`: the tags are tokens of their own, which users do not type. `attributes` are those of a parameter's
+    tag besides the name, each with its values.
     """
 
     call: str
@@ -25,6 +27,7 @@ class ParameterTags(Struct, frozen=True):
     end: str = ">"
     inner: tuple[str, ...] = ()
     control: bool = True
+    attributes: tuple[tuple[str, frozenset[str]], ...] = ()
 
     @classmethod
     def of(
@@ -48,6 +51,11 @@ class ParameterTags(Struct, frozen=True):
             lines=arguments.begin.endswith("\n") and arguments.end.startswith("\n"),
             gap=_gap_of(arguments),
             control=control,
+            attributes=tuple(
+                (name, frozenset(map(arguments.type_word, TYPE_NAMES)) if value == "${type}" else frozenset((value,)))
+                for name, value in _ATTRIBUTE.findall(arguments.begin)
+                if value != "${key}"
+            ),
         )
 
 
@@ -63,3 +71,4 @@ _GAP = re.compile(r"<[^<>]*>(?P<gap>\s*)")
 # In a layout: a tag up to its name, without the quote before the name; any tag.
 _NAMED = re.compile(r"""(?P<tag><[^<>]*?)["']?\$\{(?:name|key)\}""")
 _TAG = re.compile(r"<[^<>]*>")
+_ATTRIBUTE = re.compile(r"""\s([\w:.-]+)=["']?([^\s"'<>]+)""")
