@@ -32,8 +32,8 @@ _LONGEST_PAUSE_S: Final = 30.0
 
 
 class FirstLook:
-    """Looks at each upstream of a configuration until it answers. `shown` are the models about
-    whose servers the user was warned already.
+    """Looks at each upstream of a configuration until it answers. `shown` are the models about whose servers the
+    user was warned already.
     """
 
     def __init__(self, config: Config, *, shown: Collection[str] = ()) -> None:

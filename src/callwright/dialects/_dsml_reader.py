@@ -220,11 +220,11 @@ class DsmlCalls(TaggedCalls):
         tag with the white space after it, and the name. Nothing is read.
         """
         source = self.text.source
-        # Between other bars, where each version is tried, the name identifies it.
-        while self._token == TOKEN and source.more(_MAX_OPENING):
+        if self._token != TOKEN:  # between other bars, where each version is tried, the name identifies it
+            return None, "", ""
+        while source.more(_MAX_OPENING):
             yield
-        found = _OTHER_BLOCK.match(ahead := source.ahead(_MAX_OPENING)) if self._token == TOKEN else None
-        if found is not None:
+        if found := _OTHER_BLOCK.match(ahead := source.ahead(_MAX_OPENING)):
             for calls in (self, self._kin) if len(self._names) > 1 else (self,):
                 if ahead.startswith(calls.form.call, found.end()):
                     return calls, found.group(), found["name"]

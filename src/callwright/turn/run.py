@@ -11,8 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
-from operator import attrgetter
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -30,9 +29,6 @@ from callwright.turn.output import unread_call
 from callwright.turn.place import Place
 from callwright.turn.portions import PAUSE_S, portions
 from callwright.turn.repeats import heed_repeats
-
-_DEFERS: Final = attrgetter("defer_tools_above")
-_NEVER: Final = frozenset((None,))
 
 
 def run_turn(
@@ -56,9 +52,10 @@ def run_turn(
     """
     run_round = partial(_run_turn, today=today, streamed=streamed, fit=fit, rounds=rounds or Rounds())
     run: RunsTurn = partial(run_round, fields=fields)
-    may_defer = not _NEVER.issuperset(map(_DEFERS, (model, *model.fallbacks)))
-    if may_defer and any(defers_tools(each, conversation) for each in (model, *model.fallbacks)):
-        run = partial(run_with_search, run_round, fields=fields)
+    for each in (model, *model.fallbacks):
+        if each.defer_tools_above is not None and defers_tools(each, conversation):
+            run = partial(run_with_search, run_round, fields=fields)
+            break
     return run(model, conversation) if model.hooks is None else model.hooks.turn(model, conversation, run)
 
 

@@ -76,9 +76,9 @@ class JudgingHook:
         self._failures: Counter[str] = Counter()  # by the name of the key, as below
         self._rests_until: dict[str, float] = {}
 
-    def is_for(self, key: str, models: Collection[str]) -> bool:
-        """Whether it is for this key and one of these models."""
-        return self.keys.match(key) is not None and any(map(self._models.match, models))
+    def is_for(self, models: Collection[str]) -> bool:
+        """Whether it is for one of these models."""
+        return any(map(self._models.match, models))
 
     async def judge(self, given: HookInput) -> Verdict:
         """Its verdict, which can be applied. Raises `HookFailed` if it gave none and fails closed."""

@@ -47,7 +47,7 @@ class HookedTurns:
         hooks = [hook for hook in self._hooks if hook.keys.match(key)]
         if hooks:
             names = [model.name, *(other.name for other in model.fallbacks)]
-            hooks = [hook for hook in hooks if hook.is_for(key, names)]
+            hooks = [hook for hook in hooks if hook.is_for(names)]
         return self._turn(hooks, model, conversation, run) if hooks else run(model, conversation)
 
     async def _turn(
@@ -174,7 +174,7 @@ class _Turn:
         return (self._model,) if other is None else (self._model, other.model)
 
     def _hooks(self, place: Place, models: Sequence[str]) -> list[JudgingHook]:
-        return [hook for hook in self._all if place in hook.places and hook.is_for(self._key, models)]
+        return [hook for hook in self._all if place in hook.places and hook.is_for(models)]
 
     async def _ask(self, hook: JudgingHook, given: HookInput, shared_by: Hashable = None) -> Verdict:
         """The verdict of a hook. What is `shared_by` the choices of a request is asked once."""

@@ -81,8 +81,7 @@ async def compacted_first(
 
 
 def kept_messages(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The user's latest messages among the items, which are retained in addition to the summary
-    (`POST /v1/responses/compact`)."""
+    """The user's latest messages among the items, which remain with the summary of `POST /v1/responses/compact`."""
     kept: list[dict[str, Any]] = []
     size = 0
     for item in reversed(items):

@@ -112,8 +112,7 @@ class Meter:
         self.used = self.sending = self.unsent = self.running = self.granted = 0
         self.is_active = False  # a request was admitted since the last report
         self.turnstile = asyncio.Lock()  # held by the first request that waits for others
-        self.has_ended = asyncio.Event()  # set if a request ends, once one has waited for that
-        self.waits = False
+        self.has_ended = asyncio.Event()  # set if a request ends
 
     def begin(self, today: date) -> None:
         """Start the period of this day, if it is not the present one."""

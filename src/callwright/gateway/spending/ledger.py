@@ -60,13 +60,13 @@ class Ledger:
         self._clock = clock
         self._process = this_process().id
         self._day = -1  # since the epoch
-        self.today, self._today = date.min, ""
+        self.today = date.min
         self._unsent: dict[tuple[str, str, str], Spending] = {}
         self._sending: Sequence[Spending] = ()
         self._batch = 0
         self._touched: dict[Meter, None] = {}
         self._settling = asyncio.Lock()
-        self._settled_s = self._granted_until_s = -_GRANT_S  # when the grants were renewed, and how long they last
+        self._settled_s = -_GRANT_S  # when the grants were renewed
         self._is_down = False
 
     def change(self, budgets: Sequence[Budget]) -> None:
@@ -94,7 +94,7 @@ class Ledger:
     def add(self, key: str, model: str, usage: Usage, cost: int, wishes: Wishes = _NOTHING) -> None:
         """Count the usage of one generation, and release its `wishes`. `cost` is in millionths of the currency."""
         self._begin_day()
-        known = key, self._today, model
+        known = key, self.today.isoformat(), model
         if (row := self._unsent.get(known)) is None:
             row = self._unsent[known] = Spending(*known)
         row.requests += 1
@@ -105,15 +105,14 @@ class Ledger:
         for meter, amount in wishes.items():
             meter.unsent += cost if meter.budget.unit == "cost" else usage.total_tokens
             meter.running -= amount
-            if meter.waits:
-                meter.has_ended.set()
+            meter.has_ended.set()
             self._touched[meter] = None
 
     async def check(self, meters: Sequence[Meter]) -> None:
         """Raises `RequestError` (429) if one of these budgets is used up, by the usage of all processes."""
         self._begin_day()
         self._refuse_exhausted(meters)
-        if time.monotonic() > self._granted_until_s and not self._is_down:
+        if time.monotonic() - self._settled_s > _GRANT_S and not self._is_down:
             async with self._settling:
                 await self._settle({}, meters)
             self._refuse_exhausted(meters)
@@ -183,7 +182,6 @@ class Ledger:
         if (day := int(self._clock() // 86_400)) == self._day:
             return
         self._day, self.today = day, self.now.date()
-        self._today = self.today.isoformat()
         for meter in self.meters:
             meter.begin(self.today)
 
@@ -194,7 +192,7 @@ class Ledger:
 
     def _reserve_granted(self, wishes: Wishes) -> bool:
         """Reserve these amounts if the grants have room for them, and no budget is used up."""
-        if time.monotonic() > self._granted_until_s:
+        if time.monotonic() - self._settled_s > _GRANT_S:
             return False
         for meter, wish in wishes.items():
             if wish + meter.outstanding >= min(meter.granted, meter.budget.limit - meter.used):
@@ -227,7 +225,6 @@ class Ledger:
         scarce = min(wishes, key=lambda meter: meter.budget.limit - meter.used - meter.outstanding - wishes[meter])
         try:
             async with asyncio.timeout(_WAIT_S), scarce.turnstile:
-                scarce.waits = True
                 while not await self._ask(wishes):
                     scarce.has_ended.clear()
                     with suppress(TimeoutError):
@@ -269,7 +266,7 @@ class Ledger:
         except (StoreError, TimeoutError) as error:
             self._fails(error)
             return None
-        self._settled_s, self._granted_until_s = begun_s, begun_s + _GRANT_S
+        self._settled_s = begun_s
         self._sending = ()
         for meter in self._touched:
             meter.used, meter.sending = meter.used + meter.sending, 0

@@ -75,8 +75,9 @@ def unknown_attributes(head: str, own: Iterable[tuple[str, Collection[str]]] = (
     that are given again with another value.
     """
     known = dict(own or _ADDED)
-    named, rest = attributes(head)[1], _parts(head)[1]
+    rest = _parts(head)[1]
     found = [(one.group(), one[1], next(filter(None, one.groups()[1:]), "")) for one in _ATTRIBUTE.finditer(rest)]
+    named = {key: value for _, key, value in found}
     return " ".join(written for written, key, value in found if value not in known.get(key, ()) or named[key] != value)
 
 
