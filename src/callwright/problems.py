@@ -139,8 +139,8 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         page="guarantee.md",
     ),
     "value_bounded": _note(
-        "A value in a call is as large as the grammar allows, and its schema sets no such bound; the model may have "
-        "meant to write more.",
+        "A value in a call is as large as the grammar allows, and its schema sets no such bound, or there are as many "
+        "calls as it allows; the model may have meant to write more.",
         "Raise `max_tokens`: the bound grows with it. Or give the schema a `maxLength` or `maxItems` of your own.",
     ),
     "call_unread": _repaired(

@@ -293,6 +293,26 @@ def test_values_that_end_at_a_bound_of_the_grammar_are_named(what: str) -> None:
     assert not words or words in str(found[0].detail)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "parallel", "number", "words"),
+    [
+        (None, True, 16, "16 calls, as many as the grammar allows (for a token limit of the default)"),
+        (None, True, 15, ""),
+        (None, False, 16, ""),
+        (384, True, 7, "7 calls, as many as the grammar allows (for a token limit of about 384)"),
+        (384, True, 16, ""),
+        (8_192, True, 65, "65 calls"),
+    ],
+)
+def test_as_many_calls_as_the_grammar_allows_are_named(
+    tokens: int | None, parallel: bool, number: int, words: str
+) -> None:
+    constraint = Constraint("hermes", (FunctionTool("set"),), tokens=tokens, parallel=parallel)
+    found = find_bounded_values(constraint, [("set", "{}")] * number)
+    assert [problem.kind for problem in found] == ["value_bounded"] * bool(words)
+    assert not words or words in str(found[0].detail)
+
+
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "native": ({}, "modes 'raw' and 'prompt' only"),
     "a server that is not named": ({"mode": "prompt", "dialect": "json"}, "add server"),

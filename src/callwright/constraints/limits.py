@@ -18,6 +18,10 @@ _TOKENS: Final = 16_384
 # A weak model's token has few characters; from this limit on there is more room than such a model needs.
 _CHARACTERS_OF_TOKEN: Final = 3
 _AMPLE_TOKENS: Final = 512
+# Calls after the first, without a limit of the request: a weak model would go on to its token limit.
+_CALLS: Final = 15
+_MAX_CALLS: Final = 64
+_TOKENS_OF_CALL: Final = 64
 # Each halves texts and lists.
 _LEVELS: Final = 13
 _FORMATTED: Final = 64  # characters of a text with a format, such as a UUID
@@ -74,24 +78,25 @@ def rounded(tokens: int | None) -> int | None:
 
 def limits_for(tokens: int | None, schemas: Iterable[Mapping[str, Any]]) -> Limits:
     """The widest limits with which a value of each of these schemas fits in an answer with this token limit."""
+    calls = max(3, min(tokens // _TOKENS_OF_CALL, _MAX_CALLS)) if tokens else _CALLS
     tokens = tokens or _TOKENS
     room = tokens * _CHARACTERS_OF_TOKEN * max(tokens, _AMPLE_TOKENS) // _AMPLE_TOKENS
     level = 0
-    limits = _limits(level, tokens, room)
+    limits = _limits(level, calls, room)
     for schema in schemas:
         while level < _LEVELS and (Bounding(schema, limits).size() or room) > room // 2:
             level += 1
-            limits = _limits(level, tokens, room)
+            limits = _limits(level, calls, room)
     return limits
 
 
-def _limits(level: int, tokens: int, room: int) -> Limits:
+def _limits(level: int, calls: int, room: int) -> Limits:
     return Limits(
         characters=max(65_536 >> level, 16),
         items=max(512 >> level, 2),
         depth=max(6 - level // 2, 1),
         preamble=min(room // 6, 65_536),
-        calls=max(3, min(tokens // 64, 64)),
+        calls=calls,
     )
 
 

@@ -1,6 +1,7 @@
-"""Values of calls that end at a bound which only the grammar has: the model may have wanted to write more."""
+"""Values of calls, and calls, that end at a bound which only the grammar has: the model may have wanted to write more.
+"""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from callwright.constraints.constraint import Constraint, arguments_schema
@@ -14,10 +15,12 @@ from callwright.tolerant_json.codec import NotJsonError, decode
 _KEYWORDS = {"characters": "maxLength", "items": "maxItems", "undeclared members": "maxProperties", "digits": "maximum"}
 
 
-def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]) -> list[Problem]:
+def find_bounded_values(constraint: Constraint, calls: Sequence[tuple[str, str]]) -> list[Problem]:
     """A problem for each call, of a name and its arguments as JSON, with values that are as large as the grammar of the
-    constraint allows, without a bound in their schema.
+    constraint allows, without a bound in their schema; and one if there are as many calls as it allows.
     """
+    token_limit = "the default" if constraint.tokens is None else f"about {constraint.tokens}"
+    bound = f"as many as the grammar allows (for a token limit of {token_limit})"
     tools = {tool.name: tool for tool in constraint.tools}
     found: list[Problem] = []
     for name, arguments in calls:
@@ -28,9 +31,9 @@ def find_bounded_values(constraint: Constraint, calls: Iterable[tuple[str, str]]
         schema = arguments_schema(tools[name]) if name in tools else {}
         reached = ", ".join(_values_at_bounds(value, schema, schema, constraint.limits, ""))
         if reached:
-            token_limit = "the default" if constraint.tokens is None else f"about {constraint.tokens}"
-            detail = f"{name!r}: {reached}, as many as the grammar allows (for a token limit of {token_limit})"
-            found.append(Problem("value_bounded", detail))
+            found.append(Problem("value_bounded", f"{name!r}: {reached}, {bound}"))
+    if constraint.parallel and len(calls) == constraint.limits.calls + 1:
+        found.append(Problem("value_bounded", f"{len(calls)} calls, {bound}"))
     return found
 
 
