@@ -18,7 +18,7 @@ _TOKENS: Final = 16_384
 # A weak model's token has few characters; from this limit on there is more room than such a model needs.
 _CHARACTERS_OF_TOKEN: Final = 3
 _AMPLE_TOKENS: Final = 512
-# Calls after the first, without a limit of the request: a weak model would go on to its token limit.
+# Calls after the first, without a limit of the request: a weak model never stops by itself.
 _CALLS: Final = 15
 _MAX_CALLS: Final = 64
 _TOKENS_OF_CALL: Final = 64
