@@ -5,7 +5,7 @@ It knows the tools and the request's choice, not the format that a call was writ
 unchanged, and arguments are streamed as soon as they are certain.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -85,18 +85,21 @@ class Check:
         arguments = found.arguments if found is not None and found.index == call else None
         return arguments if isinstance(arguments, StreamingArguments) else None
 
-    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+    def push(self, events: Sequence[Event], out: list[Event]) -> None:
         """Check some events, and append the permitted ones to `out`."""
-        for event in events:
+        for number, event in enumerate(events, 1):
             if type(event) is ArgumentsDelta:  # by far the most frequent event
                 call = self._open.get(event.index)
                 if call is None:
                     self._waiting[event.index].append(event)
                     continue
                 call.marks = ""
-                text = call.arguments.feed(event.text) if call.arguments else event.text
+                text = event.text
                 if call.arguments is None:
                     call.texts.append(text)
+                else:
+                    is_last = number < len(events) and _is_ended_next(event.index, events[number:])
+                    text = call.arguments.feed(text, is_last=is_last)
                 if text and call.index is not None:
                     same = text is event.text and call.index == event.index
                     out.append(event if same else ArgumentsDelta(call.index, text))
@@ -231,6 +234,14 @@ class Check:
         if self._tools.allowed is not None and name not in self._tools.allowed:
             return f"only these may be called: {', '.join(sorted(self._tools.allowed))}"
         return "one call at most was asked for"
+
+
+def _is_ended_next(index: int, events: Sequence[Event]) -> bool:
+    """Whether the call of this index ends next, but for markup."""
+    for event in events:
+        if type(event) is not Markup:
+            return type(event) is CallEnded and event.index == index and event.complete
+    return False
 
 
 def arguments_problem(name: str, arguments: str, tools: Toolset, call: int | None = None) -> Problem | None:

@@ -47,7 +47,7 @@ class StreamingArguments:
         self._compiled = compiled_schema(tools.get(name))
         self._tail = ""  # the end of that string's text, held back: it may end the string
         self._raw: list[str] = []
-        self._passed = ""  # arguments that arrived in one valid delta: they were never parsed here
+        self._passed = False  # they were found valid as a whole, and no later text is part of them
         self._out = WrittenText()
         self._parse: ArgumentsParse | None = None  # once one is needed
 
@@ -58,22 +58,23 @@ class StreamingArguments:
 
     @property
     def is_checked(self) -> bool:
-        """Whether the arguments arrived in one delta and were found valid, so need no further validation."""
-        return bool(self._passed) and not self.problems
+        """Whether the arguments were found valid as a whole, so need no further validation."""
+        return self._passed and not self.problems
 
-    def feed(self, text: str) -> str:
-        """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has."""
+    def feed(self, text: str, *, is_last: bool = False) -> str:
+        """Read a delta of the model's arguments; answers the JSON text that has become certain, `""` if none has.
+
+        `is_last`: the end of the call has arrived with it.
+        """
         if self.flows and _PLAIN(text).end() == len(text):  # type: ignore[union-attr]  # matches always
             self.pass_on(text, "")
             return text
-        if not self._raw and is_valid_as_is(text, self._compiled):
-            self._raw.append(text)
-            self._out.note_sent(text)
-            self._passed = text
-            return text
+        is_whole = is_last or not self._raw
         self._raw.append(text)
         if self._passed:
-            return ""  # they are complete: later text is not part of them
+            return ""
+        if is_whole and (rest := self._rest_as_is()) is not None:
+            return rest
         if self._tail or self.flows:
             text, self._tail = self._tail + text, ""
             end = _PLAIN(text).end()  # type: ignore[union-attr]  # matches always
@@ -97,8 +98,11 @@ class StreamingArguments:
 
     def finish(self, *, cut: bool) -> str:
         """The call is over, or the output was `cut`; answers the rest of the JSON text."""
+        if not (cut or self._passed) and (rest := self._rest_as_is()) is not None:
+            return rest
         if self._passed:
-            self.problems += trailing_problems("".join(self._raw[1:]))
+            if behind := "".join(self._raw[1:]):
+                self.problems += trailing_problems(behind)
             return ""
         parse = self._parse or self._begin()
         if self._tail:
@@ -120,6 +124,18 @@ class StreamingArguments:
             return sent + rest
         self.problems = step_problems(parse.steps) + self.problems
         return sent
+
+    def _rest_as_is(self) -> str | None:
+        """The text left to send if the arguments are valid as they were written, taken as a whole; else None."""
+        whole = "".join(self._raw)
+        sent = self.text if self._parse is not None else ""
+        if not (whole.startswith(sent) and is_valid_as_is(whole, self._compiled)):
+            return None
+        self._raw[:] = [whole]
+        self._passed = True
+        rest = whole[len(sent) :]
+        self._out.note_sent(rest)
+        return rest
 
     def _judge(self, repairs: Mapping[JsonRepair, int]) -> None:
         """Report the repairs; a doubtful one leaves the call unfinished."""

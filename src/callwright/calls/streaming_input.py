@@ -63,12 +63,14 @@ class StreamingCustomInput:
         """All of the input that was sent so far."""
         return "".join(self._written)
 
-    def feed(self, text: str) -> str:
-        """Read a delta of the arguments; return the text of the input that is now certain."""
+    def feed(self, text: str, *, is_last: bool = False) -> str:
+        """Read a delta of the arguments; return the text of the input that is now certain. `is_last`: the end of the
+        call has arrived with it.
+        """
         if self._way == "plain":
             return self._note_sent(text)
         if self._live is not None:
-            return self._note_sent(self._body.feed(self._live.feed(text)))
+            return self._note_sent(self._body.feed(self._live.feed(text, is_last=is_last)))
         self._held.append(text)
         return self._open() if self._way == "open" else ""
 

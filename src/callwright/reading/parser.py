@@ -5,7 +5,7 @@ Independent of the format; checks are left to a filter.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -49,7 +49,7 @@ class Filter(Protocol):
         event must be pushed.
         """
 
-    def push(self, events: Iterable[Event], out: list[Event]) -> None: ...
+    def push(self, events: Sequence[Event], out: list[Event]) -> None: ...
 
     def finish(self, reason: FinishReason, out: list[Event]) -> None: ...
 
@@ -64,7 +64,7 @@ class PassThrough:
     def passing(self, call: int | None) -> Passing:
         return AS_IS
 
-    def push(self, events: Iterable[Event], out: list[Event]) -> None:
+    def push(self, events: Sequence[Event], out: list[Event]) -> None:
         """Pass the events on."""
         for event in events:
             self._called = self._called or isinstance(event, CallStarted)
@@ -148,11 +148,15 @@ class OutputParser:
         """
         out: list[Event] = []
         events, repeats = self._events, self._repeats
-        if len(events) > 1:
+        if list(map(type, events)).count(ArgumentsDelta) > 1:
             events = _joined(events)
         if repeats is None:
-            said: list[str] = [event.text for event in events if type(event) in _SAID and event.text]  # type: ignore[union-attr]  # isinstance is slow to deny
-            if any(map(_may_repeat, said)):
+            said: list[str] = []
+            for event in events:
+                if type(event) in _SAID and event.text:  # type: ignore[union-attr]  # isinstance is slow to deny
+                    said.append(event.text)  # type: ignore[union-attr]
+            whole = "".join(said)
+            if ("\\" in whole or BREAK in whole) and any(map(_may_repeat, said)):
                 repeats = self._repeats = _Repeats(self._recent)
             else:
                 self._recent += said
@@ -204,8 +208,6 @@ def _joined(events: list[Event]) -> list[Event]:
     """Join a call's argument deltas if only markup is between them: values in tags arrive in many pieces, and one
     joined piece is checked in one go. It takes the place of the last of them.
     """
-    if list(map(type, events)).count(ArgumentsDelta) < 2:
-        return events
     out: list[Event] = []
     runs: list[tuple[int, list[str]]] = []  # their calls and texts, the last first
     is_open = False  # what precedes belongs to the last one

@@ -1,5 +1,4 @@
-"""Values of calls, and calls, that end at a bound which only the grammar has: the model may have wanted to write more.
-"""
+"""Values of calls, and calls, that end at a bound that only the grammar has: the model may have meant to write more."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
