@@ -6,6 +6,7 @@ Whether the names exist is not known here, nor the matches of a regular expressi
 Source: llguidance 1.9.1, parser/src/lark/parser.rs; OpenAI's guide to custom tools, November 2026.
 """
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from callwright.errors import GrammarError
@@ -15,17 +16,29 @@ from callwright.grammar.lark_lexer import Token, tokens
 # Maximum depth of nested groups: the engine's own limit.
 _MAX_GROUPS: Final = 28
 _MAX_SHOWN: Final = 40
+_TIMES: Final[Mapping[str, tuple[int, int | None]]] = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 
 class Item(NamedTuple):
-    """One element of a sequence: a name, a group (`inner`), or neither: then it is a string, a range or an expression.
+    """One element of a sequence: a name, a group, or a `token`, which is a string or a regular expression; with `end`
+    it is the first character of a range.
 
-    `needed`: it must occur at least once.
+    `inner`: the alternatives of a group; in square brackets it `is_optional`. An item occurs `least` to `most` times;
+    None: no limit.
     """
 
-    name: str
-    inner: "Alternatives | None"
-    needed: bool
+    name: str = ""
+    inner: "Alternatives | None" = None
+    is_optional: bool = False
+    token: Token | None = None
+    end: Token | None = None
+    least: int = 1
+    most: int | None = 1
+
+    @property
+    def needed(self) -> bool:
+        """Whether it must occur."""
+        return self.least > 0 and not self.is_optional
 
 
 Sequence: TypeAlias = list[Item]
@@ -41,13 +54,16 @@ class Use(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A rule, or a terminal; one without `alternatives` is imported. `uses` are in the order of the text."""
+    """A rule, or a terminal. `uses` are in the order of the text. `common`: its name in the library of that name, if it
+    is imported.
+    """
 
     name: str
     at: int
     terminal: bool
     alternatives: Alternatives
     uses: list[Use]
+    common: str = ""
 
 
 class Lark(NamedTuple):
@@ -121,19 +137,18 @@ class _Reader:
         if self._is(".") or self._name().text != "common":
             way_out = "Only %import common can be used; write other rules into the grammar itself."
             raise refused(self._text, directive.at, "import of another library or file", way_out)
-        imported: list[Token] = []
+        imported: list[tuple[Token, Token]] = []  # the name here, and in the library
         if self._take("("):
-            imported.append(self._name())
+            imported.append((self._name(),) * 2)
             while self._take(","):
-                imported.append(self._name())
+                imported.append((self._name(),) * 2)
             self._expect(")", "')' after the imported names")
         else:
             self._expect(".", "'.' and a name, or names in brackets, after 'common'")
-            imported.append(self._name())
-            if self._take("->"):
-                imported = [self._name()]
-        for token in imported:
-            self._define(self._lark.terminals, Definition(token.text, token.at, True, [[]], []))
+            common = self._name()
+            imported.append((self._name() if self._take("->") else common, common))
+        for token, common in imported:
+            self._define(self._lark.terminals, Definition(token.text, token.at, True, [[]], [], common.text))
 
     # --- parts of a definition ---
 
@@ -168,25 +183,27 @@ class _Reader:
         return token.kind in ("newline", "end") or token.text in ("|", "->", ")", "]", "}")
 
     def _item(self) -> Item:
-        name, inner, needed = self._atom()
+        item = self._atom()
         token = self._peek()
-        if token.text in ("?", "*", "+"):
+        least: int
+        most: int | None
+        if token.text in _TIMES:
             self._at += 1
-            needed = needed and token.text == "+"
+            least, most = _TIMES[token.text]
         elif token.text == "~" and self._peek(1).kind == "number":
             self._at += 1
-            least = self._number()
+            least = most = self._number()
             if self._take(".."):
-                self._number()
-            needed = needed and least > 0
+                most = self._number()
         elif token.text == "{":
             self._at += 1
-            least = 0 if self._is(",") else self._number()
-            if self._take(",") and not self._is("}"):
-                self._number()
+            least = most = 0 if self._is(",") else self._number()
+            if self._take(","):
+                most = None if self._is("}") else self._number()
             self._expect("}", "'}' after the count")
-            needed = needed and least > 0
-        return Item(name, inner, needed)
+        else:
+            return item
+        return item._replace(least=least, most=most)
 
     def _atom(self) -> Item:
         token = self._next()
@@ -198,13 +215,14 @@ class _Reader:
             inner = self._alternatives()
             self._depth -= 1
             self._expect(closing, f"{closing!r} for the {token.text!r} before it")
-            return Item("", inner, token.text == "(")
+            return Item(inner=inner, is_optional=token.text == "[")
         if token.kind in ("rule", "terminal"):
             if self._is("{") and self._peek(1).text != "," and self._peek(1).kind != "number":
                 way_out = "Write a rule for each use of it."
                 raise refused(self._text, token.at, f"templates are not supported ('{token.text}{{')", way_out)
             self._uses.append(Use(token.text, token.at, self._depth))
-            return Item(token.text, None, True)
+            return Item(token.text)
+        end: Token | None = None
         if token.kind == "string":
             if self._take("..") and (end := self._next()).kind != "string":
                 raise self._unexpected(end, "a string after '..'")
@@ -213,7 +231,7 @@ class _Reader:
                 way_out = "Describe the text that may be there; for a count, write a number after the '~'."
                 raise refused(self._text, token.at, "negation '~' is not supported", way_out)
             raise self._unexpected(token, "a name, a string, a regular expression or a group")
-        return Item("", None, True)
+        return Item(token=token, end=end)
 
     def _number(self) -> int:
         token = self._next()
