@@ -119,6 +119,11 @@ Item: TypeAlias = Message | Reasoning | Call | CallOutput
 ItemT = TypeVar("ItemT", Message, Reasoning, Call, CallOutput, Item)
 
 
+def instructs(item: Item) -> bool:
+    """Whether an item is a system or developer message."""
+    return isinstance(item, Message) and item.role in ("system", "developer")
+
+
 def shared_item(item: ItemT) -> ItemT:
     """The one object for all items that equal this one. With media or fields of the client, the item itself."""
     if type(item) is Message:

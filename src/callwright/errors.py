@@ -131,6 +131,11 @@ class UpstreamError(CallwrightError):
         return partial(UpstreamError, self.message, fault=self.fault, upstream=self.upstream), (), vars(self)
 
 
+def is_unmet(error: BaseException | None) -> bool:
+    """Whether the model made no call, or no answer, that the request demands, in any attempt."""
+    return isinstance(error, UpstreamError) and error.fault == "unmet"
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The closest match in `known` for a misspelled `word`, or None.
 

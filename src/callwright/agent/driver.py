@@ -34,7 +34,7 @@ from callwright.agent.loop import Loop
 from callwright.agent.nested import RunAgent
 from callwright.agent.output import FINAL_TOOL
 from callwright.conversation import Item
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import RequestError, is_unmet
 from callwright.events import ArgumentsDelta, CallEnded, CallStarted, ContentDelta, Event, Finished, Usage
 from callwright.reading.collect import Turn, collect
 from callwright.turn.model import Model
@@ -154,7 +154,7 @@ class Driver:
             for event in self._drain_events():
                 yield event
             yield ended
-            if not (isinstance(error, UpstreamError) and error.fault == "unmet"):  # the model's fault
+            if not is_unmet(error):  # the model's fault
                 raise
 
     async def _resume(self, steps: _Steps, job: _Job) -> Step:

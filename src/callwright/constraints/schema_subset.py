@@ -4,7 +4,6 @@ Keywords that an engine ignores, refuses or gets wrong are dropped (the validati
 and its implicit defaults are written out. Sources: measurements of llguidance 1.9, xgrammar 0.2.8 and llama.cpp b11549.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
@@ -12,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from callwright.constraints.gbnf.regex import is_sayable
 from callwright.constraints.limits import Bounding, Limits, limits_for
 from callwright.constraints.number_ranges import BOUNDS, has_values, integer_range
-from callwright.schema.keywords import properties, required
+from callwright.schema.keywords import DEFINITIONS, LOCAL_REFERENCE, STRICT_FORMATS, properties, required
 from callwright.schema.resolve import TYPE_NAMES, Schema, resolve
 
 Engine: TypeAlias = Literal["llguidance", "xgrammar", "llamacpp"]
@@ -22,9 +21,6 @@ Engine: TypeAlias = Literal["llguidance", "xgrammar", "llamacpp"]
 # llama.cpp is built.) Other engines ignore it.
 SPACING: Final[Mapping[str, Any]] = {"x-guidance": {"whitespace_flexible": True, "whitespace_pattern": " ?"}}
 
-_REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
-_DEFINITIONS: Final = ("$defs", "definitions")
-_FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _TIMES: Final = ("date", "date-time", "time")  # that xgrammar and llama.cpp's own JSON schemas have, too
 _DATE: Final = (
     "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
@@ -66,7 +62,7 @@ def limits_of(schemas: Iterable[Schema], tokens: int | None) -> Limits:
 def _projected(schema: Schema, engine: Engine, *, closes: bool) -> dict[str, Any]:
     projection = _Projection(schema, engine, closes=closes)
     out = projection.node(schema, 0) or {"type": "object", "additionalProperties": True}
-    for group in _DEFINITIONS:
+    for group in DEFINITIONS:
         defined = schema.get(group)
         if isinstance(defined, Mapping):
             out[group] = {name: projection.node(inner, 1) for name, inner in defined.items()}
@@ -100,7 +96,7 @@ class _Projection:
 
     def _reference(self, reference: object) -> dict[str, Any]:
         """Siblings of a reference are dropped."""
-        found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
+        found = LOCAL_REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
         target = resolve({"$ref": reference}, self._root) if found else _ANY
         return {"$ref": reference} if found and (target or reference == "#") else {}
 
@@ -190,7 +186,7 @@ class _Projection:
             pattern = schema.get("pattern")
             if isinstance(pattern, str) and _compiles(pattern):
                 out["pattern"] = pattern
-            if schema.get("format") in _FORMATS:
+            if schema.get("format") in STRICT_FORMATS:
                 out["format"] = schema["format"]
         return out
 
@@ -216,7 +212,7 @@ def _sayable(schema: Any, engine: Engine) -> Any:
         return schema
     out: dict[str, Any] = {}
     for key, inner in schema.items():
-        named = key in ("properties", *_DEFINITIONS) and isinstance(inner, dict)
+        named = key in ("properties", *DEFINITIONS) and isinstance(inner, dict)
         out[key] = {name: _sayable(one, engine) for name, one in inner.items()} if named else _sayable(inner, engine)
     if engine == "llamacpp":
         return out

@@ -31,7 +31,7 @@ from callwright.constraints.tree import (
 from callwright.conversation import FunctionTool, JsonObject
 from callwright.layout.calls import ElementArguments, TaggedArguments, TypedArguments, json_type
 from callwright.prompt import Text
-from callwright.schema.keywords import properties, required
+from callwright.schema.keywords import DEFINITIONS, properties, required
 from callwright.schema.plain import tool_schema
 from callwright.schema.resolve import TYPE_NAMES, branches, wanted_type
 
@@ -167,7 +167,7 @@ class TextCalls:
         if isinstance(self._layout, TypedArguments) and type_ in ("object", "array"):
             inside = self._members(branch, depth + 1) if type_ == "object" else self._items(branch, depth + 1)
             return Concatenation((before, inside, behind)) if inside is not None else None
-        definitions = {key: value for key, value in (tool_schema(self._tool) or {}).items() if key in _DEFINITIONS}
+        definitions = {key: value for key, value in (tool_schema(self._tool) or {}).items() if key in DEFINITIONS}
         return Concatenation((before, Json({**branch, "type": type_, **definitions}, limits=self._limits), behind))
 
     def _items(self, schema: JsonObject, depth: int) -> GrammarNode | None:
@@ -182,9 +182,6 @@ class TextCalls:
             return None
         bound = self._limits.number(schema)
         return Repeat(item, bound) if bound else Literal(())
-
-
-_DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def _members_of(kind: str, members: Sequence[object]) -> JsonObject:

@@ -20,7 +20,7 @@ from callwright.dialects.base import get_dialect
 from callwright.doctor.client import Asker, Reply, clipped, dig
 from callwright.doctor.fields import ENDPOINTS, RequestField, judge
 from callwright.doctor.findings import Group, ProbeResult, Status
-from callwright.errors import CallwrightError, RequestError, UpstreamError
+from callwright.errors import CallwrightError, RequestError, is_unmet
 from callwright.events import ArgumentsDelta, CallStarted, Event, Usage
 from callwright.openai_format.messages import write_messages
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -160,7 +160,7 @@ async def raw_call(target: Target, dialect: str, flavour: ServerKind, *, constra
     if calls:
         called = f"{calls[0]}({clipped(''.join(arguments), 60)})"
         found = ProbeResult("endpoints", RAW_CALL, "works", f"{called} in dialect {dialect}")
-    elif failure is not None and not (isinstance(failure, UpstreamError) and failure.fault == "unmet"):
+    elif failure is not None and not is_unmet(failure):
         return [_failure("endpoints", RAW_CALL, failure)]
     else:
         found = ProbeResult("endpoints", RAW_CALL, "unclear", f"no call in dialect {dialect}: {clipped(text)}")

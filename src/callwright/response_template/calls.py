@@ -26,7 +26,7 @@ from callwright.response_template.values import (
     transform,
 )
 from callwright.response_template.watch import Found, Watch
-from callwright.streaming.reader import MAX_HELD_BLANKS, Markers, Parse, StreamReader, read_until
+from callwright.streaming.reader import Markers, Parse, StreamReader, ending_blanks, read_until
 from callwright.tolerant_json.passthrough import JsonTerminators, pass_json
 from callwright.tolerant_json.tree import Node
 
@@ -35,7 +35,6 @@ MAX_HELD: Final = 4_194_304
 _MAX_BETWEEN: Final = 1_000
 # Insignificant text around the arguments: white space, tags, surplus closers.
 _STRUCTURE = re.compile(r"(?:\s|<[^<>]{0,200}>|(?!))*+\Z").match
-_ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 _SURPLUS = re.compile(r"[\s}\]]*+")
 
 
@@ -277,9 +276,8 @@ class CallReader:
         while True:
             text, found = watching.scan(source)
             text, held = held + text, ""
-            blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
-            if blanks:
-                text, held = text[: blanks.start()], blanks.group()
+            held = ending_blanks(text)
+            text = text[: len(text) - len(held)]
             put(text)
             if found is None:
                 if source.done:

@@ -4,7 +4,6 @@ Output that departs from its template is read like the other formats: text outsi
 thought that is never closed is a call, a marker in code is a mention.
 """
 
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -15,10 +14,9 @@ from callwright.response_template.calls import CallReader, hold
 from callwright.response_template.declaration import Field, Role
 from callwright.response_template.plan import Mark, ReadingPlan
 from callwright.response_template.watch import Found
-from callwright.streaming.reader import MAX_HELD_BLANKS, Parse, StreamReader
+from callwright.streaming.reader import Parse, StreamReader, ending_blanks
 
 _EVENTS: Final[dict[Role, Callable[[str], Event]]] = {"content": ContentDelta, "reasoning": ReasoningDelta}
-_ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
 class TemplateReader:
@@ -180,8 +178,7 @@ class _Text:
                 self._source.markup(text[: len(text) - len(bare)])
                 text = bare
             text = self.held + text
-            blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
-            self.held = blanks.group() if blanks else ""
+            self.held = ending_blanks(text)
             text = text[: len(text) - len(self.held)]
         if text:
             self._say(self._field, text, begins=not self._begun)

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from callwright.schema.keywords import DEFINITIONS
 from callwright.schema.resolve import pointed_at
 from callwright.settings import bounds
 
 # Nested references: more than real schemas have, less than the validator's stack allows.
 _MAX_CHAIN: Final = 100
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-_DEFINITIONS: Final = ("$defs", "definitions")
 # Keywords whose schemas hold for the value itself, and for the items of a list.
 _COMBINED: Final = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
 _OF_ITEMS: Final = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
@@ -55,7 +55,7 @@ def has_more_parts(schema: Mapping[str, Any], most: int) -> bool:
             waiting += [
                 (item, inside)
                 for key, item in value.items()
-                if key not in _DEFINITIONS and isinstance(item, dict | list)
+                if key not in DEFINITIONS and isinstance(item, dict | list)
             ]
     return parts > most
 
@@ -192,8 +192,8 @@ def _parts(schema: object) -> Iterator[dict[str, Any]]:
 
 def most_properties(schema: Mapping[str, Any]) -> int:
     """The number of properties that a schema declares without its definitions, or that of its largest definition."""
-    defined = [schema[word].values() for word in _DEFINITIONS if isinstance(schema.get(word), Mapping)]
-    root = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    defined = [schema[word].values() for word in DEFINITIONS if isinstance(schema.get(word), Mapping)]
+    root = {key: value for key, value in schema.items() if key not in DEFINITIONS}
     return max(map(_declared, (root, *(part for each in defined for part in each))))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import jsonschema_rs
 
+from callwright.schema.keywords import DEFINITIONS, LOCAL_REFERENCE, STRICT_FORMATS
 from callwright.schema.size import most_properties
 from callwright.schema.validate import validator_of
 from callwright.settings.bounds import MAX_PROPERTIES
@@ -29,15 +30,12 @@ _DRAFTS: Final = (
     "http://json-schema.org/draft-04/schema#",
 )
 _UNIONS: Final = ("oneOf", "anyOf", "allOf", "enum", "not")
-_FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _REFUSED: Final = (
     *("oneOf", "allOf", "not", "if", "then", "else"),
     *("prefixItems", "additionalItems", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems"),
     *("patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties"),
     *("dependencies", "dependentRequired", "dependentSchemas", "$dynamicRef", "$recursiveRef"),
 )
-_DEFINITIONS: Final = ("$defs", "definitions")
-_REFERENCE: Final = re.compile(r"#(?:/(?P<group>\$defs|definitions)/(?P<name>[^/]+))?")
 # An escaped character, a class of characters, or what opens a group that looks around.
 _PATTERN_PART: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\]|(?!))*+(?:\]|\\?\Z)|(?P<around>\(\?<?[=!])", re.DOTALL)
 
@@ -69,7 +67,7 @@ def strict_problems(schema: Schema) -> list[str]:
         return [too_many_properties(properties, MAX_PROPERTIES)]
     if malformed := schema_problems(schema) or list(_of_form(schema, _DRAFTS[:1])):
         return malformed
-    defined = [(group, name) for group in _DEFINITIONS for name in _mapping(schema.get(group))]
+    defined = [(group, name) for group in DEFINITIONS for name in _mapping(schema.get(group))]
     starts: list[tuple[Path, Any]] = [((), schema)]
     starts += [((group, name), schema[group][name]) for group, name in defined]
     known = frozenset(defined)
@@ -183,7 +181,7 @@ def _parts(node: Any) -> Iterator[tuple[Path, Any]]:
     if not isinstance(node, Mapping):
         return
     yield from _children(node)
-    for group in _DEFINITIONS:
+    for group in DEFINITIONS:
         yield from (((group, name), part) for name, part in _mapping(node.get(group)).items())
     yield from ((("allOf", number), branch) for number, branch in enumerate(node.get("allOf") or ()))
 
@@ -200,7 +198,7 @@ def _open(context: str) -> str:
 
 def _of_node(path: Path, node: Schema, defined: frozenset[tuple[str, str]]) -> Iterator[str]:
     context = _context(path)
-    for keyword in (*_REFUSED, *(_DEFINITIONS if path else ())):
+    for keyword in (*_REFUSED, *(DEFINITIONS if path else ())):
         if keyword in node:
             yield f"{context}, '{keyword}' is not permitted."
     if "$ref" in node:
@@ -213,7 +211,7 @@ def _of_node(path: Path, node: Schema, defined: frozenset[tuple[str, str]]) -> I
         yield from _of_object(context, node)
     if "array" in kinds and not isinstance(node.get("items"), Mapping | bool):
         yield f"{context}, array schema missing items."
-    if "format" in node and node["format"] not in _FORMATS:
+    if "format" in node and node["format"] not in STRICT_FORMATS:
         yield f"{context}, '{node['format']}' is not a valid format."
     if any(part["around"] for part in _PATTERN_PART.finditer(node.get("pattern", ""))):
         yield f"Invalid JSON schema: regex lookaround is not supported. Found at {_place(path)}.pattern."
@@ -223,7 +221,7 @@ def _of_reference(context: str, node: Schema, defined: frozenset[tuple[str, str]
     beside = sorted(node.keys() - {"$ref"})
     if beside:
         yield f"{context}, $ref cannot have keywords {{{', '.join(map(repr, beside))}}}."
-    target = _REFERENCE.fullmatch(node["$ref"])
+    target = LOCAL_REFERENCE.fullmatch(node["$ref"])
     name = (target["name"] or "").replace("~1", "/").replace("~0", "~") if target else ""
     if target is None or (target["group"] and (target["group"], name) not in defined):
         yield f"{context}, reference can only point to definitions defined at the top level of the schema."

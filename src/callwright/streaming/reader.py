@@ -263,6 +263,13 @@ _BLANKS = re.compile(r"\s*").match
 _ENDING_BLANKS = re.compile(rf"\s{{1,{MAX_HELD_BLANKS}}}\Z").search
 
 
+def ending_blanks(text: str) -> str:
+    """The white space at the end of a text, of which no more than `MAX_HELD_BLANKS` characters."""
+    # The search looks at the last characters only, so that long white space costs no more than other text.
+    blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
+    return blanks.group() if blanks else ""
+
+
 def emit_until(source: StreamReader, markers: Markers, make: Callable[[str], TextEvent]) -> Parse[str]:
     """Emit text as events up to the next marker; returns the marker, `""` if the output ended first."""
     emit = source.emit
@@ -292,9 +299,7 @@ def emit_text_until(source: StreamReader, markers: Markers, make: Callable[[str]
             if text:
                 emit(make(text))
             return "", ""
-        # The search looks at the last characters only, so that long white space costs no more than other text.
-        blanks = _ENDING_BLANKS(text, max(0, len(text) - MAX_HELD_BLANKS)) if text[-1:].isspace() else None
-        held = stretch.held = blanks.group() if blanks else ""
+        held = stretch.held = ending_blanks(text)
         if len(text) > len(held):
             emit(make(text[: len(text) - len(held)]))
         if marker:

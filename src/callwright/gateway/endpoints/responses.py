@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import RequestError, is_unmet
 from callwright.events import Usage
 from callwright.gateway.config.config import ServerConfig
 from callwright.gateway.endpoints.background import BackgroundResponses
@@ -59,11 +59,6 @@ def event_bytes(event: ResponseStreamEvent, number: int) -> bytes:
 def api_dialect_of(path: str) -> ApiDialect:
     """The dialect of the API that is spoken on a path."""
     return "open_responses" if path.startswith(OPEN_RESPONSES) else "openai"
-
-
-def _is_unmet(error: BaseException | None) -> bool:
-    """Whether the model was asked often enough. As an HTTP status it would make Codex ask for all of it again."""
-    return isinstance(error, UpstreamError) and error.fault == "unmet"
 
 
 class _TurnWriter:
@@ -192,7 +187,8 @@ class ResponsesEndpoint:
     async def _streamed(self, prepared: PreparedResponse, request: Request, flavour: ApiDialect) -> Response:
         events, followed = self._turns.ask(prepared, streamed=True)
         peeked = PeekedStream(events)
-        await peeked.begin(request, _is_unmet)
+        # As an HTTP status this would make Codex ask for all of it again.
+        await peeked.begin(request, is_unmet)
         writer = _TurnWriter(self._turns, prepared, flavour)
         begin = writer.encode_events(prepared.writer.begin())
         return EventStream(peeked, writer, begin=begin, followed=followed)

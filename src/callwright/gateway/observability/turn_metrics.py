@@ -13,7 +13,7 @@ from prometheus_client import Counter, Histogram
 
 from callwright.calls.tool_search import SEARCH_TOOL
 from callwright.conversation import NamedTool
-from callwright.errors import RequestError, UpstreamError
+from callwright.errors import RequestError, UpstreamError, is_unmet
 from callwright.gateway.observability.tallies import Tallies
 from callwright.turn.call_outcome import WITHHELD, call_outcome
 from callwright.turn.fallback import reason_to_fall_back
@@ -244,7 +244,7 @@ def _increased(metrics: TurnMetrics, model: str, seen: Observation) -> Iterator[
             yield metrics.fallbacks, model, "server", ""
         before = asked
     # Also failures that an earlier answer made up for.
-    for failure in (*[asked.failure for asked in seen.asked], seen.error if _is_unmet(seen.error) else None):
+    for failure in (*[asked.failure for asked in seen.asked], seen.error if is_unmet(seen.error) else None):
         if isinstance(failure, UpstreamError):
             yield metrics.upstream_errors, model, failure.fault
     yield from _increased_by_calls(metrics, model, seen)
@@ -272,7 +272,7 @@ def _increased_by_calls(metrics: TurnMetrics, model: str, seen: Observation) -> 
         if problem.call is None and problem.kind in WITHHELD:
             is_cut = seen.reason == "length" and problem.kind != "call_not_allowed"
             yield metrics.calls, model, dialect, "truncated" if is_cut else "refused"
-    if _is_unmet(seen.error):
+    if is_unmet(seen.error):
         yield metrics.calls, model, dialect, "refused"
 
 
@@ -282,10 +282,6 @@ def _reason(seen: Observation) -> str:
     if seen.error is None:
         return "stop"
     return "failed" if isinstance(seen.error, Exception) else "left"
-
-
-def _is_unmet(error: BaseException | None) -> bool:
-    return isinstance(error, UpstreamError) and error.fault == "unmet"
 
 
 def _choice(seen: Observation) -> tuple[str, bool]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from callwright.conversation import Call, CallOutput, Conversation, Item, Message
+from callwright.conversation import Call, CallOutput, Conversation, Item, Message, instructs
 from callwright.errors import RequestError
 from callwright.wire.context_window import read_overflow
 
@@ -63,7 +63,7 @@ def without_oldest(conversation: Conversation) -> Conversation | None:
     items after it, up to the latest calls. An output never loses its call.
     """
     items = conversation.items
-    start = next((n for n, item in enumerate(items) if not _instructs(item)), len(items))
+    start = next((n for n, item in enumerate(items) if not instructs(item)), len(items))
     last = max((n for n, item in enumerate(items) if isinstance(item, Message) and item.role == "user"), default=-1)
     end = last
     if last <= start:
@@ -75,10 +75,6 @@ def without_oldest(conversation: Conversation) -> Conversation | None:
     while cut < end and not _begins(items, cut):
         cut += 1
     return msgspec.structs.replace(conversation, items=(*items[:start], *items[cut:]))
-
-
-def _instructs(item: Item) -> bool:
-    return isinstance(item, Message) and item.role in ("system", "developer")
 
 
 def _begins(items: tuple[Item, ...], at: int) -> bool:

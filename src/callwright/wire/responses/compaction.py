@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart
+from callwright.conversation import Call, CallOutput, Item, Message, Reasoning, TextPart, instructs
 from callwright.errors import RequestError
 from callwright.wire.sealed import SealedTexts, sealed
 from callwright.wire.server_words import summary_words
@@ -69,7 +69,7 @@ def kept_beside_summary(items: Sequence[Item]) -> tuple[list[int], int]:
     answered = {item.call_id for item in items[begin:] if isinstance(item, CallOutput)}
     while begin and answered and _leads(items[begin - 1], answered):
         begin -= 1
-    before = [number for number in range(begin) if _instructs(items[number])]
+    before = [number for number in range(begin) if instructs(items[number])]
     return [*before, *range(begin, len(items))], len(before)
 
 
@@ -87,7 +87,3 @@ def _leads(item: Item, answered: set[str]) -> bool:
 
 def _is_models(item: Item) -> bool:
     return isinstance(item, Message) and item.role == "assistant"
-
-
-def _instructs(item: Item) -> bool:
-    return isinstance(item, Message) and item.role in ("system", "developer")
