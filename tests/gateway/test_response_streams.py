@@ -240,6 +240,7 @@ def test_what_another_gateway_makes_is_waited_for(model: ModelServer, tmp_path: 
 # --- OpenAI's library ---
 
 
+@pytest.mark.processes  # OpenAI's library asks the system for its name
 def test_openais_library_reads_on_where_it_was(gateway: str, model: ModelServer) -> None:
     openai = pytest.importorskip("openai", reason="the SDK of OpenAI is not installed")
     gate = gated(model, "One ", "two ", "three")

@@ -5,6 +5,7 @@ left out or refused, depending on the kind. Deferred tools are hidden until a se
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from typing import Any, Final, Literal
 
 import msgspec
@@ -77,9 +78,9 @@ class ToolCatalog:
 
     def __copy__(self) -> "ToolCatalog":
         """The same catalogue, which changes by itself."""
-        made = ToolCatalog(self._servers, checks=self._checks, searches_web=self._searches_web, rules=self.rules)
-        made.names, made.search, made.web = self.names.copy(), self.search, self.web
-        made.left_out, made._given = self.left_out.copy(), self._given.copy()
+        made = object.__new__(ToolCatalog)
+        vars(made).update(vars(self))
+        made.names, made.left_out, made._given = copy(self.names), self.left_out.copy(), self._given.copy()
         made._shown, made._deferred = self._shown.copy(), self._deferred.copy()
         return made
 

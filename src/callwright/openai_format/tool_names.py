@@ -39,10 +39,11 @@ class ToolNames:
         self._clients: dict[str, ClientTool] = {}
         self._flat: dict[tuple[str | None, str], str] = {}
 
-    def copy(self) -> "ToolNames":
-        """An independent copy."""
-        made = ToolNames(aliases=self._aliases)
-        made._clients, made._flat, made.renames = self._clients.copy(), self._flat.copy(), self.renames
+    def __copy__(self) -> "ToolNames":
+        """The same names, which change by themselves."""
+        made = object.__new__(ToolNames)
+        vars(made).update(vars(self))
+        made._clients, made._flat = self._clients.copy(), self._flat.copy()
         return made
 
     def add(self, tool: ClientTool) -> str:

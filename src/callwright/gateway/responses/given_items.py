@@ -29,7 +29,6 @@ _PREFIXES: Final = {
     "mcp_approval_request": "mcpr",
     "mcp_approval_response": "mcpa",
 }
-_OF_TOOLS: Final = ("additional_tools", "tool_search_output")
 
 
 def references(items: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -58,7 +57,7 @@ def to_be_read(items: Sequence[Any], new: Items) -> list[dict[str, Any]]:
 def bring_tools(items: Sequence[Mapping[str, Any]]) -> bool:
     """Whether tools come with these items."""
     kinds = [item.get("type") for item in items]
-    return any(kind in kinds for kind in _OF_TOOLS)
+    return "additional_tools" in kinds or "tool_search_output" in kinds
 
 
 def _references(before: tuple[int, ...], items: Sequence[Mapping[str, Any]], start: int) -> tuple[int, ...]:

@@ -209,7 +209,7 @@ class ResponseService:
             request.input = to_be_read(items, new)
         slow = len(body) > LARGE or _may_compile(request.tools or (), [*history, *new])
         labels = () if request.tool_choice == "none" else model.mcp
-        opened = await self._servers.open(read_mcp_tools(request.tools or ()), labels)
+        opened = await self._servers.open(read_mcp_tools(given.get("tools") or ()), labels)
         servers = {label: one.server for label, one in opened.items()}
         asked = await off_loop(
             lambda: read_request(

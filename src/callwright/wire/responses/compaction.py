@@ -35,15 +35,16 @@ class Summary(NamedTuple):
 
 def compact_threshold(given: Sequence[ContextManagement] | None) -> int | None:
     """The number of tokens from which a conversation is compacted. None: never. Raises `RequestError`."""
-    for number, entry in enumerate(given or ()):
+    if not given:
+        return None
+    for number, entry in enumerate(given):
         if entry.type != "compaction":
             raise RequestError(
                 f"Invalid value: '{entry.type}'. Supported values are: 'compaction'.",
                 param=f"context_management[{number}].type",
                 code="invalid_value",
             )
-    thresholds = [entry.compact_threshold or DEFAULT_THRESHOLD for entry in given or ()]
-    return min(thresholds, default=None)
+    return min(entry.compact_threshold or DEFAULT_THRESHOLD for entry in given)
 
 
 def pack(summary: Summary) -> str:

@@ -1,7 +1,6 @@
 """The Responses API: the request, checked the way OpenAI's API does."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -16,7 +15,7 @@ from callwright.openai_format.response_format import read_response_format
 from callwright.openai_format.tool_catalog import ToolCatalog
 from callwright.openai_format.tool_choice import BUILT_IN, check_named, read_allowed_tools, read_tool_choice
 from callwright.wire.instructions import instructions
-from callwright.wire.pairing import paired
+from callwright.wire.pairing import copied, paired
 from callwright.wire.parsed_request import ParsedRequest
 from callwright.wire.pass_rules import SAMPLING_FIELDS
 from callwright.wire.responses.compaction import ContextManagement, compact_threshold
@@ -233,6 +232,8 @@ def read_request(
         raise missing("input")
     reader = InputItemReader(_offer(given.get("tools"), servers or {}, rules, searches_web=searches_web))
     begun = reader.offer.tools
+    if history or isinstance(request.input, str):
+        reader = copied(reader)
     if history:
         reader.read(history, "previous_response_id", again=True)
     if isinstance(request.input, str):
@@ -282,7 +283,7 @@ def _offer(
 ) -> ToolCatalog:
     """The tools of a request, and those of MCP servers that its model always has.
 
-    Cached by the list of tools, as a client sends the same ones with each request.
+    Cached by the list of tools, as a client sends the same ones with each request: to be copied before it is changed.
     """
 
     def make_catalog() -> ToolCatalog:
@@ -291,7 +292,7 @@ def _offer(
         return offer
 
     if not servers:
-        return copy(once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", make_catalog))
+        return once(given or (), f"offer of responses, {searches_web=} {rules.is_lenient}", make_catalog)
     offer = make_catalog()
     asked = {tool.get("server_label") for tool in given or () if tool.get("type") == "mcp"}
     offer.add([{"type": "mcp", "server_label": label} for label in servers if label not in asked])
@@ -359,9 +360,8 @@ def _choice(given: Any, offer: ToolCatalog) -> ToolChoice:
     if kind in BUILT_IN:
         given = {"type": "function", "name": kind}
     choice = read_tool_choice(given, offer.tools, flat=offer.names.flat)
-    for tool in offer.deferred:
-        if isinstance(choice, NamedTool) and choice.name == tool.name:
-            offer.show(tool.name)  # no search is needed for a tool that the request names
+    if isinstance(choice, NamedTool):
+        offer.show_deferred(choice.name)  # no search is needed for a tool that the request names
     if choice == "required" and not offer.tools:
         raise RequestError("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
     if isinstance(choice, NamedTool) and not any(tool.name == choice.name for tool in offer.tools):
@@ -373,6 +373,8 @@ def _choice(given: Any, offer: ToolCatalog) -> ToolChoice:
 
 def _allowed(given: Any, offer: ToolCatalog) -> tuple[str, ...] | None:
     """The tools that may be called, including those that a search must find first, and the search itself."""
+    if not isinstance(given, Mapping):
+        return None
     allowed = read_allowed_tools(given, (*offer.tools, *offer.deferred), flat=offer.names.flat)
     return (*allowed, "tool_search") if allowed is not None and offer.search == "server" else allowed
 
