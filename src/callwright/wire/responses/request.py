@@ -232,17 +232,8 @@ def read_request(
         raise missing("input")
     reader = InputItemReader(_offer(given.get("tools"), servers or {}, rules, searches_web=searches_web))
     begun = reader.offer.tools
-    if history or isinstance(request.input, str):
-        reader = copied(reader)
-    if history:
-        reader.read(history, "previous_response_id", again=True)
-    if isinstance(request.input, str):
-        reader.read([{"role": "user", "content": request.input}], "input")
-    elif history:
-        reader.read(request.input or (), "input")
-    else:
-        reader = read_along(reader, request.input or (), given.get("input") or ())
-    reader.finish()
+    given_items = () if request.input is None else request.input
+    reader = _read_items(reader, given_items, given.get("input") or (), history)
     offer = reader.offer
     offer.check_run()
     found = [tool for tool in offer.tools if tool not in begun]  # their schemas are among the items
@@ -272,6 +263,20 @@ def read_request(
         sources=reader.sources,
         frees=isinstance(request.tool_choice, Mapping) and request.tool_choice.get("type") == "mcp",
     )
+
+
+def _read_items(
+    reader: InputItemReader, items: str | Sequence[Any], given: Any, history: Sequence[Mapping[str, Any]]
+) -> InputItemReader:
+    """A copy of the reader after the history and the items of a request; `given` has these as JSON."""
+    if not (history or isinstance(items, str)):
+        reader = read_along(reader, items, given)
+    else:
+        reader = copied(reader)
+        reader.read(history, "previous_response_id", again=True)
+        reader.read([{"role": "user", "content": items}] if isinstance(items, str) else items, "input")
+    reader.finish()
+    return reader
 
 
 def _offer(
