@@ -1,14 +1,14 @@
 """What the gateway did in a turn, as output items of the Responses API: each with its begin, its steps and its end."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 import pytest
 from msgspec import Struct
 
-from callwright.events import ContentDelta, Finished
+from callwright.events import ContentDelta, Finished, Usage
 from callwright.openai_format.mcp_tools import McpTool
 from callwright.openai_format.tool_names import ClientTool, ToolNames
 from callwright.wire.responses.request import ResponsesRequest
@@ -73,18 +73,22 @@ CASES: Final = {
 }
 
 
-def written(event: ServerEvent) -> list[Any]:
-    """The stream of a turn in which the model says a word, the event comes, and the model says another."""
+def new_writer() -> ResponseWriter:
     names = ToolNames()
     names.add(ClientTool("add", "s", "mcp"))
     request = ResponsesRequest(model="m", input="Hi")
     numbers = itertools.count()
-    writer = ResponseWriter(
+    return ResponseWriter(
         response_object(request, id_="resp_0", created_at=0, tools=()),
         names,
         request,
         new_id=lambda prefix: f"{prefix}_{next(numbers)}",
     )
+
+
+def written(event: ServerEvent) -> list[Any]:
+    """The stream of a turn in which the model says a word, the event comes, and the model says another."""
+    writer = new_writer()
     events = writer.begin()
     for one in (ContentDelta("One"), event, ContentDelta("Two"), Finished("stop")):
         writer.write(one)
@@ -111,3 +115,22 @@ def test_a_summary_travels_sealed_with_the_words_that_lead_in() -> None:
     assert unsealed(item["encrypted_content"]) == (
         "Summary of the conversation so far, which is not shown any more:\n\nAll is done."
     )
+
+
+ENDS: dict[str, Callable[[ResponseWriter], object]] = {
+    "completed": lambda writer: writer.finish(Usage(1, 2), 1),
+    "incomplete": lambda writer: writer.finish(None, 1),
+    "failed": lambda writer: writer.fail("server_error", "It failed."),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_heartbeat_never_shows_the_end_of_a_response(end: str) -> None:
+    """The end is stored before it is sent."""
+    writer = new_writer()
+    begun = writer.begin()[1]
+    for event in (ContentDelta("One"), Finished("length" if end == "incomplete" else "stop")):
+        writer.write(event)
+    ENDS[end](writer)
+    assert writer.response.status == end
+    assert msgspec.to_builtins(writer.heartbeat()) == msgspec.to_builtins(begun)

@@ -198,8 +198,17 @@ class ResponseWriter:
         return self.take()
 
     def heartbeat(self) -> ResponseStreamEvent:
-        """A keep-alive event."""
-        return ResponseInProgressEvent(response=structs.replace(self.response, output=[]))
+        """A keep-alive event. It shows no end: a finished response is stored before its last events are sent."""
+        response = structs.replace(
+            self.response,
+            output=[],
+            status="in_progress",
+            completed_at=None,
+            usage=None,
+            error=None,
+            incomplete_details=None,
+        )
+        return ResponseInProgressEvent(response=response)
 
     def write(self, event: Event | ServerEvent) -> None:
         """Write an event of the turn; `take` returns the events for it."""
