@@ -29,9 +29,9 @@ _BARS: Final = tuple(bar * size for bar in "|｜‖∣" for size in (1, 2))
 
 
 def odd_openings(word: str) -> tuple[str, ...]:
-    """The possible starts of a tag between other bars than `｜`."""
+    """The possible starts of a tag between other bars than `｜`, or without bars."""
     lefts = [f"<{bar}{word}" for bar in _BARS if bar != "｜"] + [f"< {bar} {word}" for bar in "|｜"]
-    return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")))
+    return (*lefts, *(f"<｜{word}{bar}" for bar in ("|", "‖", "∣", "｜｜")), f"<{word}")
 
 
 @cache
@@ -66,8 +66,8 @@ _BLOCKS: Final = "function_calls|tool_calls|calls|tool_use"
 
 
 def _odd_pattern(word: str) -> str:
-    """A token between any bars, with white space on all sides of these or none."""
-    return rf"(?:{_BAR}{word}{_BAR}| {_BAR} {word} {_BAR} )"
+    """A token between any bars, with white space on all sides of these or none; or without bars."""
+    return rf"(?:{_BAR}{word}{_BAR}| {_BAR} {word} {_BAR} |{word} ?)"
 
 
 _EVERYTHING: Final = Markers()
@@ -154,7 +154,11 @@ class DsmlCalls(TaggedCalls):
         Returns the reader for them.
         """
         text = self.text
-        token, lead = token.strip(), self._names[0][1]
+        word, lead = self._token.strip("|｜‖∣"), self._names[0][1]
+        if lead or not token.startswith(
+            word
+        ):  # the blank after a token without bars is that of the lead, if there is one
+            token = token.strip()
         held, _ = yield from read_until(text.source, _EVERYTHING, _MAX_HELD)
         odd: list[str] = []
 
@@ -162,7 +166,7 @@ class DsmlCalls(TaggedCalls):
             odd.extend([found[0]] if found[0] != token else [])
             return token + lead if found[0].endswith(" ") else token
 
-        rest = _any_bars(self._token.strip("|｜‖∣")).sub(respelled, tag + held)
+        rest = _any_bars(word).sub(respelled, tag + held)
         text.emit(Problem("markup_repaired", f"the tags of a call begin with {token!r}"))
         text.markup(blanks)
         text.markup("".join(odd))  # what others begin with

@@ -17,10 +17,11 @@ from callwright.dialects.harmony.bodies import ANY, BODY_END, STOPS, Bodies
 from callwright.dialects.harmony.header import read_header
 from callwright.dialects.harmony.tokens import CALL, CHANNEL, CONSTRAIN, CONTROLS, END, MESSAGE, RETURN, START
 from callwright.dialects.prompts.turns import Turns
-from callwright.events import Markup, Problem
+from callwright.events import Markup, Problem, ProblemKind
 from callwright.layout.calls import CallLayout, TaggedArguments
 from callwright.reading.tagged.call import TaggedCall
 from callwright.reading.tagged.lexer import TagLexer
+from callwright.reading.tagged.literals import Tag, TagKind
 from callwright.reading.tagged.marks import parameter_marks
 from callwright.reading.tagged.tags import ParameterTags
 from callwright.reading.text.answer_text import AnswerText
@@ -45,7 +46,9 @@ _BEGUN: Final = ("assistant", "to=")  # with which an output may end
 _HEADER_END: Final = Markers(MESSAGE, START, *STOPS)
 _TO: Final = re.compile(r"\bto=([^\s<]++)")
 # The header of a message that follows another without `<|start|>`, and a text that may become one.
-_HEADER: Final = re.compile(rf"\s*+(?:assistant)?\s*+(?:to=[^\s<]++)?\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})")
+_HEADER: Final = re.compile(
+    rf"\s*+(?:assistant)?\s*+(?:to=(?P<to>[^\s<]++))?\s*+(?:{re.escape(CHANNEL)}|{re.escape(MESSAGE)})"
+)
 _MAY_BE_HEADER: Final = re.compile(r"\s*+[^<\n]*+(?:<\|?+[a-z]*+\|?+)?\Z")
 # Maximum length of held text without a header (longer text is streamed as an answer), and of a header.
 _MAX_BARE: Final = 256
@@ -88,19 +91,34 @@ def _parse(text: AnswerText, start: str, formats: Formats) -> Parse[None]:
 class _Lexer(TagLexer):
     """Reads the tags in a message."""
 
+    def tag(self, literal: str) -> Parse[Tag | None]:
+        """A tag; `<|start|>` opens a call if its message is to a tool."""
+        if literal != START:
+            return (yield from super().tag(literal))
+        header = yield from self._header()
+        name = (header and header["to"]) or ""
+        return Tag(START, CALL, TagKind.CALL, key=name, known=name in self.text.tools) if name else None
+
     def message_begins(self) -> Parse[bool]:
         """Whether a header without `<|start|>` is next, which names a tool or a channel."""
+        return (yield from self._header()) is not None
+
+    def _header(self) -> Parse[re.Match[str] | None]:
+        """The header that is next, after its `<|start|>`. Nothing is read."""
         while True:
             ahead = self.source.ahead(_MAX_BARE)
-            if _HEADER.match(ahead):
-                return True
-            if not self.source.more(_MAX_BARE) or not _MAY_BE_HEADER.match(ahead):
-                return False
+            header = _HEADER.match(ahead)
+            if header or not self.source.more(_MAX_BARE) or not _MAY_BE_HEADER.match(ahead):
+                return header
             yield
 
 
 class _Call(TaggedCall):
     """A call, which is a message."""
+
+    def _next_tag(self) -> Parse[str]:
+        """Read up to the next tag; none if another message begins, although no token ends this one."""
+        return "" if (yield from self.lexer.message_begins()) else (yield from super()._next_tag())
 
     def _ends_call(self, marker: str) -> bool:
         """Whether a token ends a message, and so a call."""
@@ -144,12 +162,13 @@ class _Reader:
         if token != MESSAGE:
             rest, token = yield from read_until(self.text.source, _HEADER_END, _MAX_HEADER)
             written += rest
+        header = read_header(written.removesuffix(MESSAGE), self.text.tools, has_role=has_role)
         if token != MESSAGE:
-            self.text.emit(Problem("malformed_header", "a header without a body", text=written))
+            kind: ProblemKind = "malformed_call" if header.name in self.text.tools else "malformed_header"
+            self.text.emit(Problem(kind, "a header without a body", text=written))
             self.text.source.unread(token)
             return
         written = written.removesuffix(MESSAGE)
-        header = read_header(written, self.text.tools, has_role=has_role)
         # A tool may have the name of a reader: only a call has a constraint.
         to = _TO.search(written) if CONSTRAIN in written else None
         name = header.name or (to[1] if to and to[1] in self.text.tools else "")

@@ -50,6 +50,7 @@ _FORM: Final = DsmlForm(
     how_to=(_HOW_TO, "\n</functions>\n"),
     results=("\n\n<function_results>\n", "<result>", "</result>", "\n", "\n</function_results>"),
     inline=True,
+    kin=(" calls", " "),
 )
 
 

@@ -23,7 +23,7 @@ _GIVEN = re.compile(r"""(?<![\w.-])([\w.-]++)["']?\s*+[:=]""").findall
 _QUOTED = re.compile(r"""\"[^"\n<]*\"|'[^'\n<]*'""").match
 
 # Characters that hardly any key contains, but a tag around one does.
-_ODD_KEY = re.compile(r"[\s<>=\"']|/\w+>").search
+_ODD_KEY = re.compile(r"[\s<>=\"'“”&;]|/\w+>").search
 
 
 def split_head(text: str, end: str, names: Collection[str]) -> tuple[str, str, str]:

@@ -1,6 +1,9 @@
 """The nesting of tags in a value: whether they fit in it, or show that the value ended before them."""
 
+from collections.abc import Callable
 from enum import Enum
+
+from callwright.reading.tagged.literals import Tag, TagKind
 
 
 class Fit(Enum):
@@ -66,3 +69,41 @@ class Nesting:
     def _pop(self) -> None:
         closer, _ = self._open.pop()
         self._count[closer] -= 1
+
+
+class Shown:
+    """The markup shown inside a value, from an opening in it or a stop token onwards. `is_foreign`: whether a tool
+    lacks a parameter; `outermost`: the closer of an answer's calls.
+    """
+
+    def __init__(self, nesting: Nesting, is_foreign: Callable[[str, str], bool], outermost: str) -> None:
+        self.nesting = nesting
+        self.has_foreign = False  # a tool has parameters of another
+        self._is_foreign = is_foreign
+        self._outermost = outermost
+        self._call = ""  # the tool last passed
+        self._is_answer = False  # an answer is shown, whose own opening the prompt writes
+
+    def open(self, tag: Tag, place: int = -1) -> None:
+        """Take an opening, at a place."""
+        if tag.kind is TagKind.CALL:
+            self._call = tag.key
+        elif tag.kind is TagKind.VALUE and self._call:
+            self.has_foreign = self.has_foreign or self._is_foreign(self._call, tag.key)
+        self._is_answer = self._is_answer or not self.nesting.is_open()
+        self.nesting.opens(tag.closer, place)
+
+    def stop(self, closer: str) -> None:
+        """Take a stop token, which ends a call as its `closer` does."""
+        if self.nesting.is_open(closer):
+            self.nesting.closes(closer)
+
+    def close(self, tag: Tag, *, is_outer: bool) -> Fit:
+        """Take a closer, which may be that of the element around the value (`is_outer`)."""
+        fit = self.nesting.closes(tag.closer)
+        if fit is not Fit.OUTER:
+            return fit
+        if self._is_answer and tag.closer == self._outermost and not self.nesting.is_open():
+            self._is_answer = False
+            return Fit.INSIDE
+        return Fit.OUTER if is_outer else Fit.INSIDE

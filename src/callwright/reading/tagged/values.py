@@ -20,7 +20,7 @@ from callwright.calls.toolset import Toolset
 from callwright.reading.arguments_writer import ArgumentsWriter, written_stretch
 from callwright.reading.tagged.lexer import TagLexer
 from callwright.reading.tagged.literals import Tag, TagKind, TagLiterals
-from callwright.reading.tagged.nesting import Fit, Nesting
+from callwright.reading.tagged.nesting import Fit, Nesting, Shown
 from callwright.reading.tagged.other_closers import OTHER_CLOSER
 from callwright.streaming.reader import Parse, StreamReader
 
@@ -331,8 +331,8 @@ class ValueReader:
         self._lost = self._lost or is_own
 
     def _what_follows(self) -> Parse[Tag | None]:
-        """The tag that follows white space, `_NO_TAG` at the end of the output, None if there is other text, or another
-        closer of the value.
+        """The tag that follows white space, `_NO_TAG` at the end of the output or before another message, None if there
+        is other text, or another closer of the value.
         """
         source = self._reader.source
         blanks = yield from self._reader.gap()
@@ -344,7 +344,7 @@ class ValueReader:
             is_over = is_over or (yield from self._reader.message_begins())
             source.unread(tag.text + behind)
             tag = tag if is_over else None
-        if tag is None and source.done:
+        if tag is None and (source.done or (yield from self._reader.message_begins())):
             tag = _NO_TAG
         source.unread(blanks)
         is_again = (
@@ -414,9 +414,7 @@ class ValueReader:
         start = self._here()
         if start in self._never_closed:
             return None
-        shown = _Shown(
-            Nesting(self._value.own, named=self._known.named), self._reader.is_foreign, self._known.outermost
-        )
+        shown = Shown(Nesting(self._value.own, named=self._known.named), self._reader.is_foreign, self._known.outermost)
         if opening is not None:
             shown.open(opening)
         read: list[str] = []
@@ -436,6 +434,8 @@ class ValueReader:
                 shown.open(tag, source.place)
             elif tag.closes:
                 fit = shown.close(tag, is_outer=self._is_outer(tag))
+            elif self._known.call_closer in self._known.ends:
+                shown.stop(self._known.call_closer)
         if fit is Fit.OWN:
             source.unread(read.pop())
             return "".join(read)
@@ -460,39 +460,6 @@ class ValueReader:
         if source is not self._source:
             self._source, self._never_closed, self._doubt_to, self._lost = source, set(), -1, False
         return source.place
-
-
-class _Shown:
-    """The markup shown inside a value, from an opening in it or a stop token onwards. `is_foreign`: whether a tool
-    lacks a parameter; `outermost`: the closer of an answer's calls.
-    """
-
-    def __init__(self, nesting: Nesting, is_foreign: Callable[[str, str], bool], outermost: str) -> None:
-        self.nesting = nesting
-        self.has_foreign = False  # a tool has parameters of another
-        self._is_foreign = is_foreign
-        self._outermost = outermost
-        self._call = ""  # the tool last passed
-        self._is_answer = False  # an answer is shown, whose own opening the prompt writes
-
-    def open(self, tag: Tag, place: int = -1) -> None:
-        """Take an opening, at a place."""
-        if tag.kind is TagKind.CALL:
-            self._call = tag.key
-        elif tag.kind is TagKind.VALUE and self._call:
-            self.has_foreign = self.has_foreign or self._is_foreign(self._call, tag.key)
-        self._is_answer = self._is_answer or not self.nesting.is_open()
-        self.nesting.opens(tag.closer, place)
-
-    def close(self, tag: Tag, *, is_outer: bool) -> Fit:
-        """Take a closer, which may be that of the element around the value (`is_outer`)."""
-        fit = self.nesting.closes(tag.closer)
-        if fit is not Fit.OUTER:
-            return fit
-        if self._is_answer and tag.closer == self._outermost and not self.nesting.is_open():
-            self._is_answer = False
-            return Fit.INSIDE
-        return Fit.OUTER if is_outer else Fit.INSIDE
 
 
 def too_many_parameters(tools: Toolset) -> str:
