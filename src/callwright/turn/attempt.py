@@ -1,6 +1,6 @@
 """One answer of a model, as a retry policy sees it: its text and calls, and which of them were sent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, get_args
 
 import msgspec
@@ -40,6 +40,11 @@ CUT: Final = ("length", "content_filter")
 SaidDelta: TypeAlias = ContentDelta | RefusalDelta | AnnotationsDelta
 # Events that, once held, later ones may not overtake.
 _BLOCKING: Final = frozenset((CallStarted, *get_args(SaidDelta)))
+
+
+def details_of(problems: Iterable[Problem]) -> str:
+    """The details of problems as one text. A model often repeats a call with its mistake, which is reported once."""
+    return "; ".join(dict.fromkeys(problem.detail for problem in problems))
 
 
 class AttemptedCall(msgspec.Struct):
