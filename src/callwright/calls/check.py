@@ -15,6 +15,7 @@ from callwright.calls.streaming_input import StreamingCustomInput
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.events import (
+    OF_INVALID_CALLS,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -47,10 +48,6 @@ class _Open(msgspec.Struct):
     told: list[Problem] = []  # its problems, sent after its end: until then some of its arguments may be held back
 
 
-# The problems of an attempted call in text: they explain why there is no call.
-_IN_TEXT: Final = frozenset(
-    ("incomplete_arguments", "invalid_arguments", "malformed_call", "non_json_arguments", "unknown_tool")
-)
 # Events outside calls are passed on unchanged.
 _PASSED: Final = frozenset((ContentDelta, ReasoningDelta, Markup))
 
@@ -129,7 +126,7 @@ class Check:
         elif type(event) is Problem and event.call is not None:
             self._judge_problem(event, event.call, out)
         else:
-            self._has_failed = self._has_failed or (type(event) is Problem and event.kind in _IN_TEXT)
+            self._has_failed = self._has_failed or (type(event) is Problem and event.kind in OF_INVALID_CALLS)
             out.append(event)
 
     def _judge_problem(self, problem: Problem, index: int, out: list[Event]) -> None:

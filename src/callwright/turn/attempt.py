@@ -7,6 +7,7 @@ import msgspec
 
 from callwright.calls.custom_tools import input_arguments
 from callwright.events import (
+    OF_INVALID_CALLS,
     AnnotationsDelta,
     ArgumentsDelta,
     CallEnded,
@@ -21,18 +22,7 @@ from callwright.events import (
 )
 
 # The problems that are worth a retry.
-RETRIED: Final = frozenset(
-    (
-        "call_missing",
-        "incomplete_arguments",
-        "invalid_answer",
-        "invalid_arguments",
-        "invalid_input",
-        "malformed_call",
-        "non_json_arguments",
-        "unknown_tool",
-    )
-)
+RETRIED: Final = OF_INVALID_CALLS | {"call_missing", "invalid_answer"}
 # Why an answer ended before the model was done.
 CUT: Final = ("length", "content_filter")
 
