@@ -11,7 +11,7 @@ are forwarded unchanged.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, TypeVar, final, get_args
+from typing import Any, Final, Literal, TypeAlias, TypeVar, final, get_args
 
 from msgspec import Struct
 
@@ -43,7 +43,7 @@ ProblemKind = Literal[
     "ambiguous_call",
     "answer_repaired",
     "answer_retried",
-    "answer_repaired",
+    "answer_unchecked",
     "call_in_text",
     "call_in_thought",
     "call_changed",
@@ -55,7 +55,6 @@ ProblemKind = Literal[
     "call_retried",
     "call_unread",
     "foreign_format",
-    "invalid_answer",
     "malformed_call",
     "model_replaced",
     "output_endless",
@@ -88,6 +87,17 @@ ProblemKind = Literal[
     "wrong_stop",
 ]
 PROBLEM_KINDS: tuple[str, ...] = get_args(ProblemKind)
+# A call was written, and is invalid.
+OF_INVALID_CALLS: Final[frozenset[ProblemKind]] = frozenset(
+    (
+        "incomplete_arguments",
+        "invalid_arguments",
+        "invalid_input",
+        "malformed_call",
+        "non_json_arguments",
+        "unknown_tool",
+    )
+)
 
 
 @final

@@ -160,6 +160,11 @@ CALLS: Final[dict[ProblemKind, Explanation]] = {
         "The first answer was not in the requested form and was retried; `detail` says why.",
         "Nothing: the earlier answer was not sent.",
     ),
+    "answer_unchecked": Explanation(
+        "The schema in `response_format` cannot be compiled (an unresolvable `$ref`, an invalid `pattern`), so the "
+        "answer was not validated; `detail` has the reason.",
+        "Fix the schema. With `strict: true` such a schema is refused.",
+    ),
     "model_replaced": _repaired(
         "Another model answers in place of the one that was asked; `detail` names both, and why.",
         "Nothing: nothing of the earlier answer is contradicted. If it is frequent, see why the first model fails.",

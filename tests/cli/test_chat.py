@@ -89,6 +89,11 @@ def messages(path: Path) -> list[dict[str, Any]]:
 # --- through a pipe ---
 
 
+@pytest.mark.parametrize("upstream", [(), ("--upstream", "simulated")], ids=["", "named"])
+def test_the_simulated_model_answers_if_no_other_is_named(upstream: tuple[str, ...]) -> None:
+    assert talk(*upstream, given="hello\n") == ["You said: hello"]
+
+
 def test_each_line_is_a_turn_of_one_conversation(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "talk.jsonl"
     lines = talk(

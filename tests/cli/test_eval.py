@@ -38,7 +38,7 @@ SMALL = ("--size", "quick", "--group", "one_tool", "--group", "many_tools")
 
 
 def test_the_simulated_model_is_measured_and_told_in_a_table(tmp_path: Path) -> None:
-    result = run(*SMALL, "--way", "raw:hermes", "--way", "prompt:json", "--faults", "unknown_tool:0.5")
+    result = run("simulated", *SMALL, "--way", "raw:hermes", "--way", "prompt:json", "--faults", "unknown_tool:0.5")
     assert result.exit_code == 0, result.stderr
     assert "Asking in 2 ways: 16 cases, 16 requests, about " in result.stderr
     for word in ("raw:hermes", "prompt:json", "one_tool", "unknown_tool", "as written", "tokens"):

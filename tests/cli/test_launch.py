@@ -382,9 +382,13 @@ def test_an_agent_that_is_not_installed_is_named_with_its_installation(agent: st
 
 
 BAD = {
-    "no scheme": ((*NAMED, "--url", "127.0.0.1:8642"), "--url: expected a URL such as http://127.0.0.1:8642"),
-    "a control character": ((*NAMED, "--url", "http://a\n"), "--url: expected a URL"),
-    "an open bracket": ((*NAMED, "--url", "http://[::1"), "--url: expected a URL"),
+    "no scheme": (
+        (*NAMED, "--url", "127.0.0.1:8642"),
+        "--url '127.0.0.1:8642': expected a URL such as http://127.0.0.1:8642",
+    ),
+    "a control character": ((*NAMED, "--url", "http://a\n"), "expected a URL"),
+    "an open bracket": ((*NAMED, "--url", "http://[::1"), "expected a URL"),
+    "a model": ((*NAMED, "--url", "smollm2"), "Serve it with `callwright serve smollm2`"),
     "an empty model": (("--model", "", *NOWHERE), "--model: expected the name of a model, got ''"),
     "a model of two lines": (("--model", "a\nb", *NOWHERE), "--model: expected the name of a model"),
     "no variable": ((*NAMED, "--key-env", "a key"), "--key-env: expected the name of an environment variable"),

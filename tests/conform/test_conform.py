@@ -354,6 +354,7 @@ def test_errors_of_the_caller(gateway: Gateway, monkeypatch: pytest.MonkeyPatch)
     for arguments, expected, code in (
         ((), "Expected the URL of a server", 2),
         (("localhost:8000",), "expected a URL such as", 2),
+        (("model.gguf",), "Serve it with `callwright serve model.gguf`", 2),
         ((gateway.url, "--api", "chat,soap"), "--api chat,soap: expected names out of chat, responses, messages", 2),
         ((gateway.url, "--only", "chat.nothing"), "--only chat.nothing: no check has such an id", 2),
         ((gateway.url, "--key-env", "NO_KEY"), "NO_KEY is not set", 2),

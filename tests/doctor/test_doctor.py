@@ -512,6 +512,7 @@ def test_a_gateway_of_our_own_needs_no_configuration(serve: Served, tmp_path: Pa
     assert result.exit_code == 0
     advised = " ".join(result.stdout.split("Advice")[1].split())
     assert f"It is a Callwright gateway: clients use it directly, with the base URL {url}/v1." in advised
+    assert "`callwright eval FILE`" in advised
     assert "[[models]]" not in result.stdout
     assert "It is a Callwright gateway" in page.read_text()
 
@@ -592,6 +593,9 @@ def test_nothing_usable_is_exit_status_1(closed_port: str) -> None:
     ("arguments", "message"),
     [
         (("localhost:8000",), "expected a URL such as http://localhost:8000/v1"),
+        (("smollm2",), "got a model. Serve it with `callwright serve smollm2`, then give the URL that this prints"),
+        (("some/model.gguf",), "Serve it with `callwright serve some/model.gguf`"),
+        (("simulated",), "Serve it with `callwright serve simulated`"),
         (("http://127.0.0.1:9/v1", "--key-env", "NO_SUCH"), "--key-env: the environment variable NO_SUCH is not set"),
         (("http://127.0.0.1:9/v1", "--html", "/no/such/folder/x.html"), "Cannot write /no/such/folder/x.html"),
         (("http://127.0.0.1:9/v1", "--dialect", "hermez"), "Did you mean 'hermes'?"),

@@ -15,6 +15,7 @@ import pytest
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval import run as runs
 from callwright.eval.ask import Answered, Asker, ModelAsker
+from callwright.eval.cost import seconds_left
 from callwright.eval.results import RESULTS, Plan, ResultFile, read_records, read_results
 from callwright.eval.run import run
 from callwright.eval.suite import digest_of, suite
@@ -32,6 +33,22 @@ PLAN = Plan("simulated", digest_of(CASES), "quick")
 def asked(folder: Path, ways: dict[str, Asker], **how: Any) -> None:
     with ResultFile(folder, PLAN) as results:
         asyncio.run(run(CASES, ways, results, **how))
+
+
+@pytest.mark.parametrize(
+    ("left", "ended", "spent_s", "seconds"),
+    [
+        (8, 0, 30.0, 60.0),  # the four that run have taken 30 s each, and as many wait
+        (3, 0, 30.0, 30.0),
+        (136, 4, 30.0, 1020.0),
+        (100, 40, 300.0, 750.0),
+        (1, 39, 300.0, 300 * 4 / 39),  # which has no other beside it
+    ],
+)
+def test_the_time_that_is_left_follows_from_the_cases_that_ended(
+    left: int, ended: int, spent_s: float, seconds: float
+) -> None:
+    assert seconds_left(left, ended, spent_s, at_once=4) == pytest.approx(seconds)
 
 
 class Counting:

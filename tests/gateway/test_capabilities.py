@@ -10,7 +10,10 @@ from tests.conftest import Served
 from tests.support.http_client import request
 
 ANTHROPIC: Final = {"anthropic-version": "2023-06-01"}
-PARAMETERS: Final = {"tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs"}
+PARAMETERS: Final = {
+    *("tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs"),
+    *("max_tokens", "stop", "temperature", "top_p", "seed", "presence_penalty", "frequency_penalty"),
+}
 TOOLS: Final = {"completion", "tools", "tool_use"}
 SEES: Final[Mapping[str, Any]] = {"input_modalities": ("text", "image")}
 # A model, and its card: mode, dialect, inputs, whether it reasons.

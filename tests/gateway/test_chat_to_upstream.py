@@ -10,7 +10,7 @@ from callwright.gateway.config.config import ModelConfig
 from tests.conftest import KEY, Served
 from tests.support.http_client import CHAT, ask, request
 from tests.support.outputs import ARGUMENTS, CALL, FEW_WAYS, HISTORY, QUESTION, TEXT, TOOLS, played, spoken
-from tests.support.servers import Answer, ModelServer, said
+from tests.support.servers import Answer, ModelServer, said, sse
 
 
 def asked(gateway: str, model: ModelServer, way: str, **fields: Any) -> dict[str, Any]:
@@ -128,6 +128,26 @@ def test_a_stop_text_of_the_client_is_not_in_the_answer(
     answer = ask(gateway, {"model": way, "messages": [QUESTION], "stop": [" END"]}, stream=stream)
     assert answer.message["content"] == "One two"
     assert answer.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("heading", ["### User\n", "### System\n", "### Assistant\n"])
+@pytest.mark.parametrize("server", ["openai", "vllm", "sglang", "llamacpp"])
+def test_a_heading_of_the_plain_prompt_ends_the_answer_and_is_not_in_it(
+    gateway: str, model: ModelServer, server: str, heading: str
+) -> None:
+    written = f"### User guide\nHi.\n\n{heading}"
+
+    def stopped(body: Any) -> Answer:
+        """At the first stop text, which is in the answer if the server keeps it, or apart from it."""
+        end, stop = min((written.find(stop), stop) for stop in body["stop"] if stop in written)
+        if server == "llamacpp":
+            return Answer(sse({"content": written[:end], "stop": True, "stop_type": "word", "stopping_word": stop}))
+        kept = body.get("include_stop_str_in_output") or body.get("no_stop_trim")
+        return spoken(f"raw-json-{server}", written[: end + len(stop)] if kept else written[:end])
+
+    model.plays(stopped)
+    answer = ask(gateway, {"model": f"raw-json-{server}", "messages": [QUESTION]}, stream=False)
+    assert (answer.message["content"], answer.finish_reason) == ("### User guide\nHi.\n\n", "stop")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""A strict schema that cannot hold anything is refused, on all APIs: for the arguments of a tool and for an answer."""
+"""A strict schema that checks nothing is refused, on all APIs: for the arguments of a tool and for an answer. With any
+other that checks nothing, the answer has a problem that says so.
+"""
 
 from typing import Any
 
@@ -8,8 +10,9 @@ from callwright import strict_problems
 from callwright.schema.strict import closed_problems
 from tests.support.http_client import CHAT, Reply, request
 from tests.support.messages_client import MESSAGES
-from tests.support.outputs import QUESTION
+from tests.support.outputs import QUESTION, spoken
 from tests.support.responses_client import RESPONSES
+from tests.support.servers import ModelServer, said
 
 TEXT = {"type": "string"}
 
@@ -80,8 +83,8 @@ def with_tool(path: str, schema: dict[str, Any], *, strict: bool) -> dict[str, A
     return {"messages": [QUESTION], "max_tokens": 50, "tools": [tool]}
 
 
-def with_answer(path: str, schema: dict[str, Any]) -> dict[str, Any]:
-    named = {"name": "f", "schema": schema, "strict": True}
+def with_answer(path: str, schema: dict[str, Any], *, strict: bool | None = True) -> dict[str, Any]:
+    named = {"name": "f", "schema": schema, "strict": strict}
     match path:
         case "/v1/chat/completions":
             wanted = {"type": "json_schema", "json_schema": named}
@@ -124,6 +127,23 @@ def test_an_answer_that_checks_nothing_is_refused(
     simulated: str, path: str, schema: dict[str, Any], words: str
 ) -> None:
     check_refusal(asked(simulated, path, with_answer(path, schema)), path, words)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("strict", [None, False])
+@pytest.mark.parametrize("path", [CHAT, RESPONSES])
+@pytest.mark.parametrize("way", ["native", "prompt-json", "raw-hermes-vllm", "raw-harmony-openai"])
+def test_an_answer_that_need_not_be_strict_and_cannot_be_checked_says_so(
+    gateway: str, model: ModelServer, way: str, path: str, strict: bool | None, stream: bool
+) -> None:
+    """`strict` is always on in Anthropic's API."""
+    text = '{"a": 1}'
+    final = f"<|channel|>final<|message|>{text}<|return|>" if "harmony" in way else text
+    model.plays(said(text) if way == "native" else spoken(way, final))
+    asked_ = with_answer(path, closed(BAD_PATTERN), strict=strict)
+    reply = request(gateway + path, {"model": way, "stream": stream, **asked_})
+    assert (reply.status, reply.problems) == (200, {"answer_unchecked": 1})
+    assert len(model.asked) == 1
 
 
 @each_api

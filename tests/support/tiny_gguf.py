@@ -92,7 +92,8 @@ def chat_template(dialect: str) -> str:
 
 def write_model(path: Path, dialect: str = "hermes", seed: int = 7, template: str | None = None) -> None:
     """Write the file. `template`: another chat template; an empty one is left out."""
-    end, marks = get_dialect(dialect).stops[0], _marks(dialect)
+    marks = _marks(dialect)
+    end = (*get_dialect(dialect).stops, marks[-1])[0]
     tokens = [*_alphabet(), "Ġt", *marks]
     types = [_NORMAL] * 257 + [_CONTROL if mark.startswith(_SILENT) else _USER_DEFINED for mark in marks]
     values: dict[str, tuple[int, Any]] = {

@@ -140,6 +140,36 @@ def test_a_demand_that_is_not_met_is_an_error(patient: str, model: ModelServer, 
     assert len(model.asked) == 3
 
 
+def fenced(*arguments: str) -> Answer:
+    """Calls in the text of an answer, each in a block of its own."""
+    return said("\n".join(f'```json\n{{"tool": "get_weather", "arguments": {each}}}\n```' for each in arguments))
+
+
+NO_CITY = "the arguments of 'get_weather' do not fit: $: \"city\" is a required property"
+# The answer of the model, the choice, and why it is no valid call: what is wrong with a call is said once, and no call
+# that was made is called missing.
+UNMET: dict[str, tuple[str, Answer, Any, str]] = {
+    "text": ("native", said("Sunny."), "required", "the request asks for a call and the model made none"),
+    "another tool": (
+        *("native", calls(("send_mail", '{"to": "a@b.c", "text": "x"}')), NAMED),
+        "the request asks for a call of 'get_weather' and the model made none",
+    ),
+    "a call in text": ("prompt-json", fenced("{}"), "required", NO_CITY),
+    "the same call in text twice": ("prompt-json", fenced("{}", "{}"), "required", NO_CITY),
+    "the same call twice": ("native", calls(("get_weather", "{}"), ("get_weather", "{}")), "required", NO_CITY),
+    "an unknown tool": ("prompt-json", said('{"tool": "f", "arguments": {}}'), "required", "no tool is called 'f'"),
+}
+
+
+@both
+@pytest.mark.parametrize("case", UNMET)
+def test_a_demand_that_is_not_met_says_why_once(patient: str, model: ModelServer, case: str, stream: bool) -> None:
+    way, answer, choice, why = UNMET[case]
+    model.plays(answer, answer)
+    reply = request(patient + CHAT, body(way, tool_choice=choice, stream=stream))
+    assert reply.error["message"].startswith(f"No valid tool call in 2 attempts: {why}. Try ")
+
+
 @both
 def test_the_same_mistake_twice_ends_it(patient: str, model: ModelServer, stream: bool) -> None:
     model.plays(*[calls(("get_weather", "{}"))] * 3)

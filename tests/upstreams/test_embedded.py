@@ -22,7 +22,7 @@ from callwright.gateway.config.config import Config, ModelConfig, file_of
 from callwright.turn.model import Model
 from callwright.turn.run import run_turn
 from callwright.turn.streams import each
-from callwright.upstreams.embedded.engine import EmbeddedUpstream, EngineOptions
+from callwright.upstreams.embedded.engine import ENGINE_FIELDS, EmbeddedUpstream, EngineOptions
 from callwright.upstreams.embedded.gguf import read_gguf
 from tests.conftest import Served
 from tests.support.http_client import CHAT, Live, ask, request
@@ -226,6 +226,8 @@ def test_a_prompt_is_completed_whole_and_streamed_and_counted(gateway: str) -> N
     assert whole["choices"][0]["finish_reason"] == "length"
     assert whole["usage"]["completion_tokens"] == last["usage"]["completion_tokens"] == 8
     assert whole["model"] == last["model"] == "tiny"
+    assert whole["id"].startswith("cmpl-")
+    assert len({event["id"] for event in (*pieces, last)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -248,6 +250,7 @@ def test_what_the_engine_cannot_do_is_told(
 def test_the_model_is_listed_by_the_name_it_was_given(gateway: str) -> None:
     listed = request(f"{gateway}/v1/models", method="GET").json
     assert [entry["id"] for entry in listed["data"]] == ["tiny"]
+    assert set(listed["data"][0]["supported_parameters"]) >= ENGINE_FIELDS
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -15,6 +15,7 @@ from callwright.calls.streaming_input import StreamingCustomInput
 from callwright.calls.toolset import Toolset
 from callwright.conversation import NamedTool
 from callwright.events import (
+    OF_INVALID_CALLS,
     ArgumentsDelta,
     CallEnded,
     CallStarted,
@@ -67,6 +68,7 @@ class Check:
         self._choice = tools.choice
         self._parallel = tools.parallel
         self._calls = 0
+        self._has_failed = False  # an attempted call in text is invalid, and reported
         self._unfinished = False  # a call that was passed on is incomplete
         self._open: dict[int, _Open] = {}  # by the parser's index
         self._index: dict[int, int | None] = {}  # the parser's index -> the consumer's, None if the call is withheld
@@ -127,6 +129,7 @@ class Check:
         elif type(event) is Problem and event.call is not None:
             self._judge_problem(event, event.call, out)
         else:
+            self._has_failed = self._has_failed or (type(event) is Problem and event.kind in OF_INVALID_CALLS)
             out.append(event)
 
     def _judge_problem(self, problem: Problem, index: int, out: list[Event]) -> None:
@@ -146,8 +149,9 @@ class Check:
         """
         if self._early:
             self._tell_early(None, out)
-        if not self._calls and (self._choice == "required" or isinstance(self._choice, NamedTool)):
-            out.append(Problem("call_missing", "the request asks for a call and the model made none"))
+        if not self._calls and self._choice not in ("auto", "none") and not self._has_failed:
+            detail = f"the request asks for {self._wanted_call()} and the model made none"
+            out.append(Problem("call_missing", detail))
         out.append(finished(reason, calls=bool(self._calls), unfinished=self._unfinished))
 
     def _start(self, started: CallStarted, out: list[Event]) -> None:
@@ -225,6 +229,11 @@ class Check:
                 out.append(wrong)
             elif unread := self._tools.unusable_schema(name):
                 out.append(unchecked_problem(name, unread, ours))
+
+    def _wanted_call(self) -> str:
+        """The call that the request demands, in words."""
+        named = (self._choice.name,) if isinstance(self._choice, NamedTool) else sorted(self._tools.allowed or ())
+        return f"a call of {' or '.join(map(repr, named))}" if named else "a call"
 
     def _refusal(self, name: str) -> str:
         if self._choice == "none":

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 import callwright
+from callwright.cli.options import check_server_url
 from callwright.cli.progress import status
 from callwright.conform.check import Check, Status, Target
 from callwright.conform.checks.faults import DIALECTS, NATIVE, baseline, fault_checks
@@ -34,7 +35,6 @@ from callwright.conform.run import (
 from callwright.doctor.client import Asker
 from callwright.errors import CallwrightError, ConfigError, reason_of
 from callwright.eval.wires import WIRES, WireName
-from callwright.gateway.config.urls import check_url
 from callwright.upstreams.base_urls import without_credentials
 
 _COLOURS: Final[dict[Status, str]] = {"holds": "green", "does not": "red", "not shown": "yellow", "not offered": "cyan"}
@@ -110,7 +110,7 @@ def conform(
         return
     if url is None:
         raise ConfigError("Expected the URL of a server, such as http://localhost:8000/v1.")
-    check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
+    check_server_url(url, "URL")
     base = f"{url.rstrip('/')}/v1" if _HOST_ONLY.fullmatch(url) else url.rstrip("/")
     key = os.environ.get(api_key_env) if api_key_env else None
     if api_key_env and not key:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from callwright.cli.config_file import advised_table, refuse_existing, write_config
-from callwright.cli.options import dialect_option
+from callwright.cli.options import check_server_url, dialect_option
 from callwright.cli.progress import status
 from callwright.cli.terminal import width
 from callwright.dialects.base import get_dialect
@@ -20,7 +20,6 @@ from callwright.doctor.findings import GROUPS, Findings, ProbeResult, Status
 from callwright.doctor.page import page
 from callwright.doctor.recommend import Advice, advice
 from callwright.errors import ConfigError
-from callwright.gateway.config.urls import check_url
 from callwright.upstreams.base_urls import without_credentials
 
 _COLOURS: Final[dict[Status, str]] = {
@@ -71,7 +70,7 @@ def doctor(
     """
     if write is not None:
         refuse_existing(write)
-    check_url(url, f"URL {without_credentials(url)!r}: expected a URL such as http://localhost:8000/v1")
+    check_server_url(url, "URL")
     if dialect is not None:
         get_dialect(dialect)
     api_key = _key(api_key_env)

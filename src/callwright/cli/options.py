@@ -15,10 +15,13 @@ import click
 from callwright.cli.weights import install_weights
 from callwright.dialects.base import dialect_names
 from callwright.errors import ConfigError, RequestError
+from callwright.gateway.config.urls import check_url
 from callwright.settings.errors import SlipError, read_settings
 from callwright.tolerant_json.codec import NotJsonError, decode
 from callwright.turn.model import AUTO, MODES
 from callwright.upstreams.base import Server
+from callwright.upstreams.base_urls import without_credentials
+from callwright.upstreams.embedded.gguf import is_file
 from callwright.wire.errors import json_fault
 
 T = TypeVar("T")
@@ -81,6 +84,18 @@ def model_settings(given: Mapping[str, str | None]) -> dict[str, str]:
         found["upstream"] = f"{found['upstream'].rstrip('/')}/v1"
     install_weights(found.get("upstream", ""))
     return {"dialect": AUTO, **found} if "template" in found else found
+
+
+def check_server_url(url: str, named: str, example: str = "http://localhost:8000/v1") -> None:
+    """Raises `ConfigError` for what is not the URL of a server, such as a model that has to be served first. `named` is
+    the argument, in errors.
+    """
+    if is_file(url) or url == "simulated":
+        raise ConfigError(
+            f"{named} {url!r}: expected the URL of a server, got a model. Serve it with `callwright serve {url}`, then "
+            "give the URL that this prints."
+        )
+    check_url(url, f"{named} {without_credentials(url)!r}: expected a URL such as {example}")
 
 
 def option_of(setting: str) -> str:

@@ -117,7 +117,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     `source` is the source of the format, `tokenizers` the names of the families' tokenizers in
     `callwright.dialects.tokenizers`: their control tokens, too, are escaped in texts.
 
-    `stops` are the stop strings for a raw completion, `stop_token_ids` their ids, empty where these differ by model.
+    `stops` are the control tokens that end a raw completion, `stop_token_ids` their ids, empty where these differ by
+    model; `stop_texts` are other texts that end it, which no reader knows: a server must remove them.
     `shown_keywords`: the keywords of a tool's schema that a prompt shows; None: all of them.
 
     `options` is the type of the options of `render` and `messages`. `is_slow`: to render takes milliseconds, whatever
@@ -135,6 +136,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     tokenizers: tuple[str, ...] = ()
     stops: tuple[str, ...]
     stop_token_ids: tuple[int, ...] = ()
+    stop_texts: tuple[str, ...] = ()
     options: type[RenderOptions] = RenderOptions
     prompt: PromptFormat
     calls: CallFormat | ParsedBy

@@ -33,7 +33,8 @@ _MAKES_CALLS: Final[Mapping[ServerName, str]] = {
 }
 _GATEWAY: Final = (
     "It is a Callwright gateway: clients use it directly, with the base URL {url}. Another gateway in front of it "
-    "would add nothing. To probe the model server itself, give doctor that server's URL."
+    "would add nothing. If a model server is behind it, doctor examines that at its own URL; a model in a file "
+    "has none, and `callwright eval FILE` measures it."
 )
 
 

@@ -1,12 +1,13 @@
 """One answer of a model, as a retry policy sees it: its text and calls, and which of them were sent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias, get_args
 
 import msgspec
 
 from callwright.calls.custom_tools import input_arguments
 from callwright.events import (
+    OF_INVALID_CALLS,
     AnnotationsDelta,
     ArgumentsDelta,
     CallEnded,
@@ -21,18 +22,7 @@ from callwright.events import (
 )
 
 # The problems that are worth a retry.
-RETRIED: Final = frozenset(
-    (
-        "call_missing",
-        "incomplete_arguments",
-        "invalid_answer",
-        "invalid_arguments",
-        "invalid_input",
-        "malformed_call",
-        "non_json_arguments",
-        "unknown_tool",
-    )
-)
+RETRIED: Final = OF_INVALID_CALLS | {"call_missing", "invalid_answer"}
 # Why an answer ended before the model was done.
 CUT: Final = ("length", "content_filter")
 
@@ -40,6 +30,11 @@ CUT: Final = ("length", "content_filter")
 SaidDelta: TypeAlias = ContentDelta | RefusalDelta | AnnotationsDelta
 # Events that, once held, later ones may not overtake.
 _BLOCKING: Final = frozenset((CallStarted, *get_args(SaidDelta)))
+
+
+def details_of(problems: Iterable[Problem]) -> str:
+    """The details of problems as one text. A model often repeats a call with its mistake, which is reported once."""
+    return "; ".join(dict.fromkeys(problem.detail for problem in problems))
 
 
 class AttemptedCall(msgspec.Struct):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from callwright.errors import RequestError
-from callwright.events import ProblemKind
+from callwright.events import OF_INVALID_CALLS, ProblemKind
 from callwright.turn.observe import Observation, SeenCall
 
 CallOutcome: TypeAlias = Literal["right", "repaired", "leaked", "invalid", "unknown_tool", "unchecked", "truncated"]
@@ -27,17 +27,7 @@ _OUTCOMES: Final[tuple[tuple[CallOutcome, frozenset[ProblemKind]], ...]] = (
     ("unchecked", frozenset(("arguments_unchecked",))),
 )
 # Problems that, without a call, show that one was written and withheld.
-WITHHELD: Final = frozenset(
-    (
-        "call_not_allowed",
-        "incomplete_arguments",
-        "invalid_arguments",
-        "invalid_input",
-        "malformed_call",
-        "non_json_arguments",
-        "unknown_tool",
-    )
-)
+WITHHELD: Final = OF_INVALID_CALLS | {"call_not_allowed"}
 
 
 def call_outcome(call: SeenCall) -> CallOutcome:

@@ -65,7 +65,8 @@ class Model(Struct, frozen=True):
     is known to hold an answer to the `response_format` of a chat request, so such an answer may stream.
     `format_beside_tools`: it accepts one together with tools, and still makes calls. `arguments_as_objects`: send a
     native server the arguments in a history as objects, not as JSON text. `supports_tool_choice`: False for a server
-    without `tool_choice`; it is asked in mode prompt if a call is required.
+    without `tool_choice`; it is asked in mode prompt if a call is required. `accepts`: the fields of a request that its
+    upstream takes, if known.
 
     `keeps_reasoning`: a cache of reasoning may restore the model's own in a history from which the client has dropped
     it.
@@ -103,6 +104,7 @@ class Model(Struct, frozen=True):
     format_beside_tools: bool = True
     arguments_as_objects: bool = False
     supports_tool_choice: bool = True
+    accepts: frozenset[str] | None = None
     output_parser: Reads | None = None
     mode_selector: "ModeSelector | None" = None
     observers: tuple[Observer, ...] = ()

@@ -110,6 +110,7 @@ def build_generation_request(
             prompt=prompt,
             stops=dialect.stops,
             stop_token_ids=dialect.stop_token_ids,
+            stop_texts=dialect.stop_texts,
             constraint=constraint_of(name, conversation, prompt, token_limit(asked.fields)) if constrains else None,
         )
     format_ = conversation.response_format

@@ -27,7 +27,7 @@ from callwright.events import (
     finished,
 )
 from callwright.problems import FAILURES
-from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall, SaidDelta
+from callwright.turn.attempt import RETRIED, Attempt, AttemptedCall, SaidDelta, details_of
 from callwright.turn.retry_items import retry_items
 from callwright.turn.structured import StructuredAnswer
 
@@ -152,13 +152,12 @@ class RetryPolicy:
 
     def _ask_again(self, wrong: Sequence[Problem]) -> list[Item]:
         attempt = self._attempt
-        told = [problem.detail for problem in wrong]
-        self._told, self.again_for = told, wrong[0].kind
+        self._told, self.again_for = [problem.detail for problem in wrong], wrong[0].kind
         number = len(self._earlier) + 1
         self._earlier.append(attempt)
         self._keep(attempt.good)
         kind: ProblemKind = "answer_retried" if self.again_for == "invalid_answer" else "call_retried"
-        self._retried.append(Problem(kind, "; ".join(told)))
+        self._retried.append(Problem(kind, details_of(wrong)))
         self._attempt = Attempt()
         return retry_items(self._conversation, attempt, wrong, number)
 
@@ -234,7 +233,7 @@ class RetryPolicy:
         times = f" in {len(self._earlier) + 1} attempts" if self._earlier else ""
         spoken = (self._earlier or [attempt])[0].has_spoken
         if self._demands or (unmet and not spoken):
-            why = "; ".join(problem.detail for problem in problems if problem.kind in RETRIED)
+            why = details_of(problem for problem in problems if problem.kind in RETRIED)
             raise DemandNotMet(f"No valid tool call{times}: {why}. {_NEXT_STEP}")
         misfit = [problem.detail for problem in attempt.problems if problem.kind == "invalid_answer"]
         if misfit and self.needs_form:

@@ -11,7 +11,7 @@ from callwright.calls.toolset import Toolset
 from callwright.conversation import Call, CallOutput, Conversation, Item, Message, NamedTool, TextPart
 from callwright.events import Problem
 from callwright.tolerant_json.find import json_places
-from callwright.turn.attempt import Attempt
+from callwright.turn.attempt import Attempt, details_of
 
 _NOT_RUN: Final = "Error: this call was not run."
 _AGAIN_AS_JSON: Final = "Answer again, with the JSON that was asked for and nothing else."
@@ -60,7 +60,7 @@ def _calls_in(conversation: Conversation, text: str) -> list[tuple[str, str]]:
 
 
 def _explained(conversation: Conversation, wrong: Sequence[Problem]) -> str:
-    details = "; ".join(problem.detail for problem in wrong)
+    details = details_of(wrong)
     names = ", ".join(tool.name for tool in conversation.tools)
     known = f" The tools are: {names}." if any(problem.kind == "unknown_tool" for problem in wrong) else ""
     return f"{details[:1].upper()}{details[1:]}.{known}"

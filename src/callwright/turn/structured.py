@@ -1,7 +1,8 @@
 """An answer whose text the request holds to a form (`response_format`): validation, and repair if possible.
 
 A text that fits is sent as the model wrote it. In any other, the one JSON value that fits is extracted, from a fence or
-from prose, after the same repairs as for arguments of calls. A truncated value is never completed.
+from prose, after the same repairs as for arguments of calls. A truncated value is never completed. If the schema cannot
+be compiled, any JSON is an answer, with a problem that says so.
 """
 
 import json
@@ -53,7 +54,9 @@ class StructuredAnswer:
         """Whether a whole text has the form. One that is not demanded is left as it is."""
         fault = self._fault(text)
         if fault is None:
-            return JudgedAnswer(text)
+            unread = self._validator.unread
+            detail = f"the schema of the answer cannot be read: {unread}"
+            return JudgedAnswer(text, Problem("answer_unchecked", detail) if unread else None)
         if self.is_demanded and (mended := self._repair(text)) is not None:
             return JudgedAnswer(mended, Problem("answer_repaired", fault, text=text))
         return JudgedAnswer(None, Problem("invalid_answer", fault))

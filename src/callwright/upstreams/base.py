@@ -90,11 +90,11 @@ class GenerationRequest(Struct, frozen=True):
     """One request to a model server.
 
     `messages` are set in the modes native and prompt, `prompt` in mode raw; `tools` and `tool_choice`, as Chat
-    Completions has them, only in mode native; `dialect` in the other two. `stops` and `stop_token_ids` are the
-    dialect's. `fields` are sent unchanged. `conversation` is the request from which this was built. `constraint` is the
-    form of the answer, for servers that can enforce one (modes raw and prompt). `headers` are sent in addition to the
-    upstream's own. `streamed`: ask the server to stream. `timings` are filled in for an observer. `unsent` are the
-    fields of the request that have no place in this one, such as `logprobs` in mode raw.
+    Completions has them, only in mode native; `dialect` in the other two. `stops`, `stop_token_ids` and `stop_texts`
+    are the dialect's. `fields` are sent unchanged. `conversation` is the request from which this was built.
+    `constraint` is the form of the answer, for servers that can enforce one (modes raw and prompt). `headers` are sent
+    in addition to the upstream's own. `streamed`: ask the server to stream. `timings` are filled in for an observer.
+    `unsent` are the fields of the request that have no place in this one, such as `logprobs` in mode raw.
     """
 
     model: str
@@ -107,6 +107,7 @@ class GenerationRequest(Struct, frozen=True):
     dialect: str | None = None
     stops: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
+    stop_texts: tuple[str, ...] = ()
     constraint: Constraint | None = None
     headers: Mapping[str, str] = {}
     streamed: bool = True

@@ -66,8 +66,8 @@ class CompletionsUpstream(ConstrainedUpstream):
 
 
 class CompletionAnswer:
-    """Reads the events of one completion; an `EventReader`. `name` is the server's, for the log, `own_stops` are the
-    client's stop strings.
+    """Reads the events of one completion; an `EventReader`. `name` is the server's, for the log, `own_stops` are
+    stop strings that must not appear in the answer.
     """
 
     def __init__(self, way: "_Way", name: str, own_stops: Sequence[str] = ()) -> None:
@@ -109,9 +109,9 @@ class CompletionAnswer:
 
 
 def _own_stops(generation: GenerationRequest) -> list[str]:
-    """The client's own stop strings."""
+    """The stop strings that must not appear in the answer: the client's own, and texts of the dialect."""
     given = generation.fields.get("stop") or ()
-    return [given] if isinstance(given, str) else list(given)
+    return [*([given] if isinstance(given, str) else given), *generation.stop_texts]
 
 
 def _fields(generation: GenerationRequest) -> dict[str, Any]:
@@ -141,14 +141,13 @@ def _openai_body(generation: GenerationRequest) -> dict[str, Any]:
     }
 
 
-# The stop string stays in the output, as it helps the parser; not if the client has its own stop strings, which must
-# not appear in its answer.
+# The stop string stays in the output, as it helps the parser; not if there are some that must not appear in the answer.
 def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
     body = _openai_body(generation) | {
         "skip_special_tokens": False,
         "spaces_between_special_tokens": False,
         "add_special_tokens": False,
-        "include_stop_str_in_output": not generation.fields.get("stop"),
+        "include_stop_str_in_output": not _own_stops(generation),
     }
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
@@ -156,7 +155,7 @@ def _vllm_body(generation: GenerationRequest) -> dict[str, Any]:
 
 
 def _sglang_body(generation: GenerationRequest) -> dict[str, Any]:
-    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": not generation.fields.get("stop")}
+    body = _openai_body(generation) | {"skip_special_tokens": False, "no_stop_trim": not _own_stops(generation)}
     if generation.stop_token_ids:
         body["stop_token_ids"] = list(generation.stop_token_ids)
     return body

@@ -24,7 +24,7 @@ from callwright.cli.options import checked, model_settings, server_options, stat
 from callwright.cli.terminal import count_noun
 from callwright.errors import CallwrightError, ConfigError, did_you_mean
 from callwright.gateway.config.build_models import build_models, default_name
-from callwright.gateway.config.config import ANY_MODEL, Config, ModelConfig, with_default_mode
+from callwright.gateway.config.config import ANY_MODEL, SIMULATED_UPSTREAM, Config, ModelConfig, with_default_mode
 from callwright.turn.model import AUTO, SIMULATED, Model, open_models
 from callwright.upstreams.embedded.gguf import is_file
 
@@ -50,7 +50,7 @@ _PATIENCE_S: Final = 600.0
 @click.option(
     "--upstream",
     metavar="URL",
-    help="Base URL of an OpenAI-compatible server, or a model.gguf to run; without it: simulated.",
+    help="Base URL of an OpenAI-compatible server, a model.gguf to run, smollm2, or simulated, the default.",
 )
 @click.option("--model", metavar="NAME", help="The model; without it the first that the server lists.")
 @server_options
@@ -125,7 +125,7 @@ def _session(background: Background, name: str) -> "Session":
 
 
 def _config(upstream: str | None = None, **given: str) -> ModelConfig:
-    if upstream is None:
+    if upstream in (None, SIMULATED_UPSTREAM):
         name = given.get("model", "simulated")
         rest = {key: value for key, value in given.items() if key != "model"}
         if name not in SIMULATED:

@@ -21,7 +21,7 @@ from callwright.cli.progress import live
 from callwright.cli.weights import install_weights
 from callwright.errors import ConfigError, UpstreamError
 from callwright.eval.case import Case
-from callwright.eval.cost import cost_of
+from callwright.eval.cost import cost_of, seconds_left
 from callwright.eval.own_cases import read_cases
 from callwright.eval.report.page import page
 from callwright.eval.report.table import comparison_lines, failing_lines, lines_of
@@ -30,6 +30,7 @@ from callwright.eval.run import missing, run
 from callwright.eval.suite import GROUPS, Size, digest_of, suite
 from callwright.eval.summary import Summary, summary_of
 from callwright.eval.ways import read_way
+from callwright.gateway.config.config import SIMULATED_UPSTREAM
 from callwright.upstreams.embedded.gguf import is_file
 from callwright.upstreams.simulated.faults import Faults
 
@@ -190,7 +191,7 @@ def _measured_on_ray(target: Target, options: _Options, cases: Sequence[Case], p
         missed = _told_cost(cases, target, results)
         how: dict[str, Any] = {"at_once": options.at_once, "timeout_s": _TIMEOUT_S, "others": target.others}
         parts = parts_of(target.entries.values(), missed, options.request().fields, **how)
-        progress = _Progress(results, len(missed))
+        progress = _Progress(results, len(missed), options.at_once * max(len(parts), 1))
         with live(progress.lines):
             try:
                 for result, records in on_ray(parts) if parts else ():
@@ -223,7 +224,7 @@ async def _target(at: str | None, options: _Options) -> Target:
         if at is not None or faults:
             raise ConfigError("--config says what is asked: leave out the server, and --faults.")
         return config_target(options.config, asked)
-    if at is None:
+    if at in (None, SIMULATED_UPSTREAM):
         Faults.parse(faults)
         return simulated_target(asked, faults)
     if faults:
@@ -233,12 +234,15 @@ async def _target(at: str | None, options: _Options) -> Target:
 
 
 class _Progress:
-    """The growing table: earlier results and new ones."""
+    """The growing table: earlier results and new ones. `at_once` of the `missed` cases run at a time."""
 
-    def __init__(self, results: ResultFile, left: int) -> None:
+    def __init__(self, results: ResultFile, missed: int, at_once: int) -> None:
         self._found = dict(results.done)
+        self._earlier = len(results.done)
+        self._earlier_s = sum(result.seconds for result in results.done.values()) / at_once
         self._asked = 0
-        self._left = left
+        self._missed = missed
+        self._at_once = at_once
         self._begun_s = time.monotonic()
 
     def add(self, result: Result) -> None:
@@ -251,11 +255,11 @@ class _Progress:
         return [self._how_far(), "", *lines_of(summary_of(list(self._found.values())))]
 
     def _how_far(self) -> str:
-        told = f"{self._asked:,} of {self._left:,} asked"
-        if not self._asked:
-            return told
-        left_s = (time.monotonic() - self._begun_s) * (self._left - self._asked) / self._asked
-        return f"{told}, about {left_s / 60:,.0f} min left" if left_s >= 90 else f"{told}, about {left_s:.0f} s left"
+        ended = self._earlier + self._asked
+        spent_s = self._earlier_s + time.monotonic() - self._begun_s
+        left_s = seconds_left(self._missed - self._asked, ended, spent_s, self._at_once)
+        left = f"{left_s / 60:,.0f} min" if left_s >= 90 else f"{left_s:.0f} s"
+        return f"{self._asked:,} of {self._missed:,} asked, {'about' if ended else 'at least'} {left} left"
 
 
 def _told_cost(cases: Sequence[Case], target: Target, results: ResultFile) -> list[tuple[str, Case]]:
@@ -271,7 +275,7 @@ def _told_cost(cases: Sequence[Case], target: Target, results: ResultFile) -> li
 
 async def _watched(cases: Sequence[Case], target: Target, results: ResultFile, at_once: int) -> None:
     """Measure, with a growing table. Ctrl-C ends it; finished results remain stored."""
-    progress = _Progress(results, len(_told_cost(cases, target, results)))
+    progress = _Progress(results, len(_told_cost(cases, target, results)), at_once)
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     loop.add_signal_handler(signal.SIGINT, task.cancel)

@@ -5,10 +5,10 @@ import urllib.request
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from callwright.cli.options import check_server_url
 from callwright.doctor.chat_models import can_chat
 from callwright.errors import ConfigError, did_you_mean, reason_of
 from callwright.tolerant_json.codec import NotJsonError, decode
@@ -34,12 +34,7 @@ class Listing(Struct, frozen=True):
 
 def root_of(url: str) -> str:
     """The URL of a gateway without /v1. Raises `ConfigError` if it is not a URL."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.netloc or not url.isprintable():
-        raise ConfigError(f"--url: expected a URL such as {URL}, got {url!r}.")
+    check_server_url(url, "--url", URL)
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 

@@ -35,7 +35,7 @@ from callwright.upstreams.base_urls import possible_base_urls, without_credentia
 from callwright.upstreams.chat import ChatUpstream
 from callwright.upstreams.completions import CHAT_ONLY, RAW_SERVERS, CompletionsUpstream
 from callwright.upstreams.completions import ServerKind as RawServer
-from callwright.upstreams.embedded.engine import EmbeddedUpstream
+from callwright.upstreams.embedded.engine import ENGINE_FIELDS, EmbeddedUpstream
 from callwright.upstreams.embedded.gguf import is_file, read_gguf
 from callwright.upstreams.http import Timeouts
 from callwright.upstreams.pool import Pool
@@ -182,6 +182,7 @@ def _build_model(given: ModelConfig, mode: Mode, config: Config) -> Model:
         arguments_as_objects=given.arguments == "object",
         output_parser=_response_template(given),
         supports_tool_choice=given.server not in NO_TOOL_CHOICE,
+        accepts=ENGINE_FIELDS if in_file else None,
         requests=RequestRules(is_lenient=given.requests == "lenient"),
         passes=_pass_rules(given, bool(config.keys)),
         mcp=given.mcp,

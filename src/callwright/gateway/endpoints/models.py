@@ -18,14 +18,15 @@ from callwright.gateway.http import FALLBACK_HEADER, json_response
 from callwright.gateway.model_windows import ModelWindows
 from callwright.gateway.request_context import current
 from callwright.turn.model import AUTO, Model
+from callwright.upstreams.completions import CHAT_ONLY
+from callwright.wire.pass_rules import OPENAI_FIELDS
 from callwright.wire.server import ModelArchitecture, ModelCard, ModelList, ModelMeta, Supported
 
 log = logging.getLogger("callwright.gateway")
 _MAX_SHOWN: Final = 100
-# The parameters of a chat request that hold for each model, by OpenRouter's names.
-_PARAMETERS: Final = (
-    *("max_tokens", "stop", "tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs"),
-)
+# The parameters of a chat request that hold for each model, by OpenRouter's names, and those that any server takes.
+_PARAMETERS: Final = ("tools", "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs")
+_COMMON: Final = OPENAI_FIELDS - CHAT_ONLY
 
 
 class ModelsEndpoint:
@@ -89,7 +90,9 @@ class ModelsEndpoint:
         model = self._models.get(name) or self._models[ANY_MODEL].for_model(name)
         reasons = _reasons(model)
         inputs = model.input_modalities or (("text",) if model.mode == "raw" else None)
-        parameters = [*_PARAMETERS, *["reasoning"] * bool(reasons), *["web_search_options"] * self._searches]
+        accepts = _COMMON if model.accepts is None else model.accepts
+        fields, _ = model.passes.fields_passed(dict.fromkeys(accepts))
+        more = [*["reasoning"] * bool(reasons), *["web_search_options"] * self._searches]
         card = ModelCard(
             id=name,
             created=self._started,
@@ -97,7 +100,7 @@ class ModelsEndpoint:
             created_at=datetime.fromtimestamp(self._started, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             mode=model.mode if model.mode_selector is None else AUTO,
             dialect=model.dialect or UNSET,
-            supported_parameters=parameters if can_chat(name) else (),
+            supported_parameters=[*_PARAMETERS, *more, *sorted(fields)] if can_chat(name) else (),
             capabilities=_capabilities(name, inputs, reasons=reasons),
         )
         if inputs is not None:

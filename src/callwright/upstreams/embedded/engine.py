@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from callwright.constraints.compile import constraint_key
 from callwright.constraints.lark import Vocabulary
@@ -50,7 +50,7 @@ _PROBE: Final = "ok-7f3"
 _CALLERS_FAULT: Final = 400
 _MAX_NESTED: Final = 200
 # Fields of a request that are sent to the engine. It runs in this process, and unexpected input can crash it.
-_TAKEN: Final = frozenset(
+ENGINE_FIELDS: Final = frozenset(
     {
         *("grammar", "json_schema", "ignore_eos"),
         *("max_tokens", "max_completion_tokens", "stop", "seed"),
@@ -84,7 +84,7 @@ def _engine_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
                 param="grammar",
                 code="invalid_value",
             )
-    return {name: value for name, value in fields.items() if name in _TAKEN}
+    return {name: value for name, value in fields.items() if name in ENGINE_FIELDS}
 
 
 def _completed(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,6 +191,7 @@ class EmbeddedUpstream:
             generation.timings.dropped = frozenset(generation.fields.keys() - fields.keys())
             generation.timings.sends()
         usage: Usage | None = None
+        id_ = Raw(encode(f"cmpl-{secrets.token_hex(12)}"))  # llama.cpp's own is that of a chat
         body = {**fields, "stream": generation.streamed, **({"return_progress": True} if generation.streamed else {})}
         async with aclosing(self._pieces(encode(body))) as pieces:
             async for piece in pieces:
@@ -199,7 +200,7 @@ class EmbeddedUpstream:
                 answer = decode(piece, RawFields)
                 usage = read_usage(answer) or usage
                 if "choices" in answer:
-                    yield [answer]
+                    yield [{**answer, "id": id_}]
         if usage is not None:
             yield [usage]
 
