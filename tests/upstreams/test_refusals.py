@@ -5,9 +5,12 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from callwright.gateway.config.config import ModelConfig
+from tests.conftest import Served
 from tests.support.http_client import CHAT, request
 from tests.support.messages_client import MESSAGES
 from tests.support.odd_answers import body
+from tests.support.outputs import TOOLS
 from tests.support.servers import Answer, ModelServer, chunk, said, sse, whole
 
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -209,3 +212,54 @@ def test_an_error_of_a_choice_is_handed_on_with_the_rest_where_answers_are(gatew
     given = {"choices": [{"index": 0, "text": "Hi", "finish_reason": "stop", "error": {"message": CUDA}}]}
     model.plays(whole(given))
     assert request(gateway + "/v1/completions", {"model": "native", "prompt": "Hi"}).json["choices"] == given["choices"]
+
+
+# --- tools whose schemas a server cannot compile ---
+
+GRAMMAR = "Failed to initialize samplers: failed to parse grammar"
+UNCOMPILED: dict[str, Answer] = {
+    "llama.cpp": whole({"error": {"code": 400, "message": GRAMMAR, "type": "invalid_request_error"}}, 400),
+    "LM Studio": Answer(sse({"error": {"message": GRAMMAR}})),
+    "vLLM": whole({"error": {"message": "The JSON schema has features that xgrammar lacks.", "code": 500}}, 500),
+}
+PLAIN_TO: dict[str, Any] = {"type": "string", "description": "A pattern."}
+TO = {**PLAIN_TO, "pattern": "^(?!\\.)[^@]+@[^@]+$", "maxLength": 320}
+
+
+def mail(to: dict[str, Any], **bounds: int) -> list[dict[str, Any]]:
+    """A tool with a parameter of the name of a bound, and bounds at three depths."""
+    properties = {"pattern": {"type": "string"}, "to": {"type": "array", "items": {"anyOf": [to]}, **bounds}}
+    parameters = {"type": "object", "properties": properties, "required": ["to"]}
+    return [{"type": "function", "function": {"name": "mail", "parameters": parameters}}, TOOLS[0]]
+
+
+@both
+@pytest.mark.parametrize("form", UNCOMPILED)
+def test_tools_that_a_server_cannot_compile_are_sent_without_bounds_from_then_on(
+    serve: Served, model: ModelServer, form: str, stream: bool
+) -> None:
+    gateway = serve(ModelConfig(name=f"{form} {stream}", upstream=model.url))
+    model.plays(UNCOMPILED[form], said("Sent."), said("Sent."))
+    for _ in range(2):
+        asked = body(f"{form} {stream}", tools=mail(TO, minItems=1, maxItems=50), stream=stream)
+        assert request(gateway + CHAT, asked).status == 200
+    assert [asked.body["tools"] for asked in model.asked] == [
+        mail(TO, minItems=1, maxItems=50),
+        mail(PLAIN_TO),
+        mail(PLAIN_TO),
+    ]
+
+
+def test_tools_that_are_refused_without_bounds_too_are_sent_as_they_are(serve: Served, model: ModelServer) -> None:
+    gateway = serve(ModelConfig(name="refusing", upstream=model.url))
+    model.plays(*[UNCOMPILED["llama.cpp"]] * 2, said("Sent."))
+    asked = body("refusing", tools=mail(TO))
+    assert request(gateway + CHAT, asked).error["message"] == GRAMMAR
+    assert request(gateway + CHAT, asked).status == 200
+    assert [asked.body["tools"] for asked in model.asked] == [mail(TO), mail(PLAIN_TO), mail(TO)]
+
+
+def test_tools_without_bounds_are_not_sent_twice(gateway: str, model: ModelServer) -> None:
+    model.plays(UNCOMPILED["llama.cpp"])
+    assert request(gateway + CHAT, body(tools=mail(PLAIN_TO))).error["message"] == GRAMMAR
+    assert len(model.asked) == 1

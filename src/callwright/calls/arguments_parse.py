@@ -14,7 +14,7 @@ import msgspec
 from callwright.calls.aliases import ParameterNames, may_rename
 from callwright.calls.coerce import as_integer, constant, node_text
 from callwright.calls.fit import is_torn, object_for_text, repair_and_validate
-from callwright.calls.json_forms import ARGUMENT_KEYS, NAME_KEYS
+from callwright.calls.json_forms import LONE_KEYS, NAME_KEYS
 from callwright.calls.repair import ArgumentRepair, Repair
 from callwright.calls.toolset import Toolset
 from callwright.events import Problem
@@ -116,7 +116,7 @@ class _Schemas:
 
     def may_mean_other(self, name: str, members: Members, given: list[str], *, is_root: bool) -> bool:
         """Whether a name that is not declared may be an alias of a parameter, or a wrapper: `{"arguments": {…}}`."""
-        if is_root and not given and (name in NAME_KEYS or name in ARGUMENT_KEYS or name == self._name):
+        if is_root and not given and (name in NAME_KEYS or name in LONE_KEYS or name == self._name):
             return True
         return (
             bool(members.declared)

@@ -10,7 +10,7 @@ import msgspec
 
 from callwright.calls.aliases import fold
 from callwright.calls.coerce import node_text
-from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, NAME_KEYS
+from callwright.calls.json_forms import ARGUMENT_KEYS, IGNORED_KEYS, LONE_KEYS, NAME_KEYS
 from callwright.calls.repair import Repair, RepairRule, repair_arguments
 from callwright.calls.toolset import Toolset
 from callwright.conversation import FunctionTool, NamedTool
@@ -134,8 +134,8 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
     r"""The arguments without wrappers: JSON in a string, a list of one object, a call inside the call.
 
     In place of `{"tz": "UTC"}` models write `"{\"tz\": \"UTC\"}"`, `[{"tz": "UTC"}]`, `{"name": "get_time",
-    "arguments": {"tz": "UTC"}}`, or the value alone. For a tool that needs no arguments, null means no arguments. The
-    fault reports an inner call of another tool.
+    "arguments": {"tz": "UTC"}}`, or the value alone, as it is or as `{"arguments": "UTC"}`. For a tool that needs no
+    arguments, null means no arguments. The fault reports an inner call of another tool.
     """
     if _says_nothing(node) and tools.accepts_nothing(tool.name):
         steps.append(Repair("null_left_out", "$"))
@@ -149,7 +149,7 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
             elif (inside := _object_in(text.strip(), tool, tools)) is not None:
                 steps.append(Repair("unwrapped", "$"))
             else:
-                return _text_parameter(node, text.strip(), tool, tools, steps)
+                break
         elif node.kind == "array" and len(node.items) == 1 and node.items[0].value.kind == "object":
             inside = node.items[0].value
             steps.append(Repair("item_of_list", "$"))
@@ -158,11 +158,14 @@ def _unwrapped(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repai
             if other:
                 return node, Fault("$", f"the arguments of {tool.name!r} contain a call of {other!r}")
             if inside is None:
-                break
+                value = _only_wrapped(node, tool)
+                if value is None or not tools.requires_something(tool.name):
+                    break
+                made, _ = _in_place(value, tool, tools, steps)
+                return made if made.kind == "object" else node, None
             steps.append(Repair("unwrapped", "$"))
         node = inside
-    is_value = node.kind in ("number", "array") or (node.kind == "literal" and node.json != "null")
-    return _lone_parameter(node, tool, tools, steps) if is_value else node, None
+    return _in_place(node, tool, tools, steps)
 
 
 def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | None, str]:
@@ -176,12 +179,18 @@ def _inner_call(node: Node, tool: FunctionTool, tools: Toolset) -> tuple[Node | 
         if inner == tool.name:
             return node.get(wrappers[0]), ""
         return None, inner if inner in tools else ""
+    inside = _only_wrapped(node, tool)
+    is_nested = inside is not None and (inside.kind == "object" or (node_text(inside) or "").strip().startswith("{"))
+    return inside if is_nested else None, ""
+
+
+def _only_wrapped(node: Node, tool: FunctionTool) -> Node | None:
+    """The value of the only member, if its key is that of a wrapper and no parameter."""
+    own = root_properties(tool_schema(tool))
     is_free = not own and (tool_schema(tool) or {}).get("additionalProperties") is not False
-    if len(keys) == 1 and keys <= {*ARGUMENT_KEYS, "function", tool.name} - own.keys() and not is_free:
-        inside = node.members[-1].value
-        if inside.kind == "object" or (node_text(inside) or "").strip().startswith("{"):
-            return inside, ""
-    return None, ""
+    keys = {member.name for member in node.members}
+    is_wrapper = len(keys) == 1 and keys <= {*LONE_KEYS, tool.name} - own.keys()
+    return node.members[-1].value if is_wrapper and not is_free else None
 
 
 def _says_nothing(node: Node) -> bool:
@@ -213,6 +222,14 @@ def _object_in(text: str, tool: FunctionTool, tools: Toolset) -> Node | None:
     inner, other = _inner_call(nodes[0], tool, tools)
     is_own = {member.name for member in nodes[0].members} <= own
     return nodes[0] if is_own or inner is not None or other else None
+
+
+def _in_place(node: Node, tool: FunctionTool, tools: Toolset, steps: list[Repair]) -> tuple[Node, Fault | None]:
+    """A value in place of the arguments as that of a parameter, if it may be; any other is answered as it is."""
+    if (text := node_text(node)) is not None:
+        return _text_parameter(node, text.strip(), tool, tools, steps)
+    is_value = node.kind in ("number", "array") or (node.kind == "literal" and node.json != "null")
+    return _lone_parameter(node, tool, tools, steps) if is_value else node, None
 
 
 def _text_parameter(

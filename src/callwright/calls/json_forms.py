@@ -24,6 +24,8 @@ from callwright.tolerant_json.tree import Node
 
 NAME_KEYS: Final = ("tool", "name", "tool_name", "function_name", "function", "tool_call", "action", "recipient_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input", "kwargs")
+# Keys under which the arguments of a call may be nested alone; models copy `properties` from the schema.
+LONE_KEYS: Final = frozenset((*ARGUMENT_KEYS, "function", "properties"))
 _WRAPPER_KEYS: Final = ("function", "function_call", "tool_call")
 _ENVELOPE_KEYS: Final = ("tool_calls", "tool_uses")
 # Keys next to a call that are ignored.

@@ -30,20 +30,20 @@ _HEADER_WORDS: Final = frozenset(("analysis", "assistant", "code", "commentary",
 
 
 class _Spellings:
-    """Tool names for a tolerant look-up: without case, white space and joints, and without the `server__` of an MCP
-    tool.
+    """Tool names for a tolerant look-up: without case, white space and joints, and without the first of the parts that
+    `__` joins, as in the name of an MCP tool (`mcp__server__tool`).
     """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._folded: dict[str, str | None] = {}  # None if two tools have the same folded name
-        self._tails: dict[str, str | None] = {}  # the same for names without their `server__` prefix
+        self._tails: dict[str, str | None] = {}  # the same for names without their first parts
         for name in names:
             folded = fold(name)
             self._folded[folded] = None if folded in self._folded else name
-            _, joint, tail = name.rpartition("__")
-            if joint and tail:
-                folded = fold(tail)
-                self._tails[folded] = None if folded in self._tails else name
+            tail = name
+            while tail := tail.partition("__")[2]:
+                if folded := fold(tail):
+                    self._tails[folded] = None if folded in self._tails else name
 
     def find(self, name: str) -> str | None:
         """The only tool that this name may mean; None if no tool or several match."""
@@ -114,7 +114,8 @@ class Toolset:
     def resolve_name(self, written: str) -> str:
         """The tool name that the model means: as written, without a namespace before it (`functions.get_time`) or
         tokens of a format around it (`get_time<|channel|>commentary`, `get_time:0`, `clock:mcp:get_time`), in another
-        spelling (`getTime`), or without the `server__` of an MCP tool. Any other name is answered as it is.
+        spelling (`getTime`), or without the `mcp__server__` of an MCP tool, or a part of it. Any other name is answered
+        as it is.
         """
         name = written.strip().removesuffix("()").strip()
         if name not in self._tools:

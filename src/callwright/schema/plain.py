@@ -70,6 +70,17 @@ def plain_schema(schema: Schema) -> Schema:
     return made
 
 
+def without_keywords(schema: object, keywords: frozenset[str]) -> object:
+    """A schema without these keywords in it, nor in its parts; the same object if it has none of them."""
+
+    def change(schema: Schema) -> Schema:
+        if keywords.isdisjoint(schema):
+            return schema
+        return {key: value for key, value in schema.items() if key not in keywords}
+
+    return _mapped(schema, change)
+
+
 def _mapped(schema: object, change: Callable[[Schema], Schema], level: int = 0) -> object:
     """A schema with each schema in it changed, the innermost first; the same object if nothing changes."""
     if not isinstance(schema, Mapping) or level > _MAX_LEVELS:

@@ -4,6 +4,7 @@ Fields that a server does not support are not sent. `chat_answers` reads its ans
 parser in place of a call is read here.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -15,8 +16,9 @@ from callwright.constraints.compile import Compiled
 from callwright.constraints.constraint import Constraint
 from callwright.constraints.structural_tag import json_format
 from callwright.conversation import NamedTool
-from callwright.errors import UpstreamError
+from callwright.errors import RequestError, UpstreamError
 from callwright.memo.prefixes import SharedList, fold
+from callwright.schema.plain import without_keywords
 from callwright.settings import bounds
 from callwright.settings.bounds import Bounds
 from callwright.tolerant_json.codec import encode
@@ -46,6 +48,12 @@ _UNREAD: Final = (
     re.compile(r"Failed to parse input at pos \d+(?:: (?P<text>.*))?", re.DOTALL),
     re.compile(r"output that does not match the expected \S+ format(?P<text>)"),
 )
+# Errors of servers that compile the schemas of all tools into one grammar, as llama.cpp and LM Studio do, and the
+# keywords with which that fails: look-ahead in a pattern, `maxLength: 65536` (llama.cpp issues 22314, 26596).
+_UNCOMPILED: Final = re.compile(r"grammar|json schema", re.IGNORECASE)
+_BOUNDS: Final = frozenset(("pattern", "minLength", "maxLength", "minItems", "maxItems"))
+
+log = logging.getLogger("callwright.upstreams")
 
 
 class ChatUpstream(ConstrainedUpstream):
@@ -63,6 +71,7 @@ class ChatUpstream(ConstrainedUpstream):
         self._server: Server = server
         super().__init__(url, headers, timeouts, bounds)
         self._kind = server
+        self._compiles_bounds = True  # False after it refused tools for the bounds in their schemas
 
     def _spellings(self, constraint: Constraint) -> Sequence[ConstraintEncoding]:
         if self._server in NO_CONSTRAINTS:
@@ -74,19 +83,29 @@ class ChatUpstream(ConstrainedUpstream):
         return (_BY_TAGGED_SCHEMA[self._server], _BY_SCHEMA)
 
     def _deltas(self, generation: GenerationRequest, constraining: Mapping[str, Any]) -> Deltas:
+        bounded = self._compiles_bounds
         body: dict[str, Any] = {
             **generation.fields,
             "model": generation.model,
             "messages": _encode_shared(generation.messages or []),
             **streaming(generation),
-            **_offered(generation, self._server),
+            **_offered(generation, self._server, bounded=bounded),
             **constraining,
         }
         reader = ChatAnswer(self.name, bounds.MAX_ANSWER_CALLS)
 
-        def instead(error: UpstreamError) -> Deltas | None:
-            """The known parts of an answer whose call the server's parser could not read."""
-            if not _is_unread(error.said):
+        def instead(error: RequestError | UpstreamError) -> Deltas | None:
+            """The answer to the tools without bounds, if the server cannot compile them; or the known parts of an
+            answer whose call the server's parser could not read.
+            """
+            if not reader.has_begun and _UNCOMPILED.search(str(error)) and _has_bounds(generation.tools):
+                self._compiles_bounds = not bounded  # if it refuses them without bounds too, there is another reason
+                if not bounded:
+                    return None
+                log.warning("%s refuses the schemas of tools and is asked without their bounds", self.name)
+                log.debug("%s says: %.500r", self.name, str(error))
+                return self._deltas(generation, constraining)
+            if isinstance(error, RequestError) or not _is_unread(error.said):
                 return None
             if not (generation.streamed or reader.has_begun):  # a stream would contain the text before the call
                 return self._deltas(replace(generation, streamed=True), constraining)
@@ -116,8 +135,11 @@ def _encode_more(before: bytes, objects: Sequence[dict[str, Any]], start: int) -
     return b",".join([*([before] if before else []), *map(encode, objects[start:])])
 
 
-def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
-    """The fields `tools` and `tool_choice`. A server that ignores a choice is sent only the tools that it allows."""
+def _offered(generation: GenerationRequest, server: Server, *, bounded: bool = True) -> dict[str, Any]:
+    """The fields `tools` and `tool_choice`. A server that ignores a choice is sent only the tools that it allows.
+
+    `bounded`: with the bounds in their schemas. The check holds calls to them in any case.
+    """
     if not generation.tools:
         return {}
     tools, choice = generation.tools, generation.tool_choice
@@ -130,8 +152,21 @@ def _offered(generation: GenerationRequest, server: Server) -> dict[str, Any]:
         wanted, choice = () if choice == "none" else wanted, None
     if wanted is not None and server != "openai":
         tools = [tool for tool in tools if tool["function"]["name"] in wanted]
+    if not bounded:
+        tools = list(map(_without_bounds, tools))
     offered: dict[str, Any] = {"tools": _encode_shared(tools)} if tools else {}
     return offered | {"tool_choice": choice} if tools and choice is not None else offered
+
+
+def _has_bounds(tools: list[dict[str, Any]] | None) -> bool:
+    return any(_without_bounds(tool) is not tool for tool in tools or ())
+
+
+def _without_bounds(tool: dict[str, Any]) -> dict[str, Any]:
+    """A tool as Chat Completions has it, without bounds in its schema; the same object if it has none."""
+    schema = tool["function"].get("parameters")
+    plainer = without_keywords(schema, _BOUNDS)
+    return tool if plainer is schema else {**tool, "function": {**tool["function"], "parameters": plainer}}
 
 
 def _is_unread(words: str) -> bool:

@@ -164,7 +164,7 @@ class HttpUpstream:
         body: Mapping[str, Any],
         reader: EventReader[T, D],
         headers: Mapping[str, str] | None = None,
-        instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None] = lambda _: None,
+        instead: Callable[[RequestError | UpstreamError], AsyncGenerator[Sequence[D], None] | None] = lambda _: None,
     ) -> AsyncGenerator[Sequence[D], None]:
         """POST, and yield the deltas of each event, in batches of those that arrived together.
 
@@ -357,14 +357,14 @@ class _Failures(Struct, Generic[D]):
 
     errors: ServerErrors
     silent_s: float
-    instead: Callable[[UpstreamError], AsyncGenerator[Sequence[D], None] | None]
+    instead: Callable[[RequestError | UpstreamError], AsyncGenerator[Sequence[D], None] | None]
     other: AsyncGenerator[Sequence[D], None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        if isinstance(error, UpstreamError):
+        if isinstance(error, RequestError | UpstreamError):
             self.other = self.instead(error)
             return self.other is not None
         if isinstance(error, FAILURES):
